@@ -1,0 +1,78 @@
+"""Errors of the control plane. They know nothing of HTTP; `STATUS` is the one table that does.
+
+    FairleadError
+    ├── InvalidInput        what was asked is wrong; `field` names the part
+    ├── NotAuthenticated    no token, or one that is unknown or expired
+    ├── NotPermitted        a known caller without the scope
+    ├── NotFound
+    ├── Conflict            right in itself, but not in the present state
+    │   └── InvalidTransition   a rollout cannot do that in its phase
+    ├── TooLarge            more bytes than the limit
+    └── Unavailable         try again later; the only one worth a retry
+
+A message says what was asked, what was found and what to do, in one sentence.
+"""
+
+
+class FairleadError(Exception):
+    """Base of all errors that callers are told about.
+
+    Args:
+        message: one sentence for people.
+        field: dotted name of the part of the input that is wrong, where there is one.
+    """
+
+    code = "error"
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+class InvalidInput(FairleadError):
+    code = "invalid_input"
+
+
+class NotAuthenticated(FairleadError):
+    code = "not_authenticated"
+
+
+class NotPermitted(FairleadError):
+    code = "not_permitted"
+
+
+class NotFound(FairleadError):
+    code = "not_found"
+
+
+class Conflict(FairleadError):
+    code = "conflict"
+
+
+class InvalidTransition(Conflict):
+    code = "invalid_transition"
+
+
+class TooLarge(FairleadError):
+    code = "too_large"
+
+
+class Unavailable(FairleadError):
+    code = "unavailable"
+
+
+STATUS: dict[type[FairleadError], int] = {
+    InvalidInput: 400,
+    NotAuthenticated: 401,
+    NotPermitted: 403,
+    NotFound: 404,
+    Conflict: 409,
+    TooLarge: 413,
+    Unavailable: 503,
+}
+
+
+def status_of(error: FairleadError) -> int:
+    """Return the HTTP status for `error`; 500 for a type the table does not know."""
+    return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), 500)

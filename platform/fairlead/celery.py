@@ -1,0 +1,52 @@
+"""The Celery application: hints from the web process, and the beat that sweeps what a lost hint left behind.
+
+Embedded mode uses kombu's file-system transport, which takes a message away before it is acknowledged; that is why every
+task is only a hint carrying an id and each job is found again from the database by a periodic sweep.
+"""
+
+import os
+
+from celery import Celery
+from django.conf import settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fairlead.settings")
+
+app = Celery("fairlead")
+
+
+def _broker_options() -> dict[str, object]:
+    if not settings.BROKER_URL.startswith("filesystem:"):
+        return {}
+    folder = settings.HOME / "broker"
+    return {
+        "data_folder_in": str(folder / "queue"),
+        "data_folder_out": str(folder / "queue"),
+        "processed_folder": str(folder / "processed"),
+        "control_folder": str(folder / "control"),
+        "store_processed": False,
+        "polling_interval": 0.1,
+    }
+
+
+@app.on_configure.connect
+def configure(sender: Celery, **_: object) -> None:
+    """Fill in the configuration on first use, when Django's settings can be read."""
+    sender.conf.update(
+        broker_url=settings.BROKER_URL,
+        broker_transport_options=_broker_options(),
+        broker_connection_retry_on_startup=True,
+        task_ignore_result=True,
+        task_serializer="json",
+        accept_content=["json"],
+        timezone="UTC",
+        worker_hijack_root_logger=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        beat_schedule_filename=str(settings.HOME / "beat-schedule"),
+        beat_schedule={
+            "reconcile-services": {"task": "deployments.tasks.sweep", "schedule": settings.RECONCILE_INTERVAL_S},
+            "check-models": {"task": "registry.tasks.sweep", "schedule": 5.0},
+        },
+    )
+
+
+app.autodiscover_tasks()

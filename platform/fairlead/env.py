@@ -1,0 +1,55 @@
+"""Settings from the environment: `FAIRLEAD_NAME`, and for secrets also `FAIRLEAD_NAME_FILE`.
+
+Bad values end the start with one sentence; nothing falls back silently.
+"""
+
+import os
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+
+
+def text(name: str, default: str = "") -> str:
+    """Return the variable `name`, or `default` where it is unset or empty."""
+    return os.environ.get(name) or default
+
+
+def secret(name: str, default: str = "") -> str:
+    """Return `name`, or the stripped content of the file that `<name>_FILE` points to."""
+    path = os.environ.get(f"{name}_FILE")
+    if not path:
+        return text(name, default)
+    if os.environ.get(name):
+        raise ImproperlyConfigured(f"{name} and {name}_FILE are both set; keep one of them")
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ImproperlyConfigured(f"{name}_FILE points to {path}, which cannot be read: {error.strerror}") from error
+
+
+def flag(name: str, default: bool) -> bool:
+    """Return `name` as a truth value (1/0, true/false, yes/no, on/off)."""
+    value = text(name).lower()
+    if not value:
+        return default
+    if value not in _TRUE | _FALSE:
+        raise ImproperlyConfigured(f"{name} is {value!r}; expected one of 1, 0, true, false, yes, no, on, off")
+    return value in _TRUE
+
+
+def integer(name: str, default: int, *, minimum: int = 0) -> int:
+    """Return `name` as a whole number of at least `minimum`."""
+    value = text(name)
+    if not value:
+        return default
+    if not value.isdecimal() or int(value) < minimum:
+        raise ImproperlyConfigured(f"{name} is {value!r}; expected a whole number of at least {minimum}")
+    return int(value)
+
+
+def names(name: str, default: list[str]) -> list[str]:
+    """Return `name` split at commas."""
+    value = text(name)
+    return [part.strip() for part in value.split(",") if part.strip()] if value else default

@@ -1,0 +1,29 @@
+"""Liveness, readiness and the Prometheus page of the control plane; open, since they tell nothing of what is stored."""
+
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+
+@require_safe
+def live(_request: HttpRequest) -> HttpResponse:
+    """Answer 200 while the process runs."""
+    return JsonResponse({"live": True})
+
+
+@require_safe
+def ready(_request: HttpRequest) -> HttpResponse:
+    """Answer 200 when the database answers, else 503 with the reason."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError as error:
+        return JsonResponse({"ready": False, "reason": f"database: {error}"}, status=503)
+    return JsonResponse({"ready": True})
+
+
+@require_safe
+def metrics(_request: HttpRequest) -> HttpResponse:
+    """Answer with the process's metrics in Prometheus' text format."""
+    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,144 @@
+"""Settings of the control plane, all from `FAIRLEAD_*` variables (table in `docs/reference/settings.md`).
+
+Without any variable this is the embedded mode: SQLite, a broker in the file system and the local cluster driver, with
+all state under `FAIRLEAD_HOME`. Reasons for the SQLite and broker options: `docs/decisions/`.
+"""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import dj_database_url
+
+from fairlead import env
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = Path(env.text("FAIRLEAD_HOME", ".fairlead")).resolve()
+
+DEBUG = env.flag("FAIRLEAD_DEBUG", default=False)
+SECRET_KEY = env.secret("FAIRLEAD_SECRET_KEY")
+ALLOWED_HOSTS = env.names("FAIRLEAD_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]", "testserver"])
+PUBLIC_URL = env.text("FAIRLEAD_URL", "http://127.0.0.1:8080").rstrip("/")
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+SECURE_COOKIES = PUBLIC_URL.startswith("https://")
+
+# --- what is installed -----------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "fairlead.apps.FairleadConfig",
+    "accounts.apps.AccountsConfig",
+    "registry.apps.RegistryConfig",
+    "deployments.apps.DeploymentsConfig",
+]
+MIDDLEWARE = [
+    "common.request_id.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "fairlead.security.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "common.pages.ErrorPageMiddleware",
+]
+ROOT_URLCONF = "fairlead.urls"
+ASGI_APPLICATION = "fairlead.asgi.application"
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "accounts:signin"
+LOGIN_REDIRECT_URL = "deployments:service-list"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "frontend" / "templates"],
+        "APP_DIRS": False,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# --- state ------------------------------------------------------------------------------------------------------------
+DATABASE_URL = env.secret("FAIRLEAD_DATABASE_URL", f"sqlite:///{HOME / 'fairlead.sqlite3'}")
+DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=0)}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # Immediate transactions: with several writers, deferred ones fail on upgrade to a write lock without waiting.
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+    # A file, since tests start processes that must see it.
+    DATABASES["default"]["TEST"] = {"NAME": str(HOME / f"test-{os.getpid()}.sqlite3")}
+
+ARTIFACTS_FOLDER = Path(env.text("FAIRLEAD_ARTIFACTS_FOLDER", str(HOME / "artifacts")))
+MAX_ARTIFACT_BYTES = env.integer("FAIRLEAD_MAX_ARTIFACT_BYTES", 10 * 2**30, minimum=1)
+
+# --- the cluster ------------------------------------------------------------------------------------------------------
+CLUSTER_FOLDER = HOME / "cluster"
+GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")
+MODEL_CHECK_TIMEOUT_S = env.integer("FAIRLEAD_MODEL_CHECK_TIMEOUT_S", 120, minimum=1)
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+BROKER_URL = env.secret("FAIRLEAD_BROKER_URL", "filesystem://")
+RECONCILE_INTERVAL_S = 2.0
+
+# --- API --------------------------------------------------------------------------------------------------------------
+TOKEN_LIFETIME = timedelta(days=env.integer("FAIRLEAD_TOKEN_LIFETIME_DAYS", 90, minimum=1))
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.TokenAuthentication", "accounts.authentication.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.permissions.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "common.pagination.CursorPagination",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "common.api_errors.exception_handler",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Fairlead",
+    "VERSION": "v1",
+    "DESCRIPTION": "Model registry, services and rollouts.",
+    "SERVE_INCLUDE_SCHEMA": False,
+}
+# A model upload is streamed by its view; nothing else may be large.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [ROOT / "frontend" / "dist"] if (ROOT / "frontend" / "dist").is_dir() else []
+STATIC_ROOT = HOME / "static"
+WHITENOISE_USE_FINDERS = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+
+# --- safety -----------------------------------------------------------------------------------------------------------
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"request_id": {"()": "common.request_id.RequestIdFilter"}},
+    "formatters": {"line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
+    "root": {"handlers": ["stderr"], "level": env.text("FAIRLEAD_LOG_LEVEL", "INFO")},
+}

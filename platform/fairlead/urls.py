@@ -1,0 +1,18 @@
+"""Where everything is: health and metrics, the API, the pages."""
+
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView
+
+from fairlead import health
+
+urlpatterns = [
+    path("healthz", health.live),
+    path("readyz", health.ready),
+    path("metrics", health.metrics),
+    path("api/v1/schema/", SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]), name="schema"),
+    path("api/v1/", include("accounts.api.urls")),
+    path("api/v1/", include("registry.api.urls")),
+    path("api/v1/", include("deployments.api.urls")),
+    path("", include("accounts.urls")),
+    path("", include("deployments.urls")),
+]

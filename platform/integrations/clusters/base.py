@@ -1,0 +1,175 @@
+"""What every cluster driver agrees on: the words between the reconciler and the place where models run.
+
+The reconciler says what should be (`Desired`), a driver makes it so and tells what is (`Observed`). Values here are plain
+and frozen, so that decisions over them are pure functions and a driver can put them into a file or a manifest.
+Standard library only.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one replica asks for; None leaves it to the cluster."""
+
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredRevision:
+    """One immutable revision as the cluster should run it now.
+
+    Attributes:
+        name: DNS label, unique within the namespace, such as `digits-00002`.
+        model_name: what V2 clients ask for: the service's name.
+        model_version: the registry's version number in decimal; V2's `model_version`.
+        artifact_uri: folder with the model files (`file:///…` on the local driver).
+        artifact_digest: digest the files must have.
+        replicas: how many should run; 0 keeps the revision known but stopped.
+        weight_percent: share of requests it should get, 0..100; over the ready revisions of a service they sum to 100.
+        model_config: fields of a Triton ModelConfig laid over what the artifact brings; empty leaves it alone.
+    """
+
+    name: str
+    model_name: str
+    model_version: str
+    artifact_uri: str
+    artifact_digest: str
+    replicas: int
+    weight_percent: int
+    model_config: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    resources: Resources = Resources()
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """Everything one service should have on a cluster; `generation` only rises and lower ones are ignored."""
+
+    namespace: str
+    service: str
+    generation: int
+    revisions: tuple[DesiredRevision, ...]
+
+
+class ReplicaPhase(StrEnum):
+    """Where one replica is in its life."""
+
+    STARTING = "Starting"
+    READY = "Ready"
+    BACKING_OFF = "BackingOff"
+    DRAINING = "Draining"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedReplica:
+    """One running (or failing) replica.
+
+    Attributes:
+        restarts: how often it was started again after it ended by itself; never falls while the replica exists.
+        started_at: Unix seconds of the running process; None when none runs.
+        metrics_url: where its Prometheus page is; empty until it serves.
+        message: why it is not ready, or how its last process ended; one sentence.
+    """
+
+    name: str
+    phase: ReplicaPhase
+    restarts: int = 0
+    started_at: float | None = None
+    metrics_url: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedRevision:
+    """One revision as it is; `weight_percent` is what the gateway confirmed, not what was asked for."""
+
+    name: str
+    weight_percent: int
+    replicas: tuple[ObservedReplica, ...] = ()
+
+    @property
+    def ready_replicas(self) -> int:
+        """Return how many replicas take requests."""
+        return sum(replica.phase is ReplicaPhase.READY for replica in self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A service as the cluster reports it; `generation` is the last one the cluster took up, 0 if none."""
+
+    namespace: str
+    service: str
+    generation: int = 0
+    revisions: tuple[ObservedRevision, ...] = ()
+    gateway_stats_url: str = ""
+    message: str = ""
+
+    def revision(self, name: str) -> ObservedRevision | None:
+        """Return the named revision, or None where the cluster has none of that name."""
+        return next((revision for revision in self.revisions if revision.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of the cluster that is not a model, such as the gateway, and how often it was restarted."""
+
+    name: str
+    ready: bool
+    restarts: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """What the cluster is made of."""
+
+    components: tuple[Component, ...] = ()
+
+
+class JobKind(StrEnum):
+    """What a job asks the serving runtime about a model."""
+
+    INSPECT = "inspect"
+    PROFILE = "profile"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One question about a model, answered by `python -m serving_runtime KIND DIR --json` where models run."""
+
+    kind: JobKind
+    artifact_uri: str
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """How a job ended: `output` is what it printed (JSON), `message` one sentence when `exit_code` is not 0."""
+
+    exit_code: int
+    output: str
+    message: str = ""
+
+
+class ClusterDriver(Protocol):
+    """The five verbs. All raise `common.errors.Unavailable` where the cluster cannot be reached."""
+
+    def apply(self, desired: Desired) -> None:
+        """Make the cluster work towards `desired`; returns when it is handed over, not when it is so."""
+
+    def observe(self, namespace: str, service: str) -> Observed:
+        """Return the service as it is; an unknown one has generation 0 and no revisions."""
+
+    def inventory(self) -> Nodes:
+        """Return what the cluster is made of."""
+
+    def run(self, job: Job) -> JobResult:
+        """Run `job` to its end or its timeout."""
+
+    def delete(self, namespace: str, service: str, generation: int) -> None:
+        """Take the service off the cluster; deleting an unknown one is no error."""
