@@ -1,0 +1,74 @@
+# Fairlead: `make` prints this help.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3.11
+BIN := .venv/bin
+FAIRLEAD_HOME ?= .fairlead
+export FAIRLEAD_HOME
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help
+help: ## print this help
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Use it
+.PHONY: demo up clean
+demo: setup ## two model versions, a canary that promotes itself, a bad one that rolls back (ONCE=1: exit after it)
+	@$(BIN)/fairlead demo $(if $(ONCE),--once)
+
+up: setup ## start the platform, empty
+	@$(BIN)/fairlead up
+
+clean: ## remove what the other targets made, .fairlead/ included
+	rm -rf .venv .fairlead frontend/node_modules frontend/dist build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+##@ Set it up
+.PHONY: setup setup-dev deps lock
+setup: .venv/.base frontend/dist/.built ## the virtual environment in .venv/ and the front-end bundle
+
+setup-dev: .venv/.dev frontend/dist/.built ## setup, and the tools of check and test
+
+deps: ## the Debian packages for the full test suite (needs root)
+	@.ci/deps
+
+lock: .venv/.dev ## pin the Python dependencies anew
+	PATH="$(CURDIR)/$(BIN):$$PATH" requirements/lock.sh
+
+.venv/.python:
+	@command -v $(PYTHON) >/dev/null || { echo "Fairlead needs Python 3.11 or later; $(PYTHON) was not found. Install it, or name another: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Fairlead needs Python 3.11 or later; $(PYTHON) is {sys.version.split()[0]}")'
+	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) -m venv failed; on Debian install python3-venv." >&2; exit 1; }
+	@touch $@
+
+.venv/.base: .venv/.python requirements/base.txt pyproject.toml
+	@echo "Installing Python packages into .venv/ (about a minute)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/base.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.dev: .venv/.base requirements/dev.txt
+	@echo "Installing the development tools into .venv/"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.txt
+	@touch $@
+
+frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find frontend/src frontend/*.json frontend/*.mjs -type f 2>/dev/null)
+	@echo "Building the front end"
+	@$(BIN)/python frontend/build.py
+	@touch $@
+
+##@ Work on it
+.PHONY: check test test-browser test-e2e test-cluster bench bench-gpu
+check: setup-dev ## format, lint, types, import contracts, front end
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python frontend/build.py --check
+
+test: setup-dev ## the whole Python suite, end-to-end tests included
+	$(PYTEST) -m "not browser and not cluster"
+
+test-browser: setup-dev ## the pages in a real Chromium
+	$(PYTEST) tests/browser -m browser
+

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Pins what pyproject.toml asks for, with hashes: base.txt (`make demo`) and dev.txt (base and the tools of `make check` and `make test`).
+# Usage: requirements/lock.sh [--upgrade]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+lock() {
+    local out=$1
+    shift
+    pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header --annotation-style line \
+        --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o "requirements/$out" "$@" pyproject.toml
+    # The project names itself through its extras; a line for it would hold a path of this machine.
+    sed -i -e '/^fairlead @ /d' -e '/^# WARNING/d' -e '/^# Consider using a hashable/d' -e '/^# Please note that/d' \
+        -e 's/, fairlead (pyproject.toml)//' "requirements/$out"
+    if grep -nE '^#|://' "requirements/$out"; then
+        echo "requirements/$out: the lines above do not belong in a lock file" >&2
+        return 1
+    fi
+}
+
+lock base.txt --extra build --extra demo "$@"
+lock dev.txt --extra build --extra demo --extra dev --constraint requirements/base.txt "$@"
