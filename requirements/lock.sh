@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pins what pyproject.toml asks for, with hashes: base.txt (`make demo`) and dev.txt (base and the tools of `make check` and `make test`).
+# Pins what pyproject.toml asks for, with hashes: base.txt (`make demo`), dev.txt (base and the tools of `make check` and `make test`).
 # Usage: requirements/lock.sh [--upgrade]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,6 +11,7 @@ lock() {
         --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o "requirements/$out" "$@" pyproject.toml
     # The project names itself through its extras; a line for it would hold a path of this machine.
     sed -i -e '/^fairlead @ /d' -e '/^# WARNING/d' -e '/^# Consider using a hashable/d' -e '/^# Please note that/d' \
+        -e '/^# The following packages/d' \
         -e 's/, fairlead (pyproject.toml)//' "requirements/$out"
     if grep -nE '^#|://' "requirements/$out"; then
         echo "requirements/$out: the lines above do not belong in a lock file" >&2
@@ -19,4 +20,7 @@ lock() {
 }
 
 lock base.txt --extra build --extra demo "$@"
+# Not a dependency of the project: `frontend/build.py` installs it where a machine has no Node.js.
+pip-compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+    "$@" -o requirements/node.txt requirements/node.in
 lock dev.txt --extra build --extra demo --extra dev --constraint requirements/base.txt "$@"
