@@ -13,6 +13,8 @@
 A message says what was asked, what was found and what to do, in one sentence.
 """
 
+# ruff: noqa: N818 - the names are the words of the API
+
 
 class FairleadError(Exception):
     """Base of all errors that callers are told about.

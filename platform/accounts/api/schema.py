@@ -1,0 +1,23 @@
+"""How the two ways of authentication stand in the OpenAPI document."""
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+
+
+class TokenScheme(OpenApiAuthenticationExtension):
+    target_class = "accounts.authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:  # noqa: ARG002
+        """Return the bearer scheme."""
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "flt_…"}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):
+    target_class = "accounts.authentication.SessionAuthentication"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:  # noqa: ARG002
+        """Return the cookie scheme."""
+        return {"type": "apiKey", "in": "cookie", "name": "sessionid"}

@@ -1,0 +1,60 @@
+"""JSON forms of tokens."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from rest_framework import serializers
+
+from accounts.models import ApiToken
+from accounts.scopes import Scope
+from common import durations
+
+
+class TokenSerializer(serializers.ModelSerializer[ApiToken]):
+    """A token without its secret, which is not kept."""
+
+    user = serializers.CharField(source="user.username", read_only=True)
+
+    class Meta:
+        model = ApiToken
+        fields = ["id", "name", "user", "hint", "scope", "created_at", "expires_at", "last_used_at", "revoked_at"]
+        read_only_fields = fields
+
+
+class TokenCreateSerializer(serializers.Serializer[ApiToken]):
+    """What a new token is asked to be."""
+
+    name = serializers.CharField(max_length=100)
+    scope = serializers.ChoiceField(choices=[scope.value for scope in Scope], default=Scope.READ.value)
+    expires_in = serializers.CharField(
+        required=False, help_text="A duration such as `12h`; the platform's default if absent."
+    )
+    user = serializers.CharField(max_length=150, required=False, help_text="Made if unknown; the caller if absent.")
+
+    def lifetime(self) -> timedelta:
+        """Return how long the token is to live."""
+        text = self.validated_data.get("expires_in")
+        return settings.TOKEN_LIFETIME if text is None else durations.parse(text, field="expires_in")
+
+
+class CreatedTokenSerializer(TokenSerializer):
+    """A token with its secret, shown this once."""
+
+    token = serializers.SerializerMethodField()
+
+    class Meta(TokenSerializer.Meta):
+        fields = [*TokenSerializer.Meta.fields, "token"]
+        read_only_fields = fields
+
+    def get_token(self, _token: ApiToken) -> str:
+        """Return the secret, which the view hands over in the context."""
+        return str(self.context["secret"])
+
+
+class WhoAmISerializer(serializers.Serializer[ApiToken]):
+    """The caller."""
+
+    user = serializers.CharField(source="user.username")
+    token = serializers.CharField(source="name")
+    scope = serializers.CharField()
+    expires_at = serializers.DateTimeField()

@@ -1,0 +1,76 @@
+"""`/api/v1/tokens` and `/api/v1/whoami`."""
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.api.serializers import (
+    CreatedTokenSerializer,
+    TokenCreateSerializer,
+    TokenSerializer,
+    WhoAmISerializer,
+)
+from accounts.models import ApiToken, User
+from accounts.permissions import actor_of
+from accounts.scopes import Scope
+from accounts.selectors import token_get, token_list
+from accounts.services import token_create, token_revoke, user_get_or_create
+
+
+def _whose(request: Request) -> User | None:
+    """Return whose tokens the caller may see: his own, or for an administrator everybody's (None)."""
+    token: ApiToken = request.auth
+    return None if token.allows(Scope.ADMIN) else token.user
+
+
+class TokenListView(ListAPIView[ApiToken]):
+    """Tokens, newest first; only administrators make them."""
+
+    serializer_class = TokenSerializer
+    scopes = {"POST": Scope.ADMIN}
+
+    def get_queryset(self) -> QuerySet[ApiToken]:
+        return token_list(user=_whose(self.request))
+
+    @extend_schema(request=TokenCreateSerializer, responses={201: CreatedTokenSerializer})
+    def post(self, request: Request) -> Response:
+        """Make a token; the answer has its secret, which cannot be had again."""
+        asked = TokenCreateSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        username = asked.validated_data.get("user")
+        created = token_create(
+            user=request.auth.user if username is None else user_get_or_create(username=username),
+            name=asked.validated_data["name"],
+            scope=Scope(asked.validated_data["scope"]),
+            lifetime=asked.lifetime(),
+            now=timezone.now(),
+            actor=actor_of(request),
+        )
+        body = CreatedTokenSerializer(created.token, context={"secret": created.secret}).data
+        return Response(body, status=status.HTTP_201_CREATED)
+
+
+class TokenDetailView(APIView):
+    """One token."""
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, token_id: int) -> Response:
+        """Revoke the token: the caller's own, or for an administrator anybody's."""
+        token_revoke(
+            token=token_get(token_id=token_id, user=_whose(request)), now=timezone.now(), actor=actor_of(request)
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class WhoAmIView(APIView):
+    """The caller."""
+
+    @extend_schema(responses=WhoAmISerializer)
+    def get(self, request: Request) -> Response:
+        """Return the user and the token that the request came with."""
+        return Response(WhoAmISerializer(request.auth).data)

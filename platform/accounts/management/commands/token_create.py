@@ -1,0 +1,84 @@
+"""`manage.py token_create`: the first API token, made by whoever can reach the database."""
+
+import os
+import tempfile
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from accounts.scopes import Scope
+from accounts.selectors import token_of
+from accounts.services import token_create, user_get_or_create
+from common import durations
+from common.errors import FairleadError, NotAuthenticated
+
+
+class Command(BaseCommand):
+    """Makes a token and prints it, or writes it to a file."""
+
+    help = "Make an API token; it is shown once."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--name", required=True, help="what the token is for")
+        parser.add_argument("--scope", choices=[scope.value for scope in Scope], default=Scope.READ.value)
+        parser.add_argument("--user", default="admin", help="whose token it is; made if unknown (default: admin)")
+        parser.add_argument("--expires-in", metavar="DURATION", help="such as 12h; the platform's default if absent")
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument("--output", type=Path, metavar="FILE", help="write it to FILE (mode 0600), print nothing")
+        where.add_argument(
+            "--if-missing-file",
+            type=Path,
+            metavar="FILE",
+            help="like --output, but do nothing where FILE already has a token that is accepted",
+        )
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        file: Path | None = options["output"] or options["if_missing_file"]
+        if options["if_missing_file"] and _holds_live_token(options["if_missing_file"]):
+            return
+        asked = options["expires_in"]
+        try:
+            created = token_create(
+                user=user_get_or_create(username=options["user"]),
+                name=options["name"],
+                scope=Scope(options["scope"]),
+                lifetime=durations.parse(asked, field="--expires-in") if asked else settings.TOKEN_LIFETIME,
+                now=timezone.now(),
+                actor="token_create (command line)",
+            )
+        except FairleadError as error:
+            raise CommandError(error.message) from error
+        if file is None:
+            self.stdout.write(created.secret)
+        else:
+            _write_private(file, created.secret + "\n")
+
+
+def _holds_live_token(file: Path) -> bool:
+    try:
+        secret = file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return False
+    try:
+        token_of(secret=secret, now=timezone.now())
+    except NotAuthenticated:
+        return False
+    return True
+
+
+def _write_private(file: Path, text: str) -> None:
+    """Put `text` into `file` by rename, never readable by others."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # mkstemp makes it 0600
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        Path(name).replace(file)
+    except OSError as error:
+        raise CommandError(
+            f"the token cannot be written to {file}: {error.strerror}; it was made, revoke it"
+        ) from error

@@ -1,0 +1,93 @@
+"""Who calls: users, their API tokens, and the log of what they did."""
+
+from datetime import datetime
+from typing import Any, Never
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+
+from accounts.scopes import Scope
+
+
+class User(AbstractUser):
+    """A person or a machine. Nobody has a password: people sign in with an API token, machines send one."""
+
+
+class ApiToken(models.Model):
+    """A secret that stands for a user, kept only as its SHA-256.
+
+    The secret has 256 random bits, so a plain hash cannot be searched; a slow one would only slow down every request.
+    """
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100)
+    digest = models.CharField(max_length=64, unique=True)
+    hint = models.CharField(max_length=12)
+    scope = models.CharField(max_length=8, choices=[(scope.value, scope.value) for scope in Scope])
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(scope__in=[scope.value for scope in Scope]), name="token_scope_known"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.hint}…)"
+
+    def allows(self, scope: Scope) -> bool:
+        """Return whether the holder may do what `scope` allows."""
+        return Scope(self.scope).includes(scope)
+
+    def is_live(self, now: datetime) -> bool:
+        """Return whether the token opens anything at `now`."""
+        return self.revoked_at is None and now < self.expires_at
+
+
+class _AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):
+    """Refuses what would change history."""
+
+    def update(self, **_: Any) -> Never:
+        raise TypeError("audit entries cannot be changed")
+
+    def delete(self) -> Never:
+        raise TypeError("audit entries cannot be deleted")
+
+    def bulk_update(self, *_: Any, **__: Any) -> Never:
+        raise TypeError("audit entries cannot be changed")
+
+
+class AuditEntry(models.Model):
+    """Who did what to which object, when, and under which request id. Only ever added.
+
+    Names are copied, not referenced: an entry says what was true then, and outlives users, tokens and objects.
+    """
+
+    at = models.DateTimeField(db_index=True)
+    actor = models.CharField(max_length=300)
+    action = models.CharField(max_length=64)
+    target = models.CharField(max_length=300)
+    detail = models.JSONField(default=dict)
+    request_id = models.CharField(max_length=64, blank=True)
+
+    objects = _AppendOnlyQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = [models.Index(fields=["target", "-id"], name="audit_target_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.action} {self.target}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Insert; refuse to change what is there."""
+        if self.pk is not None:
+            raise TypeError("audit entries cannot be changed")
+        super().save(*args, **kwargs)
+
+    def delete(self, *_: Any, **__: Any) -> Never:
+        raise TypeError("audit entries cannot be deleted")

@@ -1,0 +1,84 @@
+"""Who may do what, in the API (`HasScope`) and on pages (`page_scope`)."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction, sync_to_async
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+
+from accounts.models import ApiToken
+from accounts.scopes import Scope
+from accounts.selectors import token_of_session
+from accounts.services import actor_name
+from common.errors import NotAuthenticated, NotPermitted
+
+
+class HasScope(BasePermission):
+    """Safe methods need `read`, others `write`; a view may say more in `scopes = {"POST": Scope.ADMIN}`."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Return True or raise the error that says which scope is missing."""
+        token = request.auth
+        if not isinstance(token, ApiToken):
+            raise NotAuthenticated("this needs an API token in the header `Authorization: Bearer flt_…`")
+        method = request.method or ""
+        needed = getattr(view, "scopes", {}).get(method, Scope.READ if method in SAFE_METHODS else Scope.WRITE)
+        require(token, needed)
+        return True
+
+
+def require(token: ApiToken, needed: Scope) -> None:
+    """Raise NotPermitted unless `token` allows what `needed` allows."""
+    if not token.allows(needed):
+        raise NotPermitted(
+            f"this needs a token with scope {needed.value}; token {token.name!r} has scope {token.scope}"
+        )
+
+
+def actor_of(request: Request) -> str:
+    """Return how the audit log names the caller of an API view."""
+    if not isinstance(request.auth, ApiToken):
+        raise NotAuthenticated("this needs an API token in the header `Authorization: Bearer flt_…`")
+    return actor_name(request.auth)
+
+
+def page_scope(needed: Scope) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Guard a page (synchronous or not): who is not signed in goes to the sign-in page, who may not gets 403.
+
+    The view finds the `ApiToken` as `request.token`, and its name for the audit log as `request.actor`.
+    """
+
+    def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
+        if iscoroutinefunction(view):
+
+            @wraps(view)
+            async def asynchronous(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+                refusal = await sync_to_async(_admit)(request, needed)
+                return refusal or await view(request, *args, **kwargs)
+
+            return asynchronous
+
+        @wraps(view)
+        def synchronous(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            return _admit(request, needed) or view(request, *args, **kwargs)
+
+        return synchronous
+
+    return decorate
+
+
+def _admit(request: HttpRequest, needed: Scope) -> HttpResponseBase | None:
+    token = token_of_session(request=request, now=timezone.now())
+    if token is None:
+        return redirect_to_login(request.get_full_path())
+    if not token.allows(needed):
+        raise PermissionDenied(f"this needs a token with scope {needed.value}; you signed in with scope {token.scope}")
+    request.token = token  # type: ignore[attr-defined]
+    request.actor = actor_name(token)  # type: ignore[attr-defined]
+    return None

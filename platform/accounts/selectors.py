@@ -1,0 +1,67 @@
+"""What is known about users and tokens. Reads only."""
+
+import hashlib
+from datetime import datetime
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from accounts.models import ApiToken, AuditEntry, User
+from common.errors import NotAuthenticated, NotFound
+
+SESSION_KEY = "api_token_id"
+TOKEN_PREFIX = "flt_"  # noqa: S105 - what secret scanners look for, not a secret
+
+
+def digest_of(secret: str) -> str:
+    """Return what is stored of a token."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def token_of(*, secret: str, now: datetime) -> ApiToken:
+    """Return the live token whose secret this is, with its user.
+
+    Raises:
+        NotAuthenticated: unknown, expired, revoked, or its user is not active; the sentence says which.
+    """
+    token = ApiToken.objects.select_related("user").filter(digest=digest_of(secret)).first()
+    if token is None:
+        raise NotAuthenticated(
+            "this token is not known here; ask an administrator for one or make one with `token_create`"
+        )
+    if token.revoked_at is not None:
+        raise NotAuthenticated(f"token {token.name!r} was revoked at {token.revoked_at:%Y-%m-%d %H:%M} UTC")
+    if not token.is_live(now):
+        raise NotAuthenticated(f"token {token.name!r} expired at {token.expires_at:%Y-%m-%d %H:%M} UTC; make a new one")
+    if not token.user.is_active:
+        raise NotAuthenticated(f"user {token.user.username!r} of token {token.name!r} is not active")
+    return token
+
+
+def token_of_session(*, request: HttpRequest, now: datetime) -> ApiToken | None:
+    """Return the live token the session was signed in with, or None; revoking a token so ends its sessions."""
+    token_id = request.session.get(SESSION_KEY)
+    if token_id is None:
+        return None
+    token = ApiToken.objects.select_related("user").filter(pk=token_id).first()
+    return token if token is not None and token.is_live(now) and token.user.is_active else None
+
+
+def token_list(*, user: User | None) -> QuerySet[ApiToken]:
+    """Return the tokens of `user`, or everybody's for None."""
+    tokens = ApiToken.objects.select_related("user")
+    return tokens if user is None else tokens.filter(user=user)
+
+
+def token_get(*, token_id: int, user: User | None) -> ApiToken:
+    """Return one token out of `token_list`; raises NotFound."""
+    token = token_list(user=user).filter(pk=token_id).first()
+    if token is None:
+        raise NotFound(f"there is no token {token_id} that you may see")
+    return token
+
+
+def audit_list(*, target: str | None = None) -> QuerySet[AuditEntry]:
+    """Return what was done, newest first; only to `target` where given."""
+    entries = AuditEntry.objects.order_by("-id")
+    return entries if target is None else entries.filter(target=target)

@@ -1,0 +1,133 @@
+"""What changes users, tokens and the audit log. Every change of the platform leaves an entry by `audit_record`."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.contrib.auth import login, logout
+from django.db import transaction
+from django.db.models import Q
+from django.http import HttpRequest
+
+from accounts.models import ApiToken, AuditEntry, User
+from accounts.scopes import Scope
+from accounts.selectors import SESSION_KEY, TOKEN_PREFIX, digest_of, token_of
+from common import request_id
+from common.errors import InvalidInput, NotAuthenticated
+
+_USE_NOTED_EVERY = timedelta(minutes=1)
+_MAX_NAME = 100
+_MAX_LIFETIME = timedelta(days=3650)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedToken:
+    """A new token and its secret, which is nowhere else and is shown once."""
+
+    token: ApiToken
+    secret: str
+
+
+def audit_record(
+    *, actor: str, action: str, target: str, now: datetime, detail: Mapping[str, object] | None = None
+) -> AuditEntry:
+    """Add one line to the audit log; call it in the transaction of the change it tells about.
+
+    Args:
+        actor: who, as `actor_of` names callers; `fairlead` for what the platform does by itself.
+        action: `<entity>.<verb>`, such as `model_version.register`.
+        target: the object's path in the API without `/api/v1/`, such as `models/digits/versions/2`.
+    """
+    return AuditEntry.objects.create(
+        at=now, actor=actor, action=action, target=target, detail=dict(detail or {}), request_id=request_id.current()
+    )
+
+
+@transaction.atomic
+def user_get_or_create(*, username: str) -> User:
+    """Return the user of that name, made without a password where there is none."""
+    if not username or len(username) > 150 or not username.isprintable():
+        raise InvalidInput(f"user is {username[:40]!r}; expected a name of 1 to 150 printable characters", field="user")
+    user, created = User.objects.get_or_create(username=username)
+    if created:
+        user.set_unusable_password()
+        user.save(update_fields=["password"])
+    return user
+
+
+@transaction.atomic
+def token_create(
+    *, user: User, name: str, scope: Scope, lifetime: timedelta, now: datetime, actor: str
+) -> CreatedToken:
+    """Make a token for `user` that opens what `scope` allows for `lifetime`."""
+    if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
+        raise InvalidInput(f"name is {name[:40]!r}; expected 1 to {_MAX_NAME} printable characters", field="name")
+    if not timedelta(0) < lifetime <= _MAX_LIFETIME:
+        raise InvalidInput(
+            f"a token lives from a second to {_MAX_LIFETIME.days} days, not {lifetime}", field="expires_in"
+        )
+    secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    token = ApiToken.objects.create(
+        user=user,
+        name=name,
+        digest=digest_of(secret),
+        hint=secret[:8],
+        scope=scope,
+        created_at=now,
+        expires_at=now + lifetime,
+    )
+    audit_record(
+        actor=actor,
+        action="token.create",
+        target=f"tokens/{token.pk}",
+        now=now,
+        detail={"name": name, "scope": scope.value, "user": user.username},
+    )
+    return CreatedToken(token, secret)
+
+
+@transaction.atomic
+def token_revoke(*, token: ApiToken, now: datetime, actor: str) -> None:
+    """End the token, and with it the sessions that signed in with it; ending it again changes nothing."""
+    if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now):
+        audit_record(
+            actor=actor, action="token.revoke", target=f"tokens/{token.pk}", now=now, detail={"name": token.name}
+        )
+
+
+def token_use(*, secret: str, now: datetime) -> ApiToken:
+    """Return the live token of `secret` and note that it was used; raises NotAuthenticated."""
+    token = token_of(secret=secret, now=now)
+    # One write a minute, not one per request.
+    if token.last_used_at is None or now - token.last_used_at >= _USE_NOTED_EVERY:
+        stale = Q(last_used_at=None) | Q(last_used_at__lte=now - _USE_NOTED_EVERY)
+        ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+    return token
+
+
+def session_signin(*, request: HttpRequest, secret: str, now: datetime) -> ApiToken:
+    """Sign the browser in as the token's user, with the token's scope and no longer than it lives.
+
+    Raises:
+        NotAuthenticated: the secret opens nothing; the sentence is fit for the sign-in page.
+    """
+    secret = secret.strip()
+    if not secret.startswith(TOKEN_PREFIX):
+        raise NotAuthenticated(f"that is no API token; one begins with {TOKEN_PREFIX}")
+    token = token_use(secret=secret, now=now)
+    login(request, token.user)
+    request.session[SESSION_KEY] = token.pk
+    request.session.set_expiry(max(1, int((token.expires_at - now).total_seconds())))
+    audit_record(actor=actor_name(token), action="session.signin", target=f"tokens/{token.pk}", now=now)
+    return token
+
+
+def session_signout(*, request: HttpRequest) -> None:
+    """Forget the browser's session."""
+    logout(request)
+
+
+def actor_name(token: ApiToken) -> str:
+    """Return how the audit log names who came with `token`."""
+    return f"{token.user.username} (token {token.name})"

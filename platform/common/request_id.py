@@ -1,0 +1,70 @@
+"""Gives every request an id that its log lines, its error answer and its audit entries carry.
+
+A caller may bring one in `X-Request-ID`; anything that is not a short plain word is replaced, so that nobody writes his
+own lines into the log. The id travels in a context variable, which asgiref copies into the threads of sync views.
+"""
+
+import logging
+import re
+import uuid
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any, cast
+
+from asgiref.sync import iscoroutinefunction
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+
+HEADER = "X-Request-ID"
+_ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_current: ContextVar[str] = ContextVar("fairlead_request_id", default="")
+
+
+def current() -> str:
+    """Return the id of the request being answered; empty outside of one."""
+    return _current.get()
+
+
+def choose(offered: str | None) -> str:
+    """Return the caller's id if it is a plain word of at most 64 characters, else a new one."""
+    return offered if offered and _ACCEPTED.fullmatch(offered) else uuid.uuid4().hex
+
+
+@sync_and_async_middleware
+def RequestIdMiddleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:  # noqa: N802
+    """Set the id for the time of the request and answer with it."""
+    if iscoroutinefunction(get_response):
+        answer = cast(Callable[[HttpRequest], Awaitable[HttpResponseBase]], get_response)
+
+        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
+            request_id = choose(request.headers.get(HEADER))
+            token = _current.set(request_id)
+            try:
+                response = await answer(request)
+            finally:
+                _current.reset(token)
+            response.headers[HEADER] = request_id
+            return response
+
+        return asynchronous
+
+    def synchronous(request: HttpRequest) -> HttpResponseBase:
+        request_id = choose(request.headers.get(HEADER))
+        token = _current.set(request_id)
+        try:
+            response: HttpResponseBase = get_response(request)
+        finally:
+            _current.reset(token)
+        response.headers[HEADER] = request_id
+        return response
+
+    return synchronous
+
+
+class RequestIdFilter(logging.Filter):
+    """Puts `request_id` on every record; `-` outside of a request."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Never drops a record."""
+        record.request_id = current() or "-"
+        return True

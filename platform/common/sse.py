@@ -1,0 +1,36 @@
+"""Server-sent events as bytes (WHATWG HTML, 9.2.6); the pages that stream send what is made here. Pure."""
+
+import re
+
+CONTENT_TYPE = "text/event-stream"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def event(data: str, *, name: str = "", event_id: int | None = None) -> bytes:
+    """Return one event; `data` may have several lines, `name` is what a listener is registered for.
+
+    Args:
+        event_id: what the browser sends back as `Last-Event-ID` after a lost connection.
+
+    Raises:
+        ValueError: the name has a line end, which would start another field.
+    """
+    if _LINE_END.search(name):
+        raise ValueError(f"the name of an event is one line: {name!r}")
+    lines = [f"id: {event_id}"] if event_id is not None else []
+    if name:
+        lines.append(f"event: {name}")
+    lines += [f"data: {line}" for line in _LINE_END.split(data)]
+    return ("\n".join(lines) + "\n\n").encode()
+
+
+def comment(text: str = "") -> bytes:
+    """Return a line that listeners ignore; it keeps the connection open through proxies and finds clients that left."""
+    if _LINE_END.search(text):
+        raise ValueError(f"a comment is one line: {text!r}")
+    return f": {text}\n\n".encode()
+
+
+def retry(milliseconds: int) -> bytes:
+    """Return how long the browser is to wait before it connects again."""
+    return f"retry: {milliseconds}\n\n".encode()

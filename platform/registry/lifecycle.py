@@ -1,0 +1,113 @@
+"""How a model version becomes servable. Pure: no clock, no database, no runtime.
+
+                       accepted
+    PENDING ───────────────────────────────▶ READY
+     │  ▲ │
+     │  └─┘ could not be checked: again after a growing delay
+     │
+     └── refused by the runtime, or could not be checked MAX_ATTEMPTS times ──▶ REJECTED
+
+READY and REJECTED are final: a version never changes, so neither does what was found out about it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+MAX_ATTEMPTS = 5
+_FIRST_DELAY = timedelta(seconds=5)
+_LONGEST_DELAY = timedelta(minutes=2)
+
+
+class Status(StrEnum):
+    """Where a version is in its life."""
+
+    PENDING = "PENDING"
+    READY = "READY"
+    REJECTED = "REJECTED"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The runtime can serve the model and says how."""
+
+    signature: Mapping[str, object]
+    platform: str
+    profile: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The runtime cannot serve the model, ever; `reason` is its own sentence."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """Nothing was learnt about the model: the runtime could not be asked, or did not answer in time."""
+
+    reason: str
+
+
+Outcome = Accepted | Refused | Unchecked
+
+
+@dataclass(frozen=True, slots=True)
+class CheckState:
+    """What a version's row says about its check.
+
+    Attributes:
+        attempts: how often a check was begun; counted at its begin, so that one that takes its worker down counts too.
+        reason: why the version is not READY; empty where there is nothing to say.
+        next_check_at: not before this time; None once the state is final.
+    """
+
+    status: Status
+    attempts: int
+    reason: str
+    next_check_at: datetime | None
+
+
+def may_begin(state: CheckState, now: datetime) -> bool:
+    """Return whether a check is to begin at `now`."""
+    return state.status is Status.PENDING and state.next_check_at is not None and state.next_check_at <= now
+
+
+def begin(state: CheckState, now: datetime, lease: timedelta) -> CheckState:
+    """Return the state while a check runs: another may begin when `lease` is over and this one has not ended.
+
+    A state whose attempts are used up is REJECTED instead: its checks began and never ended.
+    """
+    if state.attempts >= MAX_ATTEMPTS:
+        return _given_up(state, state.reason or "the check began and did not end")
+    return replace(state, attempts=state.attempts + 1, next_check_at=now + lease)
+
+
+def end(state: CheckState, outcome: Outcome, now: datetime) -> CheckState:
+    """Return the state after a check that `begin` began ended with `outcome`; a final state stays as it is."""
+    if state.status is not Status.PENDING:
+        return state
+    match outcome:
+        case Accepted():
+            return replace(state, status=Status.READY, reason="", next_check_at=None)
+        case Refused(reason):
+            return replace(state, status=Status.REJECTED, reason=reason, next_check_at=None)
+        case Unchecked(reason):
+            if state.attempts >= MAX_ATTEMPTS:
+                return _given_up(state, reason)
+            return replace(state, reason=reason, next_check_at=now + _delay(state.attempts))
+
+
+def _given_up(state: CheckState, reason: str) -> CheckState:
+    text = (
+        f"the model could not be checked in {state.attempts} attempts, the last time because {reason.rstrip('.')}; "
+        "delete the version and upload it again to have it checked anew"
+    )
+    return replace(state, status=Status.REJECTED, reason=text, next_check_at=None)
+
+
+def _delay(attempts: int) -> timedelta:
+    """Return 5 s, 10 s, 20 s, … up to two minutes."""
+    return min(_FIRST_DELAY * 2 ** (max(1, attempts) - 1), _LONGEST_DELAY)

@@ -1,0 +1,79 @@
+"""What the registry knows. Reads only; versions come with their model and aliases, so no list asks once per row."""
+
+import re
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from common.errors import InvalidInput, NotFound
+from registry.lifecycle import Status
+from registry.models import Alias, ModelVersion, RegisteredModel
+
+_URI = re.compile(r"models:/(?P<model>[^/@]+)(?:/(?P<number>[0-9]{1,9})|@(?P<alias>[^/@]+))")
+
+
+def model_list() -> QuerySet[RegisteredModel]:
+    """Return all models with their aliases."""
+    return RegisteredModel.objects.prefetch_related("aliases__version")
+
+
+def model_get(*, name: str) -> RegisteredModel:
+    """Return the model of that name; raises NotFound."""
+    model = model_list().filter(name=name).first()
+    if model is None:
+        raise NotFound(f"there is no model {name!r}; register its first version or create it")
+    return model
+
+
+def version_list(*, model: RegisteredModel) -> QuerySet[ModelVersion]:
+    """Return the model's versions."""
+    return _versions().filter(model=model)
+
+
+def model_version_get(*, model: str, number: int) -> ModelVersion:
+    """Return one version; raises NotFound, which says whether the model or the number is unknown."""
+    version = _versions().filter(model__name=model, number=number).first()
+    if version is None:
+        known = model_get(name=model)
+        raise NotFound(f"model {model!r} has no version {number}; its newest number is {known.latest_number}")
+    return version
+
+
+def model_version_resolve(*, uri: str) -> ModelVersion:
+    """Return what `models:/NAME/VERSION` or `models:/NAME@ALIAS` points at now.
+
+    Raises:
+        InvalidInput: the URI has another form.
+        NotFound: no such model, version or alias.
+    """
+    match = _URI.fullmatch(uri)
+    if match is None:
+        raise InvalidInput(f"{uri[:200]!r} is no model URI; write models:/NAME/VERSION or models:/NAME@ALIAS")
+    if match["number"]:
+        return model_version_get(model=match["model"], number=int(match["number"]))
+    return alias_get(model=match["model"], name=match["alias"]).version
+
+
+def alias_list(*, model: RegisteredModel) -> QuerySet[Alias]:
+    """Return the model's aliases with the versions they point at."""
+    return Alias.objects.filter(model=model).select_related("model", "version__model")
+
+
+def alias_get(*, model: str, name: str) -> Alias:
+    """Return one alias with its version; raises NotFound, which names the aliases there are."""
+    alias = Alias.objects.filter(model__name=model, name=name).select_related("model", "version__model").first()
+    if alias is None:
+        known = sorted(alias.name for alias in model_get(name=model).aliases.all())
+        there = f"its aliases are {', '.join(known)}" if known else "it has no aliases"
+        raise NotFound(f"model {model!r} has no alias {name!r}; {there}")
+    return alias
+
+
+def versions_to_check(*, now: datetime) -> list[int]:
+    """Return the ids of versions whose check is due, longest waiting first."""
+    due = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__lte=now)
+    return list(due.order_by("next_check_at").values_list("pk", flat=True)[:100])
+
+
+def _versions() -> QuerySet[ModelVersion]:
+    return ModelVersion.objects.select_related("model").prefetch_related("aliases")
