@@ -1,0 +1,64 @@
+"""Settings from the environment: defaults, secrets from files, and refusals that say what is expected."""
+
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from fairlead import env
+
+
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", "")
+    assert env.text("FAIRLEAD_X", "default") == "default"
+
+
+def test_a_secret_is_read_from_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cret\n")
+    monkeypatch.setenv("FAIRLEAD_X_FILE", str(tmp_path / "secret"))
+    assert env.secret("FAIRLEAD_X") == "s3cret"
+
+
+def test_a_secret_file_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FAIRLEAD_X_FILE", str(tmp_path / "none"))
+    with pytest.raises(ImproperlyConfigured, match="FAIRLEAD_X_FILE points to .*none, which cannot be read"):
+        env.secret("FAIRLEAD_X")
+
+
+def test_a_secret_given_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", "a")
+    monkeypatch.setenv("FAIRLEAD_X_FILE", "b")
+    with pytest.raises(ImproperlyConfigured, match="both set"):
+        env.secret("FAIRLEAD_X")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param("1", True, id="1 is true"),
+        pytest.param("ON", True, id="case does not matter"),
+        pytest.param("no", False, id="no is false"),
+        pytest.param("", True, id="empty is the default"),
+    ],
+)
+def test_a_flag(monkeypatch: pytest.MonkeyPatch, value: str, expected: bool) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", value)
+    assert env.flag("FAIRLEAD_X", default=True) is expected
+
+
+def test_a_flag_that_is_no_truth_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", "maybe")
+    with pytest.raises(ImproperlyConfigured, match="FAIRLEAD_X is 'maybe'; expected one of 1, 0"):
+        env.flag("FAIRLEAD_X", default=True)
+
+
+@pytest.mark.parametrize("value", ["-1", "ten", "1.5", "0"])
+def test_a_number_that_is_too_small_or_none_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", value)
+    with pytest.raises(ImproperlyConfigured, match="whole number of at least 1"):
+        env.integer("FAIRLEAD_X", 5, minimum=1)
+
+
+def test_names_are_split_at_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", "a.example, b.example,")
+    assert env.names("FAIRLEAD_X", []) == ["a.example", "b.example"]
