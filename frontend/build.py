@@ -31,7 +31,7 @@ def main() -> int:
 
 
 def _node_folder() -> Path:
-    """Return the folder of a recent enough `node` and `npm`, installing them from PyPI where the machine has none."""
+    """Return the folder of a recent enough `node` and `npm`, from PyPI where the machine has none."""
     found = shutil.which("node")
     if found and shutil.which("npm") and _major(found) >= OLDEST_NODE_MAJOR:
         return Path(found).parent
@@ -40,7 +40,16 @@ def _node_folder() -> Path:
         reason = f"Node.js {_major(found)} is too old" if found else "No Node.js on this machine"
         sys.stdout.write(f"{reason}; installing one from PyPI into {folder.parent.name}/\n")
         lock = ROOT / "requirements" / "node.txt"
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--only-binary",
+            ":all:",
+        ]
         subprocess.run([*pip, "--require-hashes", "-r", str(lock)], check=True)
     return folder
 

@@ -1,7 +1,7 @@
 """The Celery application: hints from the web process, and the beat that sweeps what a lost hint left behind.
 
-Embedded mode uses kombu's file-system transport, which takes a message away before it is acknowledged; that is why every
-task is only a hint carrying an id and each job is found again from the database by a periodic sweep.
+Embedded mode uses kombu's file-system transport, which takes a message away before it is acknowledged; that is why
+every task is only a hint carrying an id and each job is found again from the database by a periodic sweep.
 """
 
 import os

@@ -1,21 +1,18 @@
 """System checks: a bad setting ends the start with an id and a hint, never the first request."""
 
-from collections.abc import Sequence
-
-from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 
 @register()
-def settings_are_usable(app_configs: Sequence[AppConfig] | None, **_: object) -> list[CheckMessage]:
+def settings_are_usable(**_: object) -> list[CheckMessage]:
     """Return an error for each setting the control plane cannot run with."""
     errors: list[CheckMessage] = []
     if not settings.SECRET_KEY:
         errors.append(
             Error(
                 "FAIRLEAD_SECRET_KEY is not set.",
-                hint="Start with `fairlead up`, which makes one, or set FAIRLEAD_SECRET_KEY or FAIRLEAD_SECRET_KEY_FILE.",
+                hint="`fairlead up` makes one; else set FAIRLEAD_SECRET_KEY or FAIRLEAD_SECRET_KEY_FILE.",
                 id="fairlead.E001",
             )
         )

@@ -99,7 +99,10 @@ RECONCILE_INTERVAL_S = 2.0
 # --- API --------------------------------------------------------------------------------------------------------------
 TOKEN_LIFETIME = timedelta(days=env.integer("FAIRLEAD_TOKEN_LIFETIME_DAYS", 90, minimum=1))
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.TokenAuthentication", "accounts.authentication.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "accounts.authentication.TokenAuthentication",
+        "accounts.authentication.SessionAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["accounts.permissions.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
