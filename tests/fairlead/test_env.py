@@ -21,7 +21,7 @@ def test_a_secret_is_read_from_its_file(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_a_secret_file_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FAIRLEAD_X_FILE", str(tmp_path / "none"))
-    with pytest.raises(ImproperlyConfigured, match="FAIRLEAD_X_FILE points to .*none, which cannot be read"):
+    with pytest.raises(ImproperlyConfigured, match=r"FAIRLEAD_X_FILE points to .*none, which cannot be read"):
         env.secret("FAIRLEAD_X")
 
 
