@@ -1,0 +1,27 @@
+// The one script of the pages: htmx for forms that replace a part of the page, and our custom elements.
+import htmx from "htmx.org";
+import "./elements/copy-text";
+import "./elements/live-stream";
+import "./elements/relative-time";
+import "./elements/sign-in-from-fragment";
+
+// The Content-Security-Policy forbids both inline styles and evaluated scripts.
+htmx.config.allowEval = false;
+htmx.config.includeIndicatorStyles = false;
+htmx.config.historyEnabled = false;
+htmx.config.selfRequestsOnly = true;
+// An error of ours comes as a fragment for #notices (see common/pages.py), so it is shown, not dropped.
+htmx.config.responseHandling = [
+  { code: "204", swap: false },
+  { code: "[23]..", swap: true },
+  { code: "[45]..", swap: true, error: true },
+];
+
+// A request that got no answer at all: the server is away.
+document.addEventListener("htmx:sendError", () => {
+  const notice = document.createElement("p");
+  notice.className = "notice";
+  notice.dataset["level"] = "error";
+  notice.textContent = "Fairlead does not answer. Nothing was changed; try again when it is back.";
+  document.getElementById("notices")?.replaceChildren(notice);
+});
