@@ -1,0 +1,43 @@
+"""What an analysis says: verdicts and measurements with their evidence. Pure."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What is known about a canary at one step.
+
+    Running: evidence still comes in, hold. Failed: the evidence is clear. Inconclusive: the step's deadline passed undecided.
+    """
+
+    RUNNING = "Running"
+    SUCCESSFUL = "Successful"
+    FAILED = "Failed"
+    INCONCLUSIVE = "Inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One metric of the gate.
+
+    Attributes:
+        unit: what `canary`, `stable` and `limit` count; None where there is no number yet.
+        message: one sentence with the numbers and the sample sizes.
+    """
+
+    metric: str
+    unit: str
+    canary: float | None
+    stable: float | None
+    limit: float | None
+    verdict: Verdict
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the gate of one step says now; `measurements` is empty for a step without analysis."""
+
+    verdict: Verdict
+    message: str
+    measurements: tuple[Measurement, ...] = ()

@@ -1,0 +1,19 @@
+"""Policies, services, rollouts."""
+
+from django.urls import path
+
+from deployments.api import views
+
+urlpatterns = [
+    path("policies", views.PolicyListView.as_view(), name="policy-list"),
+    path("policies/<str:name>", views.PolicyDetailView.as_view(), name="policy-detail"),
+    path("services", views.ServiceListView.as_view(), name="service-list-api"),
+    path("services/<str:namespace>/<str:name>", views.ServiceDetailView.as_view(), name="service-detail-api"),
+    path("services/<str:namespace>/<str:name>/revisions", views.RevisionListView.as_view(), name="revision-list"),
+    path("services/<str:namespace>/<str:name>/events", views.EventListView.as_view(), name="event-list"),
+    path("services/<str:namespace>/<str:name>/rollouts", views.RolloutListView.as_view(), name="rollout-list"),
+    path("rollouts/<int:rollout_id>", views.RolloutDetailView.as_view(), name="rollout-detail"),
+    path("rollouts/<int:rollout_id>/promote", views.RolloutPromoteView.as_view(), name="rollout-promote"),
+    path("rollouts/<int:rollout_id>/abort", views.RolloutAbortView.as_view(), name="rollout-abort"),
+    path("rollouts/<int:rollout_id>/retry", views.RolloutRetryView.as_view(), name="rollout-retry"),
+]

@@ -1,0 +1,87 @@
+"""What the cluster should run for a service: replicas and weights of each revision. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from integrations.clusters.base import Desired, DesiredRevision, Resources
+
+
+class Role(StrEnum):
+    """Where a revision stands in its service.
+
+    stable takes what no canary takes; canary is being rolled out; retiring is kept warm without traffic; failed was rolled
+    back; retired runs no more.
+    """
+
+    STABLE = "stable"
+    CANARY = "canary"
+    RETIRING = "retiring"
+    RETIRED = "retired"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionState:
+    """A revision as recorded; `running` is false once it was stopped."""
+
+    name: str
+    role: Role
+    running: bool
+    model_version: str
+    artifact_uri: str
+    artifact_digest: str
+    replicas: int
+    model_config: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    resources: Resources = Resources()
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState:
+    """A service as recorded.
+
+    Attributes:
+        live: its stable revision was ready once; until then no weight is given.
+        canary_weight: percent of requests the canary should get; 0 without a rollout.
+    """
+
+    namespace: str
+    name: str
+    live: bool
+    canary_weight: int
+    revisions: tuple[RevisionState, ...]
+
+
+def weight_of(service: ServiceState, revision: RevisionState) -> int:
+    """Return the percent of requests `revision` should get; over a live service's revisions they sum to 100."""
+    if not service.live:
+        return 0
+    if revision.role is Role.STABLE:
+        return 100 - service.canary_weight
+    return service.canary_weight if revision.role is Role.CANARY else 0
+
+
+def desired_of(service: ServiceState, generation: int) -> Desired:
+    """Return everything the cluster should have for `service`; stopped revisions are left out."""
+    return Desired(
+        namespace=service.namespace,
+        service=service.name,
+        generation=generation,
+        revisions=tuple(
+            DesiredRevision(
+                name=revision.name,
+                model_name=service.name,
+                model_version=revision.model_version,
+                artifact_uri=revision.artifact_uri,
+                artifact_digest=revision.artifact_digest,
+                replicas=revision.replicas,
+                weight_percent=weight_of(service, revision),
+                model_config=revision.model_config,
+                env=revision.env,
+                resources=revision.resources,
+            )
+            for revision in service.revisions
+            if revision.running
+        ),
+    )

@@ -1,0 +1,63 @@
+"""The phases of a service and of a rollout, and the one reason a rollout always has. Pure."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ServicePhase(StrEnum):
+    """Where a service is."""
+
+    PENDING = "Pending"
+    READY = "Ready"
+    PROGRESSING = "Progressing"
+    DEGRADED = "Degraded"
+    DELETING = "Deleting"
+
+
+class Phase(StrEnum):
+    """Where a rollout is (Argo Rollouts' words)."""
+
+    PENDING = "Pending"
+    PROGRESSING = "Progressing"
+    PAUSED = "Paused"
+    HEALTHY = "Healthy"
+    DEGRADED = "Degraded"
+    ABORTED = "Aborted"
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether the rollout is over; only a retry leaves such a phase."""
+        return self in (Phase.HEALTHY, Phase.DEGRADED, Phase.ABORTED)
+
+
+class Code(StrEnum):
+    """Why a rollout is where it is, for programs; the sentence beside it is for people."""
+
+    # it waits
+    CANARY_STARTING = "CanaryStarting"
+    CANARY_NOT_READY = "CanaryNotReady"
+    WAITING_FOR_GATEWAY = "WaitingForGateway"
+    HOLDING = "Holding"
+    NO_TRAFFIC = "NoTraffic"
+    ANALYSIS_RUNNING = "AnalysisRunning"
+    METRICS_UNAVAILABLE = "MetricsUnavailable"
+    CLUSTER_UNAVAILABLE = "ClusterUnavailable"
+    PROMOTING = "Promoting"
+    PAUSED_BY_STEP = "PausedByStep"
+    PAUSED_INCONCLUSIVE = "PausedInconclusive"
+    # it is over
+    PROMOTED = "Promoted"
+    ANALYSIS_FAILED = "AnalysisFailed"
+    ANALYSIS_INCONCLUSIVE = "AnalysisInconclusive"
+    CANARY_CRASH_LOOPING = "CanaryCrashLooping"
+    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
+    ABORTED = "Aborted"
+    SUPERSEDED = "Superseded"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a rollout is where it is: a code, and one sentence with the evidence and the sample size."""
+
+    code: Code
+    message: str
