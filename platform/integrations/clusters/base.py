@@ -1,7 +1,7 @@
 """What every cluster driver agrees on: the words between the reconciler and the place where models run.
 
-The reconciler says what should be (`Desired`), a driver makes it so and tells what is (`Observed`). Values here are plain
-and frozen, so that decisions over them are pure functions and a driver can put them into a file or a manifest.
+The reconciler says what should be (`Desired`), a driver makes it so and tells what is (`Observed`). Values here are
+plain and frozen, so that decisions over them are pure functions and a driver can put them into a file or a manifest.
 Standard library only.
 """
 
@@ -86,11 +86,18 @@ class ObservedReplica:
 
 @dataclass(frozen=True, slots=True)
 class ObservedRevision:
-    """One revision as it is; `weight_percent` is what the gateway confirmed, not what was asked for."""
+    """One revision as it is; `weight_percent` is what the gateway confirmed, not what was asked for.
+
+    Attributes:
+        message: why it gets another share than asked for, or why it cannot run; empty where all is as wanted.
+        gateway_since: Unix seconds at which the gateway's counters for this revision began; None while it has none.
+    """
 
     name: str
     weight_percent: int
     replicas: tuple[ObservedReplica, ...] = ()
+    message: str = ""
+    gateway_since: float | None = None
 
     @property
     def ready_replicas(self) -> int:
@@ -112,6 +119,30 @@ class Observed:
     def revision(self, name: str) -> ObservedRevision | None:
         """Return the named revision, or None where the cluster has none of that name."""
         return next((revision for revision in self.revisions if revision.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One process's counters for one revision, cumulative since `started_at`.
+
+    Attributes:
+        source: "gateway" or the replica's name.
+        started_at: Unix seconds; a changed value means that the counters began again.
+        requests: finished inference requests with any outcome; at the gateway what clients saw over HTTP and gRPC.
+        client_errors: HTTP 4xx; gRPC statuses that blame the request.
+        server_errors: HTTP 5xx; gRPC statuses that blame the server, including those the gateway made itself.
+        latency_edges_us: upper bucket edges without +Inf; empty for the gateway.
+        latency_counts: requests per bucket, not cumulative, one more than there are edges.
+    """
+
+    source: str
+    revision: str
+    started_at: float
+    requests: int
+    client_errors: int
+    server_errors: int
+    latency_edges_us: tuple[float, ...] = ()
+    latency_counts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

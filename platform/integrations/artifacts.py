@@ -1,0 +1,228 @@
+"""Model files in a local folder, found by digest: `<folder>/<digest hex>/model.onnx`. Called by the registry.
+
+A file is written under `<folder>/.incoming/` while its bytes come in and moved into place by one rename, so that a
+reader sees a whole artifact or none. The digest of an artifact is sha256 over the sorted lines `path NUL sha256 LF` of
+its files; the same files always have the same digest, whatever they were called by who sent them.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import BinaryIO, Self
+from urllib.parse import unquote, urlsplit
+
+from common.errors import Conflict, InvalidInput, NotFound, TooLarge
+
+_INCOMING = ".incoming"
+_STORED_NAMES = {".onnx": "model.onnx"}
+_ABANDONED_AFTER_S = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArtifact:
+    """What was stored: `digest` is `sha256:<64 hex digits>`, `files` maps each path in it to its sha256 in hex."""
+
+    digest: str
+    uri: str
+    size_bytes: int
+    files: Mapping[str, str]
+
+
+def digest_of(files: Mapping[str, str]) -> str:
+    """Return the artifact digest for `files` (path to sha256 in hex), independent of their order."""
+    lines = "".join(f"{path}\0{sha256}\n" for path, sha256 in sorted(files.items()))
+    return "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
+
+
+def digest_of_folder(folder: Path) -> str:
+    """Return the digest of the files under `folder`; reads every byte."""
+    return digest_of({path.relative_to(folder).as_posix(): _sha256(path) for path in _files(folder)})
+
+
+def folder_of(uri: str) -> Path:
+    """Return the local folder a `file:///…` URI means.
+
+    Raises:
+        InvalidInput: another scheme, or a path that is not absolute.
+    """
+    parts = urlsplit(uri)
+    folder = Path(unquote(parts.path))
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not folder.is_absolute():
+        raise InvalidInput(f"artifact {uri!r} is not a local folder; write it as file:///absolute/path")
+    return folder
+
+
+class ArtifactStore:
+    """A folder of artifacts, each at most `max_bytes` large."""
+
+    def __init__(self, folder: Path, *, max_bytes: int) -> None:
+        self.folder = folder.absolute()
+        self.max_bytes = max_bytes
+
+    def begin(self, filename: str) -> "ArtifactWriter":
+        """Return a writer for one model file; `filename` only says of which format it is.
+
+        Raises:
+            InvalidInput: a path in place of a name, or a format that is not served.
+        """
+        if not filename or filename in (".", "..") or any(sign in filename for sign in "/\\\0"):
+            raise InvalidInput(
+                f"{filename!r} is not a file name; give a plain name such as model.onnx", field="filename"
+            )
+        suffix = PurePosixPath(filename).suffix.lower()
+        if suffix not in _STORED_NAMES:
+            accepted = ", ".join(f"*{known}" for known in _STORED_NAMES)
+            raise InvalidInput(
+                f"{filename!r} is not a model file that can be served; accepted are {accepted}", field="filename"
+            )
+        self._drop_abandoned()
+        return ArtifactWriter(self, _STORED_NAMES[suffix])
+
+    def path_of(self, digest: str) -> Path:
+        """Return where the artifact with `digest` is or would be.
+
+        Raises:
+            InvalidInput: not a digest; nothing but one may become part of a path.
+        """
+        algorithm, _, value = digest.partition(":")
+        if algorithm != "sha256" or len(value) != 64 or not set(value) <= set("0123456789abcdef"):
+            raise InvalidInput(
+                f"{digest!r} is not an artifact digest; it looks like sha256:<64 hex digits>", field="digest"
+            )
+        return self.folder / value
+
+    def get(self, digest: str) -> StoredArtifact:
+        """Return the stored artifact, its files read again; raises NotFound."""
+        place = self.path_of(digest)
+        if not place.is_dir():
+            raise NotFound(f"no artifact {digest} in {self.folder}")
+        paths = list(_files(place))
+        files = {path.relative_to(place).as_posix(): _sha256(path) for path in paths}
+        return StoredArtifact(digest, place.as_uri(), sum(path.stat().st_size for path in paths), files)
+
+    def verify(self, digest: str) -> None:
+        """Raise NotFound where the artifact is missing and Conflict where its files are not those of `digest`."""
+        found = digest_of(self.get(digest).files)
+        if found != digest:
+            raise Conflict(f"artifact {digest} was changed on disk: its files now have {found}; push the model again")
+
+    def delete(self, digest: str) -> None:
+        """Remove the artifact; removing one that is not there is no error."""
+        place = self.path_of(digest)
+        incoming = self._incoming()
+        doomed = Path(tempfile.mkdtemp(prefix="deleted-", dir=incoming))
+        try:
+            place.rename(doomed / place.name)
+        except FileNotFoundError:
+            pass
+        finally:
+            shutil.rmtree(doomed)
+
+    def _drop_abandoned(self) -> None:
+        """Remove what uploads left behind whose process was killed."""
+        for place in self._incoming().iterdir():
+            with contextlib.suppress(FileNotFoundError):  # its upload ended meanwhile
+                if time.time() - place.stat().st_mtime > _ABANDONED_AFTER_S:
+                    shutil.rmtree(place, ignore_errors=True)
+
+    def _incoming(self) -> Path:
+        incoming = self.folder / _INCOMING
+        incoming.mkdir(parents=True, exist_ok=True)
+        return incoming
+
+
+class ArtifactWriter:
+    """Takes one file's bytes as they come; leaving the `with` block without `commit` leaves nothing behind."""
+
+    def __init__(self, store: ArtifactStore, name: str) -> None:
+        self._store = store
+        self._name = name
+        self._hash = hashlib.sha256()
+        self._folder = Path(tempfile.mkdtemp(prefix="upload-", dir=store._incoming()))
+        self._file: BinaryIO | None = (self._folder / name).open("xb")
+        self.size_bytes = 0
+
+    @property
+    def sha256(self) -> str:
+        """Return the sha256 in hex of the bytes written so far."""
+        return self._hash.hexdigest()
+
+    def write(self, chunk: bytes) -> None:
+        """Add bytes; raises TooLarge, after which the writer is aborted."""
+        if self._file is None:
+            raise ValueError("the writer is closed")
+        self.size_bytes += len(chunk)
+        if self.size_bytes > self._store.max_bytes:
+            self.abort()
+            raise TooLarge(f"the model file has more than the {self._store.max_bytes} bytes that are allowed")
+        self._hash.update(chunk)
+        self._file.write(chunk)
+
+    def commit(self) -> StoredArtifact:
+        """Put the file into the store and return it; the same bytes again return the artifact that is there.
+
+        Raises:
+            InvalidInput: nothing was written.
+        """
+        if self._file is None:
+            raise ValueError("the writer is closed")
+        if self.size_bytes == 0:
+            self.abort()
+            raise InvalidInput("the model file is empty; send the file's bytes as the body")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._file = None
+        files = {self._name: self.sha256}
+        digest = digest_of(files)
+        place = self._store.path_of(digest)
+        self._folder.chmod(0o755)  # mkdtemp's 0700 would keep a runtime under another user out
+        try:
+            self._folder.rename(place)
+        except OSError:
+            if not place.is_dir():
+                raise
+            shutil.rmtree(self._folder)
+        else:
+            _sync_folder(self._store.folder)
+        return StoredArtifact(digest, place.as_uri(), self.size_bytes, files)
+
+    def abort(self) -> None:
+        """Throw away what was written; after `commit` this does nothing."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            shutil.rmtree(self._folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make renames in `folder` survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

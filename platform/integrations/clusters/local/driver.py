@@ -1,0 +1,123 @@
+"""The cluster driver of the embedded mode: hands wishes to the local agent as files and reads back what it says.
+
+It starts nothing but jobs; a worker that dies takes no model with it.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from common.errors import InvalidInput, Unavailable
+from integrations.clusters.base import Component, Desired, Job, JobResult, Nodes, Observed
+from integrations.clusters.local import jobs
+from integrations.clusters.local.files import (
+    DESIRED_SCHEMA,
+    OBSERVED_SCHEMA,
+    STATUS_SCHEMA,
+    BadFileError,
+    ClusterStatus,
+    Layout,
+    Order,
+    cluster_status_from_json,
+    observed_from_json,
+    order_from_json,
+    order_to_json,
+    read_json,
+    write_json,
+)
+from integrations.clusters.local.records import is_alive, read_record
+
+STALE_AFTER_S = 10.0
+_STARTED_BY_THE_COMMAND_LINE = ("web", "worker", "agent")
+
+
+class LocalDriver:
+    """Driver of the cluster whose files are under `folder`; implements `ClusterDriver`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._layout = Layout(folder.absolute())
+
+    def apply(self, desired: Desired) -> None:
+        """Hand `desired` to the agent; a lower generation than what is there is ignored."""
+        self._order(Order(desired))
+
+    def delete(self, namespace: str, service: str, generation: int) -> None:
+        """Ask the agent to take the service off; it forgets the service when its last process has ended."""
+        if (
+            self._layout.desired_file(namespace, service).exists()
+            or self._layout.status_file(namespace, service).exists()
+        ):
+            self._order(Order(Desired(namespace, service, generation, ()), deleted=True))
+
+    def observe(self, namespace: str, service: str) -> Observed:
+        """Return what the agent says of the service; raises Unavailable when the agent has not been heard of lately."""
+        self._cluster_status()
+        try:
+            return observed_from_json(read_json(self._layout.status_file(namespace, service), OBSERVED_SCHEMA))
+        except FileNotFoundError:
+            return Observed(namespace, service)
+        except BadFileError as error:
+            raise Unavailable(f"the local agent's status of {namespace}/{service} cannot be read: {error}") from error
+
+    def inventory(self) -> Nodes:
+        """Return the gateway and the processes of the embedded mode; raises Unavailable like `observe`."""
+        status = self._cluster_status()
+        return Nodes((*status.components, *self._started_by_the_command_line()))
+
+    def run(self, job: Job) -> JobResult:
+        """Run the job as a process of its own, bounded in time and memory."""
+        return jobs.run(job)
+
+    def _order(self, order: Order) -> None:
+        desired = order.desired
+        for word in (desired.namespace, desired.service, *(revision.name for revision in desired.revisions)):
+            if not word or set(word) - set("abcdefghijklmnopqrstuvwxyz0123456789-"):
+                raise InvalidInput(f"{word!r} cannot be part of a file name or route; it must be a DNS label")
+        place = self._layout.desired_file(desired.namespace, desired.service)
+        with self._locked():
+            if _generation(place) <= desired.generation:
+                write_json(place, order_to_json(order), durable=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep two workers from comparing generations and writing at the same time."""
+        try:
+            self._layout.desired.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self._layout.cluster / ".apply.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise Unavailable(f"the cluster folder {self._layout.cluster} cannot be written: {error}") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def _cluster_status(self) -> ClusterStatus:
+        start = "start it with `fairlead up`"
+        try:
+            status = cluster_status_from_json(read_json(self._layout.cluster_status, STATUS_SCHEMA))
+        except FileNotFoundError:
+            raise Unavailable(f"the local agent has not run in {self._layout.home}; {start}") from None
+        except BadFileError as error:
+            raise Unavailable(f"the local agent's status cannot be read: {error}") from error
+        silent_s = time.time() - status.heartbeat_at
+        if silent_s > STALE_AFTER_S:
+            raise Unavailable(f"the local agent has not been heard of for {silent_s:.0f} s; {start}")
+        return status
+
+    def _started_by_the_command_line(self) -> Iterator[Component]:
+        for name in _STARTED_BY_THE_COMMAND_LINE:
+            record = read_record(self._layout.run / f"{name}.json")
+            if record is not None:
+                yield Component(name, ready=is_alive(record), restarts=record.restarts, message=record.message)
+
+
+def _generation(place: Path) -> int:
+    """Return the generation in a desired file; 0 where there is none or it cannot be read, so that it gets replaced."""
+    try:
+        return order_from_json(read_json(place, DESIRED_SCHEMA)).desired.generation
+    except (FileNotFoundError, BadFileError):
+        return 0

@@ -1,0 +1,20 @@
+"""Names of Envoy clusters: three per revision, so that their counters tell apart what a client asked for."""
+
+from enum import StrEnum
+
+
+class ClusterUse(StrEnum):
+    """What goes through one of a revision's clusters.
+
+    INFER is HTTP/1 inference. META is HTTP/1 health and metadata, kept apart since its errors are no inference errors.
+    GRPC is everything over HTTP/2; Envoy counts gRPC by method, so one is enough.
+    """
+
+    INFER = "http"
+    META = "meta"
+    GRPC = "grpc"
+
+
+def cluster_name(namespace: str, revision: str, use: ClusterUse) -> str:
+    """Return the name; it has no dots or colons, which Envoy's statistics would split or rewrite."""
+    return f"{namespace}/{revision}/{use.value}"

@@ -1,0 +1,192 @@
+"""The files through which driver and agent talk, and their JSON. Each file is replaced by one rename, never edited.
+
+cluster/desired/<namespace>.<service>.json   driver -> agent: `Desired`; `deleted` marks a service that shall go
+cluster/status/<namespace>.<service>.json    agent -> driver: `Observed`
+cluster/status.json                          agent -> driver: heartbeat and `Component`s
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from integrations.clusters.base import (
+    Component,
+    Desired,
+    DesiredRevision,
+    Observed,
+    ObservedReplica,
+    ObservedRevision,
+    ReplicaPhase,
+    Resources,
+)
+
+DESIRED_SCHEMA = "fairlead.desired/v1"
+OBSERVED_SCHEMA = "fairlead.observed/v1"
+STATUS_SCHEMA = "fairlead.cluster-status/v1"
+
+
+class BadFileError(Exception):
+    """A file is not what its place says; the message names the file and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where things are: `cluster` is the folder that driver and agent share, `home` the `FAIRLEAD_HOME` it lies in."""
+
+    cluster: Path
+
+    @property
+    def home(self) -> Path:
+        return self.cluster.parent
+
+    @property
+    def desired(self) -> Path:
+        return self.cluster / "desired"
+
+    @property
+    def status(self) -> Path:
+        return self.cluster / "status"
+
+    @property
+    def cluster_status(self) -> Path:
+        return self.cluster / "status.json"
+
+    @property
+    def repositories(self) -> Path:
+        return self.cluster / "repositories"
+
+    @property
+    def envoy(self) -> Path:
+        return self.cluster / "envoy"
+
+    @property
+    def run(self) -> Path:
+        return self.home / "run"
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
+
+    def desired_file(self, namespace: str, service: str) -> Path:
+        return self.desired / f"{namespace}.{service}.json"
+
+    def status_file(self, namespace: str, service: str) -> Path:
+        return self.status / f"{namespace}.{service}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A desired file's content; `deleted` tells a service that shall go from one that has no revisions yet."""
+
+    desired: Desired
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """What the agent says of itself; `heartbeat_at` is Unix seconds and written at least every second."""
+
+    heartbeat_at: float
+    pid: int
+    gateway_url: str
+    components: tuple[Component, ...] = ()
+
+
+def write_json(path: Path, value: Mapping[str, Any], *, durable: bool = False) -> None:
+    """Replace `path` by `value` in one step; `durable` also survives a power cut."""
+    write_text(path, json.dumps(value, indent=1, sort_keys=True), durable=durable)
+
+
+def write_text(path: Path, text: str, *, durable: bool = False) -> None:
+    """Replace `path` by `text` in one step; a reader sees the old or the new content whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".new")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    if durable:
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read_json(path: Path, schema: str) -> dict[str, Any]:
+    """Return the object in `path`.
+
+    Raises:
+        FileNotFoundError: no such file.
+        BadFileError: no JSON object of `schema`.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise BadFileError(f"{path.name} is not JSON: {error}") from error
+    if not isinstance(value, dict) or value.get("schema") != schema:
+        found = value.get("schema") if isinstance(value, dict) else type(value).__name__
+        raise BadFileError(f"{path.name} holds {found!r} where {schema!r} was expected")
+    return value
+
+
+def order_to_json(order: Order) -> dict[str, Any]:
+    return {"schema": DESIRED_SCHEMA, "deleted": order.deleted, **asdict(order.desired)}
+
+
+def order_from_json(value: Mapping[str, Any]) -> Order:
+    """Return the order in `value`; raises BadFileError naming what is missing or of the wrong kind."""
+    try:
+        revisions = tuple(
+            DesiredRevision(**{**_known(DesiredRevision, item), "resources": Resources(**item.get("resources", {}))})
+            for item in value["revisions"]
+        )
+        desired = Desired(str(value["namespace"]), str(value["service"]), int(value["generation"]), revisions)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadFileError(f"the desired state cannot be read: {type(error).__name__}: {error}") from error
+    return Order(desired, bool(value.get("deleted", False)))
+
+
+def observed_to_json(observed: Observed) -> dict[str, Any]:
+    return {"schema": OBSERVED_SCHEMA, **asdict(observed)}
+
+
+def observed_from_json(value: Mapping[str, Any]) -> Observed:
+    revisions = tuple(
+        ObservedRevision(
+            **{
+                **_known(ObservedRevision, revision),
+                "replicas": tuple(
+                    ObservedReplica(**{**_known(ObservedReplica, replica), "phase": ReplicaPhase(replica["phase"])})
+                    for replica in revision["replicas"]
+                ),
+            }
+        )
+        for revision in value["revisions"]
+    )
+    return Observed(**{**_known(Observed, value), "revisions": revisions})
+
+
+def cluster_status_to_json(status: ClusterStatus) -> dict[str, Any]:
+    return {"schema": STATUS_SCHEMA, **asdict(status)}
+
+
+def cluster_status_from_json(value: Mapping[str, Any]) -> ClusterStatus:
+    components = tuple(Component(**_known(Component, item)) for item in value["components"])
+    return ClusterStatus(**{**_known(ClusterStatus, value), "components": components})
+
+
+def _known(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of `value` that `kind` has fields for; a newer writer may have added others."""
+    names = {field.name for field in fields(kind)}
+    return {name: item for name, item in value.items() if name in names}

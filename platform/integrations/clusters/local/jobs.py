@@ -1,0 +1,93 @@
+"""Runs one question about a model as a process of its own: `python -m serving_runtime inspect|profile DIR --json`.
+
+The file may be hostile: the process has limits on memory and processor time, and its whole group is killed at the
+timeout.
+"""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from common.errors import FairleadError, Unavailable
+from integrations.artifacts import folder_of
+from integrations.clusters.base import Job, JobResult
+from integrations.clusters.local import launch
+from integrations.clusters.local.materialise import lay_out
+
+_MODEL_NAME, _MODEL_VERSION = "model", "1"
+_MAX_OUTPUT_BYTES = 4 << 20
+_LEAST_MEMORY_BYTES = 16 << 30  # address space, of which a runtime with its libraries takes a lot without using it
+TIMED_OUT = 124  # what coreutils' timeout exits with
+
+
+def run(job: Job, *, runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime")) -> JobResult:
+    """Return how the job ended; `exit_code` is `TIMED_OUT` at the timeout and -N for signal N.
+
+    Raises:
+        Unavailable: no process could be started.
+    """
+    with tempfile.TemporaryDirectory(prefix="fairlead-job-") as scratch:
+        model = Path(scratch) / _MODEL_NAME
+        try:
+            artifact = folder_of(job.artifact_uri)
+            if not artifact.is_dir():
+                return JobResult(1, "", f"the artifact {job.artifact_uri} is not there; push the model version again")
+            lay_out(artifact, model, version=_MODEL_VERSION, config={})
+        except FairleadError as error:
+            return JobResult(1, "", error.message)
+        command = [*_launcher(job), *runtime, job.kind.value, str(model), "--json"]
+        with (Path(scratch) / "stdout").open("w+b") as stdout, (Path(scratch) / "stderr").open("w+b") as stderr:
+            exit_code = _run(command, job.timeout_s, stdout.fileno(), stderr.fileno())
+            stdout.seek(0)
+            output = stdout.read(_MAX_OUTPUT_BYTES).decode(errors="replace")
+            stderr.seek(max(0, os.fstat(stderr.fileno()).st_size - 4096))
+            complaint = stderr.read().decode(errors="replace")
+    return JobResult(exit_code, output, _message(job, exit_code, output, complaint))
+
+
+def _launcher(job: Job) -> list[str]:
+    memory = max(_LEAST_MEMORY_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    limits = [
+        f"as={memory}",
+        f"cpu={round(job.timeout_s * (os.cpu_count() or 1)) + 1}",
+        f"fsize={_MAX_OUTPUT_BYTES}",
+        "core=0",
+    ]
+    return [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *limits, "--"]
+
+
+def _run(command: list[str], timeout_s: float, stdout: int, stderr: int) -> int:
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0)
+    except OSError as error:
+        raise Unavailable(f"no process could be started for a model check: {error}") from error
+    try:
+        return process.wait(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        return TIMED_OUT
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # its children too, however it ended
+        process.wait()
+
+
+def _message(job: Job, exit_code: int, output: str, complaint: str) -> str:
+    """Return one sentence on why the job gave no answer; empty when it did."""
+    if exit_code == 0:
+        return ""
+    if exit_code == TIMED_OUT:
+        return f"the {job.kind} of the model did not finish within {job.timeout_s:g} s"
+    with suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(output)["error"])
+    last = next((line.strip() for line in reversed(complaint.splitlines()) if line.strip()), "it printed nothing")
+    if exit_code < 0:
+        return f"the {job.kind} of the model was ended by {signal.Signals(-exit_code).name}: {last}"
+    return f"the {job.kind} of the model ended with exit code {exit_code}: {last}"

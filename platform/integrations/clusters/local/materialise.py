@@ -1,0 +1,70 @@
+"""Turns an artifact into a model repository as the runtime wants it. Called by the agent and by jobs.
+
+An artifact is either one model file, or one model's folder in Triton's layout (`config.pbtxt`, `1/model.onnx`, labels).
+Its files are linked, not copied, where the file system allows. The served name and version are the service's, not the
+artifact's.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from common.errors import Conflict, NotFound
+from integrations.artifacts import digest_of_folder, folder_of
+from integrations.clusters.base import DesiredRevision
+from integrations.clusters.local.model_config import rewrite
+
+_CONFIG = "config.pbtxt"
+
+
+def materialise(revision: DesiredRevision, repository: Path) -> None:
+    """Make `repository` hold exactly the revision's model; what was there before is replaced.
+
+    Raises:
+        NotFound: the artifact is gone.
+        Conflict: its files are not those of the digest.
+        InvalidInput: its URI or its config.pbtxt cannot be understood.
+    """
+    artifact = folder_of(revision.artifact_uri)
+    if not artifact.is_dir():
+        raise NotFound(f"the artifact of revision {revision.name} is not at {artifact}; push the model version again")
+    found = digest_of_folder(artifact)
+    if found != revision.artifact_digest:
+        raise Conflict(
+            f"the artifact of revision {revision.name} was changed on disk: "
+            f"expected {revision.artifact_digest}, found {found}"
+        )
+    shutil.rmtree(repository, ignore_errors=True)
+    lay_out(artifact, repository / revision.model_name, version=revision.model_version, config=revision.model_config)
+
+
+def lay_out(artifact: Path, model: Path, *, version: str, config: Mapping[str, object]) -> None:
+    """Make the model folder `model` out of `artifact`; its name becomes the model's."""
+    versions = sorted(
+        (path for path in artifact.iterdir() if path.is_dir() and path.name.isdecimal()),
+        key=lambda path: int(path.name),
+    )
+    files = [path for path in artifact.iterdir() if path not in versions and path.name != _CONFIG]
+    model.mkdir(parents=True)
+    if versions:
+        _link_tree(versions[-1], model / version)
+    else:
+        (model / version).mkdir()
+    for path in files:
+        _link_tree(path, (model if versions else model / version) / path.name)
+    text = (artifact / _CONFIG).read_text(encoding="utf-8") if (artifact / _CONFIG).exists() else ""
+    if text or config:
+        (model / _CONFIG).write_text(rewrite(text, name=model.name, fields=config), encoding="utf-8")
+
+
+def _link_tree(source: Path, target: Path) -> None:
+    if source.is_dir():
+        target.mkdir(exist_ok=True)
+        for path in source.iterdir():
+            _link_tree(path, target / path.name)
+        return
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without hard links
+        shutil.copyfile(source, target)

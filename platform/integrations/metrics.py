@@ -1,0 +1,168 @@
+"""Counters of what a service's clients saw and how long its runtimes took. Called by the reconciler's analysis.
+
+The gateway knows what clients saw: HTTP statuses, and for gRPC the gRPC status, since HTTP says 200 there. The runtimes
+know how long a request took, in microsecond buckets. Health and metadata requests are in neither.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from common.errors import Unavailable
+from integrations.clusters.base import Observed, ObservedReplica, Sample
+from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
+
+Row = tuple[str, Mapping[str, str], float]
+
+_GRPC_INFER = {"envoy_grpc_bridge_service": "inference.GRPCInferenceService", "envoy_grpc_bridge_method": "ModelInfer"}
+# gRPC: statuscodes.md. Codes that blame the request; every other code but OK blames the server.
+_GRPC_CLIENT_ERRORS = frozenset({1, 3, 5, 6, 7, 9, 10, 11, 16})
+_GRPC_STATUS = re.compile(r"envoy_cluster_grpc_(\d+)$")
+_HISTOGRAM = "fairlead_inference_request_duration_us_bucket"
+
+
+def collect(observed: Observed, timeout_s: float = 2.0) -> tuple[Sample, ...]:
+    """Return one sample per replica that serves and one per revision the gateway counts.
+
+    Raises:
+        Unavailable: a source cannot be read; half an answer would look like a change of the rates.
+    """
+    names = {revision.name for revision in observed.revisions if revision.gateway_since is not None}
+    replicas = [
+        (revision.name, replica)
+        for revision in observed.revisions
+        for replica in revision.replicas
+        if replica.metrics_url
+    ]
+    with httpx.Client(timeout=timeout_s, trust_env=False) as client, ThreadPoolExecutor(max_workers=8) as pool:
+        pages = [pool.submit(_page, client, replica.metrics_url) for _, replica in replicas]
+        gateway = None
+        if names and observed.gateway_stats_url:
+            gateway = pool.submit(
+                _page, client, observed.gateway_stats_url, {"filter": _gateway_filter(observed.namespace, names)}
+            )
+        samples = [
+            replica_sample(revision, replica, page.result())
+            for (revision, replica), page in zip(replicas, pages, strict=True)
+        ]
+        if gateway is not None:
+            samples += gateway_samples(observed, gateway.result())
+    return tuple(samples)
+
+
+def gateway_samples(observed: Observed, page: str) -> list[Sample]:
+    """Return the gateway's samples out of Envoy's Prometheus page.
+
+    Raises:
+        Unavailable: the page knows nothing of a revision that the agent says is routed.
+    """
+    counters: dict[str, _GatewayCounters] = defaultdict(_GatewayCounters)
+    for name, labels, value in _rows(page):
+        counters[labels.get("envoy_cluster_name", "")].add(name, labels, round(value))
+    samples = []
+    for revision in observed.revisions:
+        if revision.gateway_since is None:
+            continue
+        infer = counters.get(cluster_name(observed.namespace, revision.name, ClusterUse.INFER))
+        grpc = counters.get(cluster_name(observed.namespace, revision.name, ClusterUse.GRPC))
+        if infer is None or grpc is None:
+            raise Unavailable(f"the gateway has no counters for revision {revision.name}; it has just been restarted")
+        samples.append(
+            Sample(
+                source="gateway",
+                revision=revision.name,
+                # The clusters may be younger than Envoy, Envoy younger than the observation.
+                started_at=max(revision.gateway_since, infer.envoy_started_at),
+                requests=infer.http_requests + grpc.grpc_requests,
+                client_errors=infer.http_client_errors + grpc.grpc_client_errors,
+                server_errors=infer.http_server_errors + grpc.grpc_server_errors,
+            )
+        )
+    return samples
+
+
+class _GatewayCounters:
+    """One Envoy cluster's counters, summed over the answers' codes."""
+
+    def __init__(self) -> None:
+        self.envoy_started_at = 0.0
+        self.http_requests = self.http_client_errors = self.http_server_errors = 0
+        self.grpc_requests = self.grpc_client_errors = self.grpc_server_errors = 0
+
+    def add(self, name: str, labels: Mapping[str, str], value: int) -> None:
+        self.envoy_started_at = float(labels.get("fairlead_started_at", self.envoy_started_at))
+        if name == "envoy_cluster_upstream_rq_xx":
+            code_class = labels["envoy_response_code_class"]
+            self.http_requests += value if code_class in "2345" else 0
+            self.http_client_errors += value if code_class == "4" else 0
+            self.http_server_errors += value if code_class == "5" else 0
+        elif (status := _GRPC_STATUS.match(name)) and _GRPC_INFER.items() <= labels.items():
+            code = int(status[1])
+            self.grpc_requests += value
+            self.grpc_client_errors += value if code in _GRPC_CLIENT_ERRORS else 0
+            self.grpc_server_errors += value if code and code not in _GRPC_CLIENT_ERRORS else 0
+
+
+def replica_sample(revision: str, replica: ObservedReplica, page: str) -> Sample:
+    """Return a runtime's sample out of its Prometheus page, summed over its models.
+
+    Raises:
+        Unavailable: the page does not say when the process started.
+    """
+    started_at: float | None = None
+    success = client_errors = server_errors = 0
+    cumulative: dict[float, int] = defaultdict(int)
+    for name, labels, value in _rows(page):
+        match name:
+            case "process_start_time_seconds":
+                started_at = value
+            case "nv_inference_request_success" | "nv_inference_request_success_total":
+                success += round(value)
+            case "nv_inference_request_failure" | "nv_inference_request_failure_total":
+                # Triton: metrics. REJECTED is a full queue, BACKEND a model that fails; the rest is the caller's.
+                if labels.get("reason") in ("REJECTED", "BACKEND"):
+                    server_errors += round(value)
+                else:
+                    client_errors += round(value)
+            case _ if name == _HISTOGRAM:
+                cumulative[float(labels["le"])] += round(value)
+    if started_at is None:
+        raise Unavailable(f"the metrics page of {replica.name} has no process_start_time_seconds")
+    edges = sorted(cumulative)
+    counts = [cumulative[edge] - (cumulative[edges[index - 1]] if index else 0) for index, edge in enumerate(edges)]
+    return Sample(
+        source=replica.name,
+        revision=revision,
+        started_at=started_at,
+        requests=success + client_errors + server_errors,
+        client_errors=client_errors,
+        server_errors=server_errors,
+        latency_edges_us=tuple(edges[:-1]),
+        latency_counts=tuple(counts),
+    )
+
+
+def _gateway_filter(namespace: str, revisions: Iterable[str]) -> str:
+    """Return Envoy's name filter for what `gateway_samples` reads; its whole page has thousands of lines."""
+    names = "|".join(re.escape(f"{namespace}/{name}") for name in sorted(revisions))
+    counters = r"upstream_rq_total|upstream_rq_[1-5]xx|grpc\.inference\.GRPCInferenceService\.ModelInfer\.\d+"
+    return rf"^cluster\.({names})/(http|grpc)\.({counters})$"
+
+
+def _rows(page: str) -> Iterable[Row]:
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples:
+            yield sample.name, sample.labels, sample.value
+
+
+def _page(client: httpx.Client, url: str, query: Mapping[str, str] | None = None) -> str:
+    try:
+        answer = client.get(url, params=query)
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        raise Unavailable(f"the metrics at {url} cannot be read: {error}") from error
+    return answer.text
