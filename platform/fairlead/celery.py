@@ -7,6 +7,7 @@ every task is only a hint carrying an id and each job is found again from the da
 import os
 
 from celery import Celery
+from celery.signals import worker_ready
 from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fairlead.settings")
@@ -47,6 +48,15 @@ def configure(sender: Celery, **_: object) -> None:
             "check-models": {"task": "registry.tasks.sweep", "schedule": 5.0},
         },
     )
+
+
+@worker_ready.connect
+def tell_ready(**_: object) -> None:
+    """Leave this process's id for `fairlead up`, which waits for it; elsewhere nobody does."""
+    if settings.BROKER_URL.startswith("filesystem:"):
+        file = settings.HOME / "run" / "worker.ready"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{os.getpid()}\n")
 
 
 app.autodiscover_tasks()
