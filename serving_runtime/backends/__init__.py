@@ -1,0 +1,1 @@
+"""Libraries that run models. One module per library, imported when a model needs it."""

@@ -1,0 +1,32 @@
+"""What a model takes and gives, as its file says it."""
+
+from dataclasses import dataclass
+
+from serving_runtime.datatypes import Datatype
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One tensor of a model.
+
+    Attributes:
+        shape: every dimension of the file's tensor, the batch dimension included; -1 is variable.
+    """
+
+    name: str
+    datatype: Datatype
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The inputs and outputs of a model, in the file's order."""
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+
+    @property
+    def batchable(self) -> bool:
+        """Return whether every tensor has a variable first dimension, which is then taken for the batch."""
+        tensors = (*self.inputs, *self.outputs)
+        return bool(tensors) and all(tensor.shape and tensor.shape[0] == -1 for tensor in tensors)

@@ -1,0 +1,64 @@
+"""What of ModelConfig this runtime honours. Anything else that a file sets refuses the load by its dotted name."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from serving_runtime.errors import ModelError
+
+BACKENDS = {"onnxruntime"}
+PLATFORMS = {"onnxruntime_onnx": "onnxruntime"}
+
+_QUEUE_POLICY = ("timeout_action", "default_timeout_microseconds", "allow_timeout_override", "max_queue_size")
+_SCHEDULING = ("preferred_batch_size", "max_queue_delay_microseconds", "preserve_ordering", "priority_levels")
+
+# By parent. A message that is listed without being a parent here is accepted only where all its fields are unset.
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "": ("name", "platform", "backend", "max_batch_size", "default_model_filename", "version_policy", "input", "output")
+    + ("instance_group", "dynamic_batching", "optimization", "parameters", "model_transaction_policy")
+    + ("response_cache",),
+    "version_policy.": ("latest", "all", "specific"),
+    "version_policy.latest.": ("num_versions",),
+    "version_policy.specific.": ("versions",),
+    "input.": ("name", "data_type", "format", "dims", "reshape"),
+    "input.reshape.": ("shape",),
+    "output.": ("name", "data_type", "dims", "reshape", "label_filename"),
+    "output.reshape.": ("shape",),
+    "instance_group.": ("name", "kind", "count"),
+    "dynamic_batching.": (*_SCHEDULING, "default_priority_level", "default_queue_policy", "priority_queue_policy"),
+    "dynamic_batching.default_queue_policy.": _QUEUE_POLICY,
+    "dynamic_batching.priority_queue_policy.": _QUEUE_POLICY,
+    "optimization.": ("graph",),
+    "optimization.graph.": ("level",),
+    "parameters.": ("string_value",),
+}
+HONOURED = frozenset(parent + field for parent, fields in _FIELDS.items() for field in fields)
+
+
+def refuse_unsupported(config: Any, model: str) -> None:
+    """Raise ModelError when the config sets a field that would not be honoured."""
+    for name in _set_fields(config, ""):
+        if name not in HONOURED:
+            raise ModelError(f"model '{model}': config.pbtxt sets '{name}', which this runtime does not support")
+    if config.platform and config.platform not in PLATFORMS:
+        raise ModelError(
+            f"model '{model}': platform '{config.platform}' is not supported; supported is {', '.join(PLATFORMS)}"
+        )
+    if config.backend and config.backend not in BACKENDS:
+        raise ModelError(
+            f"model '{model}': backend '{config.backend}' is not supported; supported is {', '.join(BACKENDS)}"
+        )
+
+
+def _set_fields(message: Any, prefix: str) -> Iterator[str]:
+    """Yield the dotted name of every field that is set, parents before children."""
+    for field, value in message.ListFields():
+        name = prefix + field.name
+        yield name
+        if field.message_type is None or name not in HONOURED:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            children = [value[key] for key in value]
+        else:
+            children = list(value) if field.is_repeated else [value]
+        for child in children:
+            yield from _set_fields(child, name + ".")

@@ -1,0 +1,72 @@
+"""The runtime's errors, and the one table that maps them to HTTP and gRPC.
+
+    ServingError              never raised itself
+    |-- InvalidArgument       the request is wrong; 400
+    |-- NotFound              no such model, version or path; 404
+    |-- Unavailable           not now: draining, queue full, request timeout; 503
+    |-- Unsupported           valid, but not offered here; 501
+    |-- Cancelled             the client went away; nobody reads the answer; 400
+    |-- BackendError          the model failed while it ran; 500
+    `-- ModelError            the model or its config cannot be loaded; at start, never per request
+
+Messages name what was asked, what was found and what to do. The numbers are Triton's error map
+(INTERNAL 500, NOT_FOUND 404, UNAVAILABLE 503, UNSUPPORTED 501, all else 400).
+"""
+
+import enum
+
+
+class FailureReason(enum.Enum):
+    """Why a request failed: the `reason` label of nv_inference_request_failure."""
+
+    REJECTED = "REJECTED"
+    CANCELED = "CANCELED"
+    BACKEND = "BACKEND"
+    OTHER = "OTHER"
+
+
+class ServingError(Exception):
+    """Base of all errors that are answered to a client or told to the operator."""
+
+    http_status = 500
+    grpc_code = "INTERNAL"
+    reason = FailureReason.OTHER
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+class InvalidArgument(ServingError):
+    http_status = 400
+    grpc_code = "INVALID_ARGUMENT"
+
+
+class NotFound(ServingError):
+    http_status = 404
+    grpc_code = "NOT_FOUND"
+
+
+class Unavailable(ServingError):
+    http_status = 503
+    grpc_code = "UNAVAILABLE"
+    reason = FailureReason.REJECTED
+
+
+class Unsupported(ServingError):
+    http_status = 501
+    grpc_code = "UNIMPLEMENTED"
+
+
+class Cancelled(ServingError):
+    http_status = 400
+    grpc_code = "CANCELLED"
+    reason = FailureReason.CANCELED
+
+
+class BackendError(ServingError):
+    reason = FailureReason.BACKEND
+
+
+class ModelError(ServingError):
+    """A model that cannot be served; the message says which and why."""

@@ -1,0 +1,36 @@
+"""The protobuf messages of the V2 service and of config.pbtxt, built in a descriptor pool of their own.
+
+protobuf refuses two definitions of one name in one pool ("duplicate symbol"), and every V2 client brings its own
+`inference.*`. A private pool lets a client library be imported beside the runtime. Used by config, engine and
+protocol.grpc; the classes are made at import from `generated/descriptors.binpb`, which a test regenerates from
+the .proto files beside it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_DESCRIPTORS = Path(__file__).with_name("generated") / "descriptors.binpb"
+
+
+def _pool() -> descriptor_pool.DescriptorPool:
+    files = descriptor_pb2.FileDescriptorSet.FromString(_DESCRIPTORS.read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for file in files.file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+_POOL = _pool()
+
+
+def message(name: str) -> Any:
+    """Return the message class of a full name, such as "inference.ModelInferRequest"."""
+    return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(name))
+
+
+ModelConfig = message("inference.ModelConfig")
+ModelInferRequest = message("inference.ModelInferRequest")
+ModelInferResponse = message("inference.ModelInferResponse")
+DATA_TYPES = _POOL.FindEnumTypeByName("inference.DataType")

@@ -1,0 +1,54 @@
+"""What flows down (InferRequest) and up (InferResponse) through the runtime.
+
+Protocols make requests out of bytes and bytes out of responses; the engine, the scheduler and the backends see only
+these. Tensors are views of the received bytes wherever the wire format allows it. They are named tuples because one
+of each is made per request: a frozen dataclass takes four times as long to build.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from serving_runtime.datatypes import Array, Datatype
+from serving_runtime.errors import ServingError
+
+NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
+
+
+class Tensor(NamedTuple):
+    """One named array; `datatype` tells BF16 from UINT16, which share a numpy dtype."""
+
+    name: str
+    datatype: Datatype
+    array: Array
+
+
+class InferRequest(NamedTuple):
+    """One inference request as the client sent it, not yet checked against a model.
+
+    Attributes:
+        model_version: empty for the version that the model's policy makes the default.
+        outputs: names asked for, in order; empty for all.
+        parameters: request parameters; the runtime understands `timeout` and `priority`.
+    """
+
+    model_name: str
+    model_version: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[str, ...] = ()
+    id: str = ""
+    parameters: Mapping[str, Any] = NO_PARAMETERS
+
+
+class InferResponse(NamedTuple):
+    """The answer: outputs in the order asked for, or in the model's order."""
+
+    model_name: str
+    model_version: str
+    outputs: tuple[Tensor, ...]
+    id: str = ""
+
+
+Outcome: TypeAlias = InferResponse | ServingError
+OnDone: TypeAlias = Callable[[Outcome], None]
+"""Called exactly once per request, on the event loop, unless the request was cancelled."""

@@ -1,0 +1,1 @@
+"""Counting: plain integers while requests run, text and messages when somebody asks."""

@@ -1,0 +1,103 @@
+"""What one version of one model has done so far: integers that only grow, written on the event loop only.
+
+The statistics endpoint and the metrics page are rendered from these; nothing is formatted while a request runs.
+Durations are nanoseconds of the monotonic clock. As in Triton's statistics extension, queue and compute durations
+are summed per request: a batch of three adds its compute time three times; `batches` adds it once.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from serving_runtime.errors import FailureReason
+from serving_runtime.telemetry.histogram import Histogram
+
+
+class BatchTiming(NamedTuple):
+    """The moments of one execution, in nanoseconds of the monotonic clock."""
+
+    started: int
+    input_done: int
+    infer_done: int
+    output_done: int
+
+
+@dataclass(slots=True)
+class BatchStatistics:
+    """Executions that had one batch size."""
+
+    count: int = 0
+    input_ns: int = 0
+    infer_ns: int = 0
+    output_ns: int = 0
+
+
+class ModelStatistics:
+    """Counters of one model version.
+
+    Attributes:
+        accepted, finished: requests taken in and answered, all outcomes; their difference is in flight.
+        inferences: rows inferred; a request of batch 3 counts 3.
+        executions: times the model ran.
+        last_inference_ms: wall clock, milliseconds since the epoch, 0 before the first.
+    """
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.finished = 0
+        self.successes = 0
+        self.failures = dict.fromkeys(FailureReason, 0)
+        self.failure_ns = 0
+        self.inferences = 0
+        self.executions = 0
+        self.last_inference_ms = 0
+        self.queue_ns = 0
+        self.input_ns = 0
+        self.infer_ns = 0
+        self.output_ns = 0
+        self.batches: dict[int, BatchStatistics] = {}
+        self.request_latency = Histogram()
+        self.queue_latency = Histogram()
+        self.compute_latency = Histogram()
+
+    @property
+    def inflight(self) -> int:
+        return self.accepted - self.finished
+
+    @property
+    def failed(self) -> int:
+        return sum(self.failures.values())
+
+    def record_batch(self, arrived_ns: Sequence[int], rows: int, timing: BatchTiming) -> None:
+        """Count one execution that answered `len(arrived_ns)` requests with `rows` rows together."""
+        started, input_done, infer_done, output_done = timing
+        requests = len(arrived_ns)
+        input_ns, infer_ns, output_ns = input_done - started, infer_done - input_done, output_done - infer_done
+        self.finished += requests
+        self.successes += requests
+        self.inferences += rows
+        self.executions += 1
+        self.last_inference_ms = time.time_ns() // 1_000_000
+        self.input_ns += input_ns * requests
+        self.infer_ns += infer_ns * requests
+        self.output_ns += output_ns * requests
+        batch = self.batches.get(rows)
+        if batch is None:
+            batch = self.batches[rows] = BatchStatistics()
+        batch.count += 1
+        batch.input_ns += input_ns
+        batch.infer_ns += infer_ns
+        batch.output_ns += output_ns
+        self.compute_latency.observe(output_done - started, requests)
+        observe_queue, observe_request = self.queue_latency.observe, self.request_latency.observe
+        for arrived in arrived_ns:
+            observe_queue(started - arrived)
+            observe_request(output_done - arrived)
+        self.queue_ns = self.queue_latency.sum_ns
+
+    def record_failure(self, reason: FailureReason, duration_ns: int) -> None:
+        """Count one request that was answered with an error, or cancelled."""
+        self.finished += 1
+        self.failures[reason] += 1
+        self.failure_ns += duration_ns
