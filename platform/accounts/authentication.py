@@ -46,7 +46,7 @@ class SessionAuthentication(BaseAuthentication):
 
 
 class _CsrfCheck(CsrfViewMiddleware):
-    def _reject(self, request: HttpRequest, reason: str) -> str:  # type: ignore[override]  # noqa: ARG002
+    def _reject(self, request: HttpRequest, reason: str) -> str:  # noqa: ARG002
         return reason
 
 

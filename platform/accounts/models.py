@@ -85,7 +85,7 @@ class AuditEntry(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Insert; refuse to change what is there."""
-        if self.pk is not None:
+        if not self._state.adding:
             raise TypeError("audit entries cannot be changed")
         super().save(*args, **kwargs)
 

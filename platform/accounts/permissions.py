@@ -24,12 +24,9 @@ class HasScope(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Return True or raise the error that says which scope is missing."""
-        token = request.auth
-        if not isinstance(token, ApiToken):
-            raise NotAuthenticated("this needs an API token in the header `Authorization: Bearer flt_…`")
         method = request.method or ""
         needed = getattr(view, "scopes", {}).get(method, Scope.READ if method in SAFE_METHODS else Scope.WRITE)
-        require(token, needed)
+        require(caller_token(request), needed)
         return True
 
 
@@ -43,9 +40,15 @@ def require(token: ApiToken, needed: Scope) -> None:
 
 def actor_of(request: Request) -> str:
     """Return how the audit log names the caller of an API view."""
-    if not isinstance(request.auth, ApiToken):
+    return actor_name(caller_token(request))
+
+
+def caller_token(request: Request) -> ApiToken:
+    """Return the token that an API request came with, by header or by session; raises NotAuthenticated without one."""
+    token: object = request.auth
+    if not isinstance(token, ApiToken):
         raise NotAuthenticated("this needs an API token in the header `Authorization: Bearer flt_…`")
-    return actor_name(request.auth)
+    return token
 
 
 def page_scope(needed: Scope) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-MAX_ATTEMPTS = 5
+MAX_ATTEMPTS = 3
 _FIRST_DELAY = timedelta(seconds=5)
 _LONGEST_DELAY = timedelta(minutes=2)
 
@@ -110,4 +110,5 @@ def _given_up(state: CheckState, reason: str) -> CheckState:
 
 def _delay(attempts: int) -> timedelta:
     """Return 5 s, 10 s, 20 s, … up to two minutes."""
-    return min(_FIRST_DELAY * 2 ** (max(1, attempts) - 1), _LONGEST_DELAY)
+    factor: int = 1 << (max(1, attempts) - 1)
+    return min(_FIRST_DELAY * factor, _LONGEST_DELAY)

@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 
 from common.errors import InvalidInput, NotFound
 from registry.lifecycle import Status
@@ -13,8 +13,9 @@ _URI = re.compile(r"models:/(?P<model>[^/@]+)(?:/(?P<number>[0-9]{1,9})|@(?P<ali
 
 
 def model_list() -> QuerySet[RegisteredModel]:
-    """Return all models with their aliases."""
-    return RegisteredModel.objects.prefetch_related("aliases__version")
+    """Return all models with their aliases, and as `latest_version` the highest number that is still there."""
+    models = RegisteredModel.objects.annotate(latest_version=Max("versions__number"))
+    return models.prefetch_related("aliases__version")
 
 
 def model_get(*, name: str) -> RegisteredModel:
@@ -69,10 +70,10 @@ def alias_get(*, model: str, name: str) -> Alias:
     return alias
 
 
-def versions_to_check(*, now: datetime) -> list[int]:
+def versions_to_check(*, now: datetime, limit: int) -> list[int]:
     """Return the ids of versions whose check is due, longest waiting first."""
     due = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__lte=now)
-    return list(due.order_by("next_check_at").values_list("pk", flat=True)[:100])
+    return list(due.order_by("next_check_at", "pk").values_list("pk", flat=True)[:limit])
 
 
 def _versions() -> QuerySet[ModelVersion]:

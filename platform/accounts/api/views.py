@@ -16,7 +16,7 @@ from accounts.api.serializers import (
     WhoAmISerializer,
 )
 from accounts.models import ApiToken, User
-from accounts.permissions import actor_of
+from accounts.permissions import actor_of, caller_token
 from accounts.scopes import Scope
 from accounts.selectors import token_get, token_list
 from accounts.services import token_create, token_revoke, user_get_or_create
@@ -24,7 +24,7 @@ from accounts.services import token_create, token_revoke, user_get_or_create
 
 def _whose(request: Request) -> User | None:
     """Return whose tokens the caller may see: his own, or for an administrator everybody's (None)."""
-    token: ApiToken = request.auth
+    token = caller_token(request)
     return None if token.allows(Scope.ADMIN) else token.user
 
 
@@ -44,7 +44,7 @@ class TokenListView(ListAPIView[ApiToken]):
         asked.is_valid(raise_exception=True)
         username = asked.validated_data.get("user")
         created = token_create(
-            user=request.auth.user if username is None else user_get_or_create(username=username),
+            user=caller_token(request).user if username is None else user_get_or_create(username=username),
             name=asked.validated_data["name"],
             scope=Scope(asked.validated_data["scope"]),
             lifetime=asked.lifetime(),
@@ -73,4 +73,4 @@ class WhoAmIView(APIView):
     @extend_schema(responses=WhoAmISerializer)
     def get(self, request: Request) -> Response:
         """Return the user and the token that the request came with."""
-        return Response(WhoAmISerializer(request.auth).data)
+        return Response(WhoAmISerializer(caller_token(request)).data)

@@ -1,6 +1,15 @@
 """Addresses of the registry under `/api/v1/`."""
 
-from django.urls import URLPattern
+from django.urls import path
+
+from registry.api import views
 
 app_name = "registry_api"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("models", views.ModelListView.as_view(), name="model-list"),
+    path("models/<str:name>", views.ModelDetailView.as_view(), name="model-detail"),
+    path("models/<str:name>/versions", views.VersionListView.as_view(), name="version-list"),
+    path("models/<str:name>/versions/<int:number>", views.VersionDetailView.as_view(), name="version-detail"),
+    path("models/<str:name>/aliases", views.AliasListView.as_view(), name="alias-list"),
+    path("models/<str:name>/aliases/<str:alias>", views.AliasDetailView.as_view(), name="alias-detail"),
+]

@@ -1,0 +1,90 @@
+"""Takes a model file out of a request's body into the artifact store, in pieces, without ever holding all of it."""
+
+import re
+
+from django.http import HttpRequest, UnreadablePostError
+from rest_framework.exceptions import UnsupportedMediaType
+
+from common.errors import InvalidInput, TooLarge, Unavailable
+from integrations.artifacts import ArtifactStore, ArtifactWriter, StoredArtifact
+
+MEDIA_TYPE = "application/octet-stream"
+SHA256_HEADER = "X-Content-SHA256"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_CHUNK_BYTES = 1 << 20
+_MAX_FILENAME = 255
+
+
+def receive(request: HttpRequest, store: ArtifactStore) -> StoredArtifact:
+    """Store the body of `request` and return the artifact; when anything is wrong, nothing of it stays.
+
+    Raises:
+        InvalidInput: the file name, a header or the body is wrong, or the body ended early.
+        TooLarge: more bytes than the store takes; told before reading where the request says its length.
+        Unavailable: the store cannot take the bytes now.
+    """
+    filename = _filename(request)
+    announced = _announced_bytes(request, store.max_bytes)
+    expected_sha256 = _expected_sha256(request)
+    try:
+        with store.begin(filename) as writer:
+            _copy(request, writer)
+            if announced is not None and writer.size_bytes != announced:
+                raise InvalidInput(f"the body ended after {writer.size_bytes} of {announced} bytes; send it again")
+            if expected_sha256 is not None and writer.sha256 != expected_sha256:
+                raise InvalidInput(
+                    f"the body's sha256 is {writer.sha256}, but {SHA256_HEADER} says {expected_sha256}; send it again",
+                    field=SHA256_HEADER,
+                )
+            return writer.commit()
+    except UnreadablePostError as error:
+        raise InvalidInput(f"the body could not be read to its end: {error}") from error
+    except OSError as error:
+        raise Unavailable(f"the model file could not be stored: {error.strerror or error}") from error
+
+
+def _copy(request: HttpRequest, writer: ArtifactWriter) -> None:
+    while chunk := request.read(_CHUNK_BYTES):
+        writer.write(chunk)
+
+
+def _filename(request: HttpRequest) -> str:
+    filename = request.GET.get("filename", "")
+    if not filename:
+        raise InvalidInput("filename is missing; add ?filename=model.onnx to the address", field="filename")
+    if len(filename) > _MAX_FILENAME:
+        raise InvalidInput(
+            f"filename has {len(filename)} characters; at most {_MAX_FILENAME} are taken", field="filename"
+        )
+    return filename
+
+
+def _announced_bytes(request: HttpRequest, limit: int) -> int | None:
+    """Return the length that the request says its body has; None where it is sent in chunks of unknown number."""
+    if request.content_type != MEDIA_TYPE:
+        raise UnsupportedMediaType(
+            request.content_type or "",
+            detail=f"the content type is {request.content_type or 'absent'!r}; send the file's bytes as {MEDIA_TYPE}",
+        )
+    encoding = request.headers.get("Content-Encoding", "identity")
+    if encoding != "identity":
+        raise InvalidInput(
+            f"Content-Encoding is {encoding[:40]!r}; send the file's bytes as they are", field="Content-Encoding"
+        )
+    text = request.headers.get("Content-Length", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal()):
+        raise InvalidInput(f"Content-Length is {text[:40]!r}; expected a number of bytes", field="Content-Length")
+    if int(text) > limit:
+        raise TooLarge(f"the model file has {text} bytes, more than the {limit} bytes that are allowed")
+    return int(text)
+
+
+def _expected_sha256(request: HttpRequest) -> str | None:
+    value = request.headers.get(SHA256_HEADER)
+    if value is None:
+        return None
+    if not _SHA256.fullmatch(value.lower()):
+        raise InvalidInput(f"{SHA256_HEADER} is {value[:80]!r}; expected 64 hex digits", field=SHA256_HEADER)
+    return value.lower()

@@ -1,0 +1,143 @@
+"""`/api/v1/models` and what is under it."""
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.permissions import actor_of
+from common import hints
+from common.names import check_model_name
+from registry import selectors, services
+from registry.api import uploads
+from registry.api.serializers import (
+    AliasSerializer,
+    AliasSetSerializer,
+    ModelCreateSerializer,
+    ModelSerializer,
+    VersionSerializer,
+)
+from registry.models import Alias, ModelVersion, RegisteredModel
+from registry.storage import store
+from registry.tasks import check_version
+
+
+class ModelListView(ListAPIView[RegisteredModel]):
+    """Models by name."""
+
+    serializer_class = ModelSerializer
+    ordering = "name"
+
+    def get_queryset(self) -> QuerySet[RegisteredModel]:
+        return selectors.model_list()
+
+    @extend_schema(request=ModelCreateSerializer, responses={201: ModelSerializer})
+    def post(self, request: Request) -> Response:
+        """Make a model without versions; registering a version makes its model too."""
+        asked = ModelCreateSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        model = services.model_create(**asked.validated_data, now=timezone.now(), actor=actor_of(request))
+        body = ModelSerializer(selectors.model_get(name=model.name)).data
+        return Response(body, status=status.HTTP_201_CREATED)
+
+
+class ModelDetailView(APIView):
+    """One model."""
+
+    @extend_schema(responses=ModelSerializer)
+    def get(self, _request: Request, name: str) -> Response:
+        """Return the model."""
+        return Response(ModelSerializer(selectors.model_get(name=name)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        """Delete the model with its versions and aliases; refused while a service uses one."""
+        services.model_delete(name=name, now=timezone.now(), actor=actor_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class VersionListView(ListAPIView[ModelVersion]):
+    """Versions of a model, newest first."""
+
+    serializer_class = VersionSerializer
+    ordering = "-number"
+
+    def get_queryset(self) -> QuerySet[ModelVersion]:
+        return selectors.version_list(model=selectors.model_get(name=self.kwargs["name"]))
+
+    @extend_schema(
+        request={uploads.MEDIA_TYPE: OpenApiTypes.BINARY},
+        responses={201: VersionSerializer, 200: VersionSerializer},
+        parameters=[
+            OpenApiParameter("filename", str, required=True, description="Tells the format, such as `model.onnx`."),
+            OpenApiParameter(uploads.SHA256_HEADER, str, OpenApiParameter.HEADER, description="Checked where given."),
+        ],
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Register a version: the body is the file. The same file again answers 200 with the version it is already."""
+        check_model_name(name)
+        artifact = uploads.receive(request._request, store())
+        version, created = services.version_register(
+            model=name,
+            artifact=artifact,
+            source_name=request.query_params["filename"],
+            now=timezone.now(),
+            actor=actor_of(request),
+        )
+        hints.send(check_version, version.pk)
+        body = VersionSerializer(selectors.model_version_get(model=name, number=version.number)).data
+        return Response(body, status=status.HTTP_201_CREATED if created else status.HTTP_200_OK)
+
+
+class VersionDetailView(APIView):
+    """One version of a model."""
+
+    @extend_schema(responses=VersionSerializer)
+    def get(self, _request: Request, name: str, number: int) -> Response:
+        """Return the version; its status is PENDING until the runtime was asked about it, then READY or REJECTED."""
+        return Response(VersionSerializer(selectors.model_version_get(model=name, number=number)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str, number: int) -> Response:
+        """Delete the version; refused while an alias points at it or a service uses it."""
+        services.version_delete(model=name, number=number, now=timezone.now(), actor=actor_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class AliasListView(ListAPIView[Alias]):
+    """Aliases of a model by name."""
+
+    serializer_class = AliasSerializer
+    ordering = "name"
+
+    def get_queryset(self) -> QuerySet[Alias]:
+        return selectors.alias_list(model=selectors.model_get(name=self.kwargs["name"]))
+
+
+class AliasDetailView(APIView):
+    """One alias."""
+
+    @extend_schema(request=AliasSetSerializer, responses={200: AliasSerializer, 201: AliasSerializer})
+    def put(self, request: Request, name: str, alias: str) -> Response:
+        """Point the alias at a READY version; services that follow the alias roll out to it."""
+        asked = AliasSetSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        found, created = services.alias_set(
+            model=name,
+            name=alias,
+            number=asked.validated_data["version"],
+            now=timezone.now(),
+            actor=actor_of(request),
+        )
+        return Response(AliasSerializer(found).data, status=status.HTTP_201_CREATED if created else status.HTTP_200_OK)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str, alias: str) -> Response:
+        """Delete the alias."""
+        services.alias_delete(model=name, name=alias, now=timezone.now(), actor=actor_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)

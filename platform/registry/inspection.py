@@ -1,0 +1,58 @@
+"""Reads what the serving runtime says about a model: the JSON of `inspect` and `profile`. Pure.
+
+{"schema": "fairlead.inspect/v1", "platform": ..., "inputs": [...], "outputs": [...]}       exit status 0
+{"schema": "fairlead.profile/v1", "load_seconds": ..., "memory_bytes": ..., "batches": []}  exit status 0
+{"schema": ..., "error": "one sentence"}                                                    exit status 2
+"""
+
+import json
+from collections.abc import Mapping
+
+from common.errors import InvalidInput
+from integrations.clusters.base import JobKind, JobResult
+from registry.lifecycle import Refused, Unchecked
+from registry.signature import Signature, parse
+
+_REFUSED = 2
+_MAX_REASON = 2000
+
+
+class NotAccepted(Exception):  # noqa: N818 - carries an outcome, not a fault
+    """The runtime did not accept the model; `outcome` says whether it refused it or could not be asked."""
+
+    def __init__(self, outcome: Refused | Unchecked) -> None:
+        super().__init__(outcome.reason)
+        self.outcome = outcome
+
+
+def read_inspection(result: JobResult) -> tuple[Signature, str]:
+    """Return the signature and the platform that `inspect` found; raises NotAccepted."""
+    document = _document(JobKind.INSPECT, result)
+    try:
+        signature = parse(document)
+    except InvalidInput as error:
+        raise NotAccepted(
+            Unchecked(f"the runtime's inspect answered in a form not known here: {error.message}")
+        ) from error
+    return signature, str(document.get("platform", ""))
+
+
+def read_profile(result: JobResult) -> dict[str, object]:
+    """Return the measurements of `profile`; raises NotAccepted."""
+    document = _document(JobKind.PROFILE, result)
+    return {key: value for key, value in document.items() if key != "schema"}
+
+
+def _document(kind: JobKind, result: JobResult) -> Mapping[str, object]:
+    """Return the JSON of a job that ended well."""
+    try:
+        document = json.loads(result.output)
+    except ValueError:
+        document = None
+    if isinstance(document, dict) and document.get("schema") == f"fairlead.{kind.value}/v1":
+        if result.exit_code == 0:
+            return {str(key): value for key, value in document.items()}
+        if result.exit_code == _REFUSED and isinstance(document.get("error"), str):
+            raise NotAccepted(Refused(document["error"][:_MAX_REASON]))
+    without_answer = f"the {kind.value} of the model ended with exit code {result.exit_code} and no answer known here"
+    raise NotAccepted(Unchecked((result.message.strip() or without_answer)[:_MAX_REASON]))

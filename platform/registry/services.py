@@ -1,0 +1,167 @@
+"""What changes models, versions and aliases. Each change leaves a line in the audit log."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import ProtectedError, RestrictedError
+
+from accounts.services import audit_record
+from common.errors import Conflict, InvalidInput
+from common.names import check_alias, check_model_name
+from integrations.artifacts import StoredArtifact
+from registry import usage
+from registry.lifecycle import Status
+from registry.models import Alias, ModelVersion, RegisteredModel
+from registry.selectors import alias_get, model_get, model_version_get
+
+_MAX_DESCRIPTION = 10_000
+_MAX_USES_SHOWN = 5
+
+
+@transaction.atomic
+def model_create(*, name: str, description: str, now: datetime, actor: str) -> RegisteredModel:
+    """Make a model without versions; raises Conflict where the name is taken."""
+    check_model_name(name)
+    if len(description) > _MAX_DESCRIPTION:
+        raise InvalidInput(
+            f"description has {len(description)} characters; at most {_MAX_DESCRIPTION} are kept", field="description"
+        )
+    model, created = RegisteredModel.objects.get_or_create(
+        name=name, defaults={"description": description, "created_at": now, "created_by": actor}
+    )
+    if not created:
+        raise Conflict(f"model {name!r} is there already; add a version to it or choose another name", field="name")
+    audit_record(actor=actor, action="model.create", target=f"models/{name}", now=now)
+    return model
+
+
+@transaction.atomic
+def model_delete(*, name: str, now: datetime, actor: str) -> None:
+    """Delete the model with its versions and aliases; raises Conflict while a version is in use."""
+    model = _locked(model_get(name=name))
+    versions = list(model.versions.values_list("pk", flat=True))
+    _refuse_if_used(versions, f"model {name!r}")
+    _delete(model, f"model {name!r}")
+    audit_record(
+        actor=actor, action="model.delete", target=f"models/{name}", now=now, detail={"versions": len(versions)}
+    )
+
+
+@transaction.atomic
+def version_register(
+    *, model: str, artifact: StoredArtifact, source_name: str, now: datetime, actor: str
+) -> tuple[ModelVersion, bool]:
+    """Return the model's version with these files, and whether it is new; an unknown model is made.
+
+    The model's row is locked while its next number is taken and used, so numbers have no gaps and no repeats. (On
+    SQLite every transaction that writes is alone.)
+    """
+    check_model_name(model)
+    RegisteredModel.objects.get_or_create(name=model, defaults={"created_at": now, "created_by": actor})
+    owner = RegisteredModel.objects.select_for_update().get(name=model)
+    known = ModelVersion.objects.filter(model=owner, digest=artifact.digest).values_list("number", flat=True).first()
+    if known is not None:
+        return model_version_get(model=model, number=known), False
+    owner.latest_number += 1
+    owner.save(update_fields=["latest_number"])
+    version = ModelVersion.objects.create(
+        model=owner,
+        number=owner.latest_number,
+        digest=artifact.digest,
+        artifact_uri=artifact.uri,
+        size_bytes=artifact.size_bytes,
+        source_name=source_name,
+        next_check_at=now,
+        created_at=now,
+        created_by=actor,
+    )
+    audit_record(
+        actor=actor,
+        action="model_version.register",
+        target=f"models/{model}/versions/{version.number}",
+        now=now,
+        detail={"digest": artifact.digest, "size_bytes": artifact.size_bytes, "source_name": source_name},
+    )
+    return version, True
+
+
+@transaction.atomic
+def version_delete(*, model: str, number: int, now: datetime, actor: str) -> None:
+    """Delete one version, whose number never comes back; raises Conflict while it has an alias or is in use."""
+    version = model_version_get(model=model, number=number)
+    _locked(version.model)
+    what = f"model {model!r} version {number}"
+    aliases = list(version.aliases.order_by("name").values_list("name", flat=True))
+    if aliases:
+        raise Conflict(f"{what} has the alias {', '.join(aliases)}; move or delete it first")
+    _refuse_if_used([version.pk], what)
+    _delete(version, what)
+    audit_record(
+        actor=actor,
+        action="model_version.delete",
+        target=f"models/{model}/versions/{number}",
+        now=now,
+        detail={"digest": version.digest},
+    )
+
+
+@transaction.atomic
+def alias_set(*, model: str, name: str, number: int, now: datetime, actor: str) -> tuple[Alias, bool]:
+    """Point the alias at a version and return it, and whether it is new. Only a READY version can have one."""
+    check_alias(name)
+    version = model_version_get(model=model, number=number)
+    _locked(version.model)
+    version.refresh_from_db(fields=["status"])
+    if version.status != Status.READY.value:
+        told = f" because {version.reason.rstrip('.')}" if version.reason else ""
+        raise Conflict(
+            f"model {model!r} version {number} is {version.status}{told}; an alias can point only at a READY version",
+            field="version",
+        )
+    before = Alias.objects.filter(model=version.model, name=name).values_list("version__number", flat=True).first()
+    if before == number:
+        return alias_get(model=model, name=name), False
+    alias, created = Alias.objects.update_or_create(
+        model=version.model, name=name, defaults={"version": version, "moved_at": now}
+    )
+    audit_record(
+        actor=actor,
+        action="alias.set",
+        target=f"models/{model}/aliases/{name}",
+        now=now,
+        detail={"version": number, "version_before": before},
+    )
+    return alias, created
+
+
+@transaction.atomic
+def alias_delete(*, model: str, name: str, now: datetime, actor: str) -> None:
+    """Delete the alias; raises NotFound."""
+    alias = alias_get(model=model, name=name)
+    number = alias.version.number
+    alias.delete()
+    audit_record(
+        actor=actor, action="alias.delete", target=f"models/{model}/aliases/{name}", now=now, detail={"version": number}
+    )
+
+
+def _locked(model: RegisteredModel) -> RegisteredModel:
+    """Lock the model's row until the transaction ends; raises NotFound if it went away meanwhile."""
+    RegisteredModel.objects.select_for_update().filter(pk=model.pk).first() or model_get(name=model.name)
+    return model
+
+
+def _refuse_if_used(version_ids: Iterable[int], what: str) -> None:
+    uses = usage.uses_of(version_ids)
+    if uses:
+        shown = ", ".join(uses[:_MAX_USES_SHOWN])
+        more = f" and {len(uses) - _MAX_USES_SHOWN} more" if len(uses) > _MAX_USES_SHOWN else ""
+        raise Conflict(f"{what} is in use by {shown}{more}; take it out of use first")
+
+
+def _delete(row: RegisteredModel | ModelVersion, what: str) -> None:
+    try:
+        row.delete()
+    except (ProtectedError, RestrictedError) as error:
+        raise Conflict(f"{what} belongs to the history of a service; delete the service first") from error
