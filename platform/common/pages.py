@@ -1,0 +1,70 @@
+"""Turns an error that leaves a page's view into a page, or into a fragment where htmx asked, with the right status.
+
+The API has its own handler (`common.api_errors`); what is not one of our errors goes on to Django, which logs it and
+answers with `500.html`.
+"""
+
+import logging
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
+
+from common import request_id
+from common.errors import FairleadError, status_of
+
+logger = logging.getLogger(__name__)
+
+TITLES = {
+    400: "That cannot be done as asked",
+    401: "Sign in first",
+    403: "Your token does not allow this",
+    404: "There is nothing here",
+    409: "Not possible now",
+    413: "Too large",
+    503: "Not available for the moment",
+}
+
+
+def is_fragment(request: HttpRequest) -> bool:
+    """Return whether htmx asks for a part of a page."""
+    return request.headers.get("HX-Request") == "true"
+
+
+def error_page(request: HttpRequest, *, status: int, message: str) -> HttpResponse:
+    """Return the whole page of an error, or for htmx one notice that goes where notices are shown."""
+    if is_fragment(request):
+        response = render(request, "_error.html", {"message": message}, status=status)
+        response.headers["HX-Retarget"] = "#notices"
+        response.headers["HX-Reswap"] = "innerHTML"
+        return response
+    title = TITLES.get(status, "Something went wrong")
+    context = {"title": title, "message": message, "status": status, "request_id": request_id.current()}
+    return render(request, "error.html", context, status=status)
+
+
+class ErrorPageMiddleware(MiddlewareMixin):
+    """Last in the list, so that it is the first to see what a view raised."""
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Answer for our own errors; None leaves all others to Django."""
+        if isinstance(error, FairleadError):
+            status, message = status_of(error), error.message
+        elif isinstance(error, PermissionDenied):
+            status, message = 403, str(error) or "that is not permitted"
+        else:
+            return None
+        if status >= 500:
+            logger.error("%s %s: %s", request.method, request.path, message, exc_info=error)
+        return error_page(request, status=status, message=_sentence(message))
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Make htmx load the page anew where a redirect (to the sign-in page) would land inside of a fragment."""
+        if is_fragment(request) and 300 <= response.status_code < 400:
+            return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+        return response
+
+
+def _sentence(message: str) -> str:
+    return message[:1].upper() + message[1:] + ("" if message.endswith((".", "!", "?")) else ".")

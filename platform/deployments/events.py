@@ -1,0 +1,133 @@
+"""Server-sent events of the pages: fragments by the pages' own templates, sent when what they show has changed.
+
+Each message is one fragment whose root has the id of what it replaces, and the event id is the page's cursor. A browser
+that comes back with the cursor it has seen (`Last-Event-ID`, or `?seen=` from the page itself) gets what changed since.
+`reload` tells it to fetch the page anew: signed out, or the service is gone.
+"""
+
+import asyncio
+from asyncio import AbstractEventLoop
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from weakref import WeakKeyDictionary
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, StreamingHttpResponse
+from django.middleware.csrf import get_token
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from accounts.permissions import page_scope
+from accounts.scopes import Scope
+from accounts.selectors import token_of_session
+from common import sse
+from common.errors import NotFound
+from deployments.feed import Feed, Topic
+from deployments.pages import Page, detail_page, list_cursor, list_page
+from deployments.selectors import change_marks, service_detail
+
+HEARTBEAT_S = 15.0
+RETRY_MS = 2000
+_feeds: WeakKeyDictionary[AbstractEventLoop, Feed] = WeakKeyDictionary()
+
+
+@never_cache
+@require_GET
+@page_scope(Scope.READ)
+async def service_list_stream(request: HttpRequest) -> StreamingHttpResponse:
+    """Stream what changes in the list of services."""
+    topic = Topic(key="services", mark=list_cursor, load=list_page)
+    return _stream(request, topic)
+
+
+@never_cache
+@require_GET
+@page_scope(Scope.READ)
+async def service_stream(request: HttpRequest, namespace: str, name: str) -> StreamingHttpResponse:
+    """Stream what changes on a service's page; raises NotFound."""
+    service = await sync_to_async(service_detail)(namespace=namespace, name=name)
+    load = partial(_or_none, partial(detail_page, namespace, name))
+    topic = Topic(key=service.id, mark=lambda marks: marks.get(service.id), load=load)
+    return _stream(request, topic)
+
+
+def _stream(request: HttpRequest, topic: Topic) -> StreamingHttpResponse:
+    token = request.token  # type: ignore[attr-defined]
+    extra = {"csrf_token": get_token(request), "may_write": token.allows(Scope.WRITE)}
+    content = _messages(topic, Fragments(extra, seen=_seen(request)), partial(_is_signed_in, request))
+    # X-Accel-Buffering: reverse proxies would keep a stream back until it ends.
+    return StreamingHttpResponse(content, content_type=sse.CONTENT_TYPE, headers={"X-Accel-Buffering": "no"})
+
+
+async def _messages(topic: Topic, fragments: "Fragments", is_signed_in: Callable[[], bool]) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    feed = _feeds.setdefault(loop, Feed(change_marks))
+    next_check = loop.time() + HEARTBEAT_S
+    async with feed.join(topic) as mailbox:
+        yield sse.retry(RETRY_MS)
+        while True:
+            try:
+                async with asyncio.timeout_at(next_check):
+                    page = await mailbox.take()
+            except TimeoutError:
+                if not await sync_to_async(is_signed_in)():
+                    yield sse.event("signed out", name="reload")
+                    return
+                next_check = loop.time() + HEARTBEAT_S
+                yield sse.comment("still here")
+                continue
+            if mailbox.closed:
+                return
+            if page is None:
+                yield sse.event("gone", name="reload")
+                return
+            for message in fragments.changed(page):
+                yield message
+
+
+class Fragments:
+    """Renders a page's fragments for one viewer and remembers what that viewer has.
+
+    Args:
+        extra: what differs from viewer to viewer.
+        seen: the cursor of the page as the viewer already has it; None sends everything.
+    """
+
+    def __init__(self, extra: dict[str, object], *, seen: int | None) -> None:
+        self._extra = extra
+        self._seen = seen
+        self._sent: dict[str, str] = {}
+
+    def changed(self, page: Page) -> list[bytes]:
+        """Return a message for each fragment that is not as it was sent last."""
+        rendered = {name: render_to_string(name, {**page.context, **self._extra}).strip() for name in page.fragments}
+        known = rendered if page.cursor == self._seen else self._sent
+        changed = [html for name, html in rendered.items() if html != known.get(name)]
+        self._sent, self._seen = rendered, None
+        # Only the last one carries the cursor: who has it has them all.
+        last = len(changed) - 1
+        return [
+            sse.event(html, name="fragment", event_id=page.cursor if index == last else None)
+            for index, html in enumerate(changed)
+        ]
+
+
+def _or_none(load: Callable[[], Page]) -> Page | None:
+    """Return the page; None where its service is gone."""
+    try:
+        return load()
+    except NotFound:
+        return None
+
+
+def _seen(request: HttpRequest) -> int | None:
+    value = request.headers.get("Last-Event-ID") or request.GET.get("seen", "")
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else None
+
+
+def _is_signed_in(request: HttpRequest) -> bool:
+    """Return whether the browser's session and its token still open something."""
+    key = request.session.session_key
+    return bool(key and request.session.exists(key) and token_of_session(request=request, now=timezone.now()))

@@ -1,0 +1,48 @@
+"""A request that a person can paste: the `curl` line of a service, made from its model's signature. Pure."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from math import prod
+
+_MAX_ELEMENTS = 128
+
+
+def curl_line(url: str, inputs: Sequence[Mapping[str, object]]) -> str:
+    """Return a `curl` command that the service answers.
+
+    Args:
+        url: the model's address at the gateway, without a trailing slash.
+        inputs: the signature's inputs, each with `name`, `datatype` and `shape` (a negative dimension is open).
+
+    Returns:
+        An inference of zeros in the right shape; where the inputs are unknown or too large to paste, a question for the
+        model's metadata.
+    """
+    shapes = [[size if size > 0 else 1 for size in _shape(tensor)] for tensor in inputs]
+    if not inputs or sum(prod(shape) for shape in shapes) > _MAX_ELEMENTS:
+        return f"curl {shlex.quote(url)}"
+    body = {
+        "inputs": [
+            {
+                "name": tensor["name"],
+                "shape": shape,
+                "datatype": tensor["datatype"],
+                "data": [_zero(str(tensor["datatype"]))] * prod(shape),
+            }
+            for tensor, shape in zip(inputs, shapes, strict=True)
+        ]
+    }
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    return f"curl {shlex.quote(url + '/infer')} \\\n  -d {shlex.quote(text)}"
+
+
+def _shape(tensor: Mapping[str, object]) -> list[int]:
+    shape = tensor["shape"]
+    return [int(size) for size in shape] if isinstance(shape, list | tuple) else []
+
+
+def _zero(datatype: str) -> object:
+    if datatype == "BYTES":
+        return ""
+    return False if datatype == "BOOL" else 0

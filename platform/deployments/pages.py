@@ -1,0 +1,84 @@
+"""The two pages as values: what a template needs, and which fragments of it change while somebody looks.
+
+Called by the views for the whole page and by the event stream for its fragments, so that both always say the same.
+"""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployments.example import curl_line
+from deployments.presentation import actions_of, progress_of, replicas_of, runs_newest_first, service_row
+from deployments.selectors import ServiceView, change_marks, events_newest, service_detail, service_list
+from registry.selectors import model_version_get
+
+EVENTS_SHOWN = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page in one state.
+
+    Attributes:
+        template: the whole page.
+        fragments: templates of its parts; each has one root element with an id of its own.
+        cursor: another number for another state.
+    """
+
+    template: str
+    fragments: tuple[str, ...]
+    cursor: int
+    context: Mapping[str, Any]
+
+
+def list_page() -> Page:
+    """Return the list of all services."""
+    # The marks first: what changes between the two reads is sent again, not lost.
+    cursor = list_cursor(change_marks())
+    return Page(
+        template="deployments/service_list.html",
+        fragments=("deployments/_services.html",),
+        cursor=cursor,
+        context={"rows": [service_row(service) for service in service_list()]},
+    )
+
+
+def list_cursor(marks: Mapping[int, tuple[int, int]]) -> int:
+    """Return a number for the state of all services together."""
+    return zlib.crc32(repr(sorted(marks.items())).encode())
+
+
+def detail_page(namespace: str, name: str) -> Page:
+    """Return the page of one service; raises NotFound."""
+    service = service_detail(namespace=namespace, name=name)
+    runs = runs_newest_first(service.rollout)
+    return Page(
+        template="deployments/service_detail.html",
+        fragments=(
+            "deployments/_header.html",
+            "deployments/_rollout_head.html",
+            "deployments/_rollout_progress.html",
+            "deployments/_revisions.html",
+            "deployments/_calling.html",
+            "deployments/_events.html",
+        ),
+        # Neither number ever falls, and every change raises one of them.
+        cursor=service.changes + service.event_seq,
+        context={
+            "service": service,
+            "rollout": service.rollout,
+            "replicas": replicas_of(service),
+            "progress": progress_of(service.rollout),
+            "actions": actions_of(service.rollout),
+            "current_run": runs[0] if runs else None,
+            "earlier_runs": runs[1:],
+            "curl": _curl(service),
+            "events": events_newest(service_id=service.id, limit=EVENTS_SHOWN),
+        },
+    )
+
+
+def _curl(service: ServiceView) -> str:
+    version = model_version_get(model=service.model, number=service.model_version)
+    return curl_line(service.url, version.signature.get("inputs", []))

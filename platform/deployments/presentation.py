@@ -1,0 +1,112 @@
+"""What the pages show beyond what the API says: a rollout's buttons and their words, and what is summed up. Pure."""
+
+from dataclasses import dataclass
+
+from deployments.phases import Code, Phase
+from deployments.selectors import AnalysisRunView, RolloutView, ServiceView
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something a person may do to a rollout now, and what is asked before it is done."""
+
+    verb: str
+    label: str
+    style: str
+    question: str
+    consequence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Replicas of all revisions of a service together."""
+
+    ready: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRow:
+    """One line of the list of services."""
+
+    service: ServiceView
+    replicas: Replicas
+    progress: str
+
+
+def service_row(service: ServiceView) -> ServiceRow:
+    """Return what the list shows of `service`."""
+    return ServiceRow(service, replicas_of(service), progress_of(service.rollout))
+
+
+def replicas_of(service: ServiceView) -> Replicas:
+    """Return the sums over the service's revisions."""
+    return Replicas(
+        ready=sum(revision.replicas_ready for revision in service.revisions),
+        wanted=sum(revision.replicas_wanted for revision in service.revisions),
+    )
+
+
+def progress_of(rollout: RolloutView | None) -> str:
+    """Return where a rollout is, such as `Step 2 of 4, 25 %`; empty for one that is over, and for None."""
+    if rollout is None or Phase(rollout.phase).is_finished:
+        return ""
+    if rollout.phase == Phase.PENDING:
+        return "Not begun"
+    if rollout.step_index >= len(rollout.steps):
+        return "Last move, 100 %"
+    return f"Step {rollout.step_index + 1} of {len(rollout.steps)}, {rollout.weight_wanted} %"
+
+
+def runs_newest_first(rollout: RolloutView | None) -> tuple[AnalysisRunView, ...]:
+    """Return the rollout's analysis runs, the one that counts now first."""
+    runs = rollout.analysis_runs if rollout else ()
+    return tuple(sorted(runs, key=lambda run: (run.attempt, run.step_index), reverse=True))
+
+
+def actions_of(rollout: RolloutView | None) -> tuple[Action, ...]:
+    """Return what may be done to the newest rollout of a service in its present phase."""
+    if rollout is None:
+        return ()
+    phase = Phase(rollout.phase)
+    actions = []
+    if phase is Phase.PAUSED:
+        actions.append(_promote(rollout))
+    if not phase.is_finished:
+        actions.append(_abort(rollout))
+    elif phase is not Phase.HEALTHY and rollout.reason.code != Code.SUPERSEDED:
+        actions.append(_retry(rollout))
+    return tuple(actions)
+
+
+def _promote(rollout: RolloutView) -> Action:
+    later = [step.weight for step in rollout.steps[rollout.step_index + 1 :]]
+    goal = f"{later[0]} %" if later else "all"
+    return Action(
+        verb="promote",
+        label="Promote",
+        style="primary",
+        question=f"Send {goal} of the requests to version {rollout.to_version}?",
+        consequence=f"The rollout leaves its pause at {rollout.weight_wanted} % and goes on.",
+    )
+
+
+def _abort(rollout: RolloutView) -> Action:
+    return Action(
+        verb="abort",
+        label="Abort",
+        style="danger",
+        question="Abort this rollout?",
+        consequence=f"All requests go back to version {rollout.from_version} ({rollout.from_revision}) at once.",
+    )
+
+
+def _retry(rollout: RolloutView) -> Action:
+    first = f"{rollout.steps[0].weight} %" if rollout.steps else "all"
+    return Action(
+        verb="retry",
+        label="Retry",
+        style="",
+        question=f"Roll version {rollout.to_version} out again?",
+        consequence=f"It starts over with a fresh analysis and {first} of the requests.",
+    )

@@ -1,0 +1,57 @@
+"""How pages write numbers: template filters without any logic but formatting."""
+
+import re
+from datetime import timedelta
+
+from django import template
+
+from common import durations
+
+register = template.Library()
+
+NO_BREAK = "\u00a0"
+_WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def _short(value: float) -> str:
+    """Return at most three telling digits: `0.04`, `24.7`, `1,204`."""
+    digits = 0 if value == int(value) or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    text = f"{value:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+@register.filter
+def count(value: int) -> str:
+    """Return `1,204` for 1204."""
+    return f"{value:,}"
+
+
+@register.filter
+def percent(value: float) -> str:
+    """Return `24.7 %` for 24.71, with a space that does not break."""
+    return f"{_short(value)}{NO_BREAK}%"
+
+
+@register.filter
+def measured(value: float | None, unit: str) -> str:
+    """Return a measured value with its unit; a dash where nothing was measured."""
+    if value is None:
+        return "\N{EN DASH}"
+    if unit in {"percent", "%"}:
+        return percent(value)
+    if unit in {"us", "microseconds"}:
+        return f"{_short(value / 1000)}{NO_BREAK}ms" if value >= 1000 else f"{_short(value)}{NO_BREAK}µs"
+    return f"{_short(value)}{NO_BREAK}{unit}".rstrip()
+
+
+@register.filter
+def duration(seconds: float) -> str:
+    """Return `1m30s` for 90."""
+    return durations.render(timedelta(seconds=round(seconds, 3)))
+
+
+@register.filter
+def words(name: str) -> str:
+    """Return `Analysis running` for `AnalysisRunning` and `Error rate` for `error_rate`."""
+    text = _WORD_START.sub(" ", name).replace("_", " ").lower()
+    return text[:1].upper() + text[1:]
