@@ -2,8 +2,11 @@
 
 import os
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fairlead.settings")
+django.setup(set_prefix=False)
 
-application = get_asgi_application()
+from common.asgi import StreamingASGIHandler  # noqa: E402 - reads settings when it is made
+
+application = StreamingASGIHandler()

@@ -3,16 +3,18 @@
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+SHORTEST_SECRET_KEY = 32
+
 
 @register()
 def settings_are_usable(**_: object) -> list[CheckMessage]:
     """Return an error for each setting the control plane cannot run with."""
     errors: list[CheckMessage] = []
-    if not settings.SECRET_KEY:
+    if len(settings.SECRET_KEY) < SHORTEST_SECRET_KEY:
         errors.append(
             Error(
-                "FAIRLEAD_SECRET_KEY is not set.",
-                hint="`fairlead up` makes one; else set FAIRLEAD_SECRET_KEY or FAIRLEAD_SECRET_KEY_FILE.",
+                f"FAIRLEAD_SECRET_KEY has {len(settings.SECRET_KEY)} characters, fewer than {SHORTEST_SECRET_KEY}.",
+                hint="`fairlead up` makes one; else set FAIRLEAD_SECRET_KEY_FILE to a file with a long random text.",
                 id="fairlead.E001",
             )
         )

@@ -16,10 +16,12 @@ def text(name: str, default: str = "") -> str:
     return os.environ.get(name) or default
 
 
-def secret(name: str, default: str = "") -> str:
+def secret(name: str, default: str = "", *, required: bool = False) -> str:
     """Return `name`, or the stripped content of the file that `<name>_FILE` points to."""
     path = os.environ.get(f"{name}_FILE")
     if not path:
+        if required and not text(name):
+            raise ImproperlyConfigured(f"{name} is not set; set it, or {name}_FILE to the path of a file that holds it")
         return text(name, default)
     if os.environ.get(name):
         raise ImproperlyConfigured(f"{name} and {name}_FILE are both set; keep one of them")

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(env.text("FAIRLEAD_HOME", ".fairlead")).resolve()
 
 DEBUG = env.flag("FAIRLEAD_DEBUG", default=False)
-SECRET_KEY = env.secret("FAIRLEAD_SECRET_KEY")
+SECRET_KEY = env.secret("FAIRLEAD_SECRET_KEY", required=True)
 ALLOWED_HOSTS = env.names("FAIRLEAD_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]", "testserver"])
 PUBLIC_URL = env.text("FAIRLEAD_URL", "http://127.0.0.1:8080").rstrip("/")
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
@@ -123,8 +123,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
 # --- pages ------------------------------------------------------------------------------------------------------------
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [ROOT / "frontend" / "dist"] if (ROOT / "frontend" / "dist").is_dir() else []
-STATIC_ROOT = HOME / "static"
-WHITENOISE_USE_FINDERS = True
+WHITENOISE_USE_FINDERS = True  # the bundle is served from where esbuild put it; nothing to collect
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"

@@ -32,6 +32,12 @@ def test_a_secret_given_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         env.secret("FAIRLEAD_X")
 
 
+def test_a_secret_that_must_be_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FAIRLEAD_X", raising=False)
+    with pytest.raises(ImproperlyConfigured, match="FAIRLEAD_X is not set; set it, or FAIRLEAD_X_FILE"):
+        env.secret("FAIRLEAD_X", required=True)
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
