@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.core.signals import got_request_exception
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, UnreadablePostError
 from django.utils.log import log_response
 from rest_framework import exceptions, status
 from rest_framework.response import Response
@@ -46,6 +46,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
         response = Response(error_body("not_permitted", str(error) or "that is not permitted"), status=403)
     elif isinstance(error, RequestDataTooBig):
         response = Response(error_body("too_large", "the body is larger than this address takes"), status=413)
+    elif isinstance(error, UnreadablePostError):
+        response = Response(error_body("invalid_input", f"the body could not be read: {error}"), status=400)
     elif isinstance(error, exceptions.APIException):
         response = _of_framework(error)
     else:

@@ -2,9 +2,11 @@
 
 import re
 
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, UnreadablePostError
 from rest_framework.exceptions import UnsupportedMediaType
 
+from common.asgi import allow_body
 from common.errors import InvalidInput, TooLarge, Unavailable
 from integrations.artifacts import ArtifactStore, ArtifactWriter, StoredArtifact
 
@@ -26,6 +28,7 @@ def receive(request: HttpRequest, store: ArtifactStore) -> StoredArtifact:
     filename = _filename(request)
     announced = _announced_bytes(request, store.max_bytes)
     expected_sha256 = _expected_sha256(request)
+    allow_body(request, store.max_bytes)
     try:
         with store.begin(filename) as writer:
             _copy(request, writer)
@@ -37,6 +40,8 @@ def receive(request: HttpRequest, store: ArtifactStore) -> StoredArtifact:
                     field=SHA256_HEADER,
                 )
             return writer.commit()
+    except RequestDataTooBig as error:
+        raise TooLarge(f"the model file has more than the {store.max_bytes} bytes that are allowed") from error
     except UnreadablePostError as error:
         raise InvalidInput(f"the body could not be read to its end: {error}") from error
     except OSError as error:
