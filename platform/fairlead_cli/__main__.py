@@ -1,0 +1,74 @@
+"""The `fairlead` command: reads the command line, runs one command, turns errors into one sentence and an exit code."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from fairlead_cli import render
+from fairlead_cli.call import Call
+from fairlead_cli.errors import CliError
+from fairlead_cli.table import COMMANDS, NOUNS, Command
+
+_EPILOG = """\
+environment:
+  FAIRLEAD_URL, FAIRLEAD_TOKEN   the control plane and the API token to use; without them those of `fairlead up`
+                                 in this folder, else those of `fairlead login`
+  FAIRLEAD_HOME                  folder of the embedded platform (.fairlead)
+
+exit codes:
+  0 done   1 refused or failed   2 wrong command line   3 what was waited for ended otherwise than asked
+  4 waited too long   5 the control plane does not answer   130 Ctrl-C
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser for all of `COMMANDS`; the parsed options carry the command as `command`."""
+    parser = argparse.ArgumentParser(
+        prog="fairlead",
+        description="Register models, serve them, and roll out the next version safely.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"fairlead {version('fairlead')}")
+    top = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    nouns: dict[str, argparse._SubParsersAction[argparse.ArgumentParser]] = {}
+    for command in COMMANDS:
+        noun, _, verb = command.words.partition(" ")
+        if verb and noun not in nouns:
+            group = top.add_parser(noun, help=NOUNS[noun], description=f"{NOUNS[noun].capitalize()}.")
+            nouns[noun] = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        _add(nouns[noun] if verb else top, verb or noun, command)
+    return parser
+
+
+def _add(parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", word: str, command: Command) -> None:
+    parser = parsers.add_parser(word, help=command.help, description=command.help)
+    command.arguments(parser)
+    if not command.local:
+        parser.add_argument("--url", help="address of the control plane (FAIRLEAD_URL)")
+        parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="how to answer (table)")
+    parser.set_defaults(command=command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code."""
+    options = build_parser().parse_args(arguments)
+    try:
+        options.command.run(Call(options))
+        sys.stdout.flush()
+    except CliError as error:
+        for line in str(error).splitlines():
+            print(f"{render.clean(line)}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough; keep Python from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

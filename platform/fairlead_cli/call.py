@@ -1,0 +1,73 @@
+"""One call of a command: its options, the control plane it talks to and how it shows its answer."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fairlead_cli import render
+from fairlead_cli.client import Client, Json
+from fairlead_cli.config import resolve
+from fairlead_cli.errors import CliError
+
+
+@dataclass
+class Call:
+    """What a command's function gets."""
+
+    options: argparse.Namespace
+
+    @cached_property
+    def client(self) -> Client:
+        """The control plane; connected on first use."""
+        return Client(resolve(getattr(self.options, "url", None)))
+
+    @property
+    def as_json(self) -> bool:
+        """Whether a program reads the answer."""
+        return bool(self.options.output == "json")
+
+    def show_list(self, rows: Sequence[Mapping[str, Any]], columns: render.Columns) -> None:
+        """Print a list."""
+        print(render.as_json(list(rows)) if self.as_json else render.table(rows, columns))
+
+    def show(self, row: Mapping[str, Any], columns: render.Columns) -> None:
+        """Print one object."""
+        print(render.as_json(dict(row)) if self.as_json else render.facts(row, columns))
+
+    def done(self, sentence: str, **facts: object) -> None:
+        """Print that something was done."""
+        print(render.as_json(facts) if self.as_json else sentence)
+
+    def note(self, sentence: str) -> None:
+        """Tell the person in front of the terminal something that is not the answer."""
+        print(render.clean(sentence), file=sys.stderr, flush=True)
+
+
+def read_document(path: Path) -> Json:
+    """Return the one YAML or JSON object in a file, `-` for standard input."""
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CliError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        documents = [document for document in yaml.safe_load_all(text) if document is not None]
+    except yaml.YAMLError as error:
+        raise CliError(f"{path} is neither YAML nor JSON: {' '.join(str(error).split())}") from error
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise CliError(f"{path} holds {len(documents)} documents; expected one object (one file per service or policy)")
+    return documents[0]
+
+
+def service_path(text: str) -> tuple[str, str]:
+    """Return NAMESPACE/NAME or NAME (in the namespace `default`) as its two parts."""
+    namespace, slash, name = text.partition("/")
+    parts = (namespace, name) if slash else ("default", text)
+    if not all(parts) or "/" in parts[1]:
+        raise CliError(f"{text!r} is no service; expected NAME or NAMESPACE/NAME")
+    return parts

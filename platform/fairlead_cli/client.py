@@ -1,0 +1,162 @@
+"""The REST API as the command line uses it: one method per verb, errors as the sentence that the API said."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeVar
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from fairlead_cli.config import Access
+from fairlead_cli.errors import ApiError, CliError, NotFound, Refusal, TimedOut, Unreachable
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+# The server answers an upload only after it has stored and hashed all of it.
+_UPLOAD_TIMEOUT = httpx.Timeout(600.0, connect=5.0)
+_CHUNK_BYTES = 256 * 1024
+_SILENCE_S = 60.0
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+def path(*parts: object) -> str:
+    """Return an API path of parts that came from outside, each escaped: `path("models", name)`."""
+    return "/".join(quote(str(part), safe="") for part in parts)
+
+
+class Client:
+    """A connection to one control plane; use as a context manager."""
+
+    def __init__(self, access: Access) -> None:
+        headers = {"Accept": "application/json"}
+        if access.token:
+            headers["Authorization"] = f"Bearer {access.token}"
+        # A proxy of the environment is for the world outside, not for this machine.
+        proxied = urlsplit(access.url).hostname not in _LOOPBACK
+        self._http = httpx.Client(
+            base_url=f"{access.url}/api/v1/", headers=headers, timeout=_TIMEOUT, trust_env=proxied
+        )
+        self._access = access
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def get(self, path: str) -> Json:
+        """Return the object at `path`."""
+        return self._json(self._send("GET", path))
+
+    def all(self, path: str, limit: int | None = None) -> list[Json]:
+        """Return the list at `path`, page after page, at most `limit` entries."""
+        found: list[Json] = []
+        query: Mapping[str, str] | None = {"limit": str(limit)} if limit else None
+        while query is not None or not found:
+            page = self._json(self._send("GET", path, params=query))
+            found += page["results"]
+            if not page["next"] or (limit and len(found) >= limit):
+                break
+            # Only its query counts: behind a proxy the server may not know its own address.
+            query = dict(httpx.URL(page["next"]).params)
+        return found[:limit]
+
+    def put(self, path: str, document: Json) -> Json:
+        """Make or change the object at `path`."""
+        return self._json(self._send("PUT", path, json=document))
+
+    def post(self, path: str, document: Json | None = None) -> Json:
+        """Ask for something at `path`."""
+        return self._json(self._send("POST", path, json=document or {}))
+
+    def delete(self, path: str) -> None:
+        """Delete the object at `path`."""
+        self._send("DELETE", path)
+
+    def upload(self, path: str, file: Path, sha256: str, sent: Callable[[int], None]) -> Json:
+        """Stream `file` to `path`; `sent` is told the bytes of each piece that has gone out."""
+
+        def pieces() -> Iterator[bytes]:
+            with file.open("rb") as source:
+                while piece := source.read(_CHUNK_BYTES):
+                    yield piece
+                    sent(len(piece))
+
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "Content-Length": str(file.stat().st_size),
+            "X-Content-SHA256": sha256,
+        }
+        params = {"filename": file.name}
+        return self._json(
+            self._send("POST", path, params=params, content=pieces(), headers=headers, timeout=_UPLOAD_TIMEOUT)
+        )
+
+    def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
+        try:
+            answer = self._http.request(method, path, **request)
+        except httpx.TimeoutException as error:
+            raise Unreachable(f"{self._access.url} did not answer in time ({method} {path})") from error
+        except httpx.TransportError as error:
+            raise Unreachable(
+                f"no answer from {self._access.url} ({error}); is it running (`fairlead up`) and is FAIRLEAD_URL right?"
+            ) from error
+        if answer.is_success:
+            return answer
+        refusal = self._refusal(answer)
+        raise NotFound(refusal) if refusal.status == httpx.codes.NOT_FOUND else ApiError(refusal)
+
+    def _json(self, answer: httpx.Response) -> Json:
+        try:
+            document = answer.json()
+        except ValueError as error:
+            raise CliError(
+                f"{answer.request.url} answered something that is not JSON; is {self._access.url} Fairlead?"
+            ) from error
+        if not isinstance(document, dict):
+            raise CliError(f"{answer.request.url} answered JSON that is no object; is {self._access.url} Fairlead?")
+        return document
+
+    def _refusal(self, answer: httpx.Response) -> Refusal:
+        try:
+            error = answer.json()["error"]
+            said = Refusal(
+                answer.status_code, error["code"], error["message"], error.get("field"), error.get("request_id") or ""
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            url = answer.request.url
+            return Refusal(answer.status_code, "unknown", f"{url} answered {answer.status_code} {answer.reason_phrase}")
+        if said.status == httpx.codes.UNAUTHORIZED and not self._access.token:
+            hint = (
+                f"no token for {self._access.url}; set FAIRLEAD_TOKEN, run `fairlead login`, "
+                "or call this in the folder of `fairlead up`"
+            )
+            return Refusal(said.status, said.code, hint)
+        return said
+
+
+def wait_until(look: Callable[[], T], done: Callable[[T], bool], *, timeout_s: float, every_s: float, what: str) -> T:
+    """Return the first of what `look` sees that is `done`; TimedOut when the time is up.
+
+    A control plane that restarts in the meantime is no reason to give up before a minute of silence.
+    """
+    deadline = time.monotonic() + timeout_s
+    silent_since: float | None = None
+    while True:
+        now = time.monotonic()
+        try:
+            seen = look()
+        except Unreachable:
+            silent_since = silent_since or now
+            if now - silent_since > _SILENCE_S:
+                raise
+        else:
+            silent_since = None
+            if done(seen):
+                return seen
+        if now >= deadline:
+            raise TimedOut(f"{what} was not there after {timeout_s:g} s; it goes on, only the waiting ended")
+        time.sleep(every_s)

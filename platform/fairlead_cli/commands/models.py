@@ -1,0 +1,147 @@
+"""`fairlead models`, `fairlead versions` and `fairlead alias`: the registry."""
+
+import argparse
+import hashlib
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from fairlead_cli import render
+from fairlead_cli.call import Call
+from fairlead_cli.client import Client, Json, path, wait_until
+from fairlead_cli.errors import CliError, EndedBadly
+
+_CHUNK_BYTES = 1024 * 1024
+_CHECK_EVERY_S = 0.3
+
+VERSION_FACTS: render.Columns = {
+    "model": "model",
+    "version": "number",
+    "status": "status",
+    "reason": "reason",
+    "platform": "platform",
+    "inputs": lambda row: [render.tensor(spec) for spec in (row["signature"] or {}).get("inputs", [])],
+    "outputs": lambda row: [render.tensor(spec) for spec in (row["signature"] or {}).get("outputs", [])],
+    "size": lambda row: render.size(row["size_bytes"]),
+    "memory": lambda row: render.size((row["profile"] or {}).get("memory_bytes")),
+    "aliases": "aliases",
+    "digest": "digest",
+    "file": "source_name",
+    "created": "created_at",
+    "by": "created_by",
+}
+
+
+def push_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="the model file, such as model.onnx")
+    parser.add_argument("--name", required=True, help="the registered model; made if it is new")
+    parser.add_argument("--alias", help="alias to point to this version, such as champion")
+    parser.add_argument("--wait", action="store_true", help="wait until the version is READY; REJECTED exits with 3")
+    parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="longest wait (300)")
+
+
+def push(call: Call) -> None:
+    """Upload a file as the next version of a model; the same file again is the version that exists."""
+    options = call.options
+    file: Path = options.file
+    if not file.is_file():
+        raise CliError(f"{file} is no file; give the model's file, such as model.onnx")
+    version = _upload(call, file, options.name)
+    if options.wait:
+        version = wait_checked(call.client, options.name, version["number"], timeout_s=options.timeout)
+    if options.alias:
+        call.client.put(path("models", options.name, "aliases", options.alias), {"version": version["number"]})
+        version = call.client.get(path("models", options.name, "versions", version["number"]))
+    call.show(version, VERSION_FACTS)
+
+
+def wait_checked(client: Client, model: str, number: int, *, timeout_s: float) -> Json:
+    """Return the version once it is READY; EndedBadly with the reason when it was REJECTED."""
+    version = wait_until(
+        lambda: client.get(path("models", model, "versions", number)),
+        lambda seen: seen["status"] != "PENDING",
+        timeout_s=timeout_s,
+        every_s=_CHECK_EVERY_S,
+        what=f"the check of {model} version {number}",
+    )
+    if version["status"] != "READY":
+        raise EndedBadly(f"{model} version {number} was rejected: {version['reason']}")
+    return version
+
+
+def _upload(call: Call, file: Path, model: str) -> Json:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    size = file.stat().st_size
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
+        task = progress.add_task(f"hashing {render.clean(file.name)}", total=size)
+        digest = hashlib.sha256()
+        with file.open("rb") as source:
+            while piece := source.read(_CHUNK_BYTES):
+                digest.update(piece)
+                progress.advance(task, len(piece))
+        progress.reset(task, description=f"uploading {render.clean(file.name)}")
+        return call.client.upload(
+            path("models", model, "versions"), file, digest.hexdigest(), lambda count: progress.advance(task, count)
+        )
+
+
+def list_models(call: Call) -> None:
+    """List the registered models."""
+    columns: render.Columns = {"name": "name", "description": "description", "created": "created_at"}
+    call.show_list(call.client.all("models"), columns)
+
+
+def name_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="the registered model")
+
+
+def show_model(call: Call) -> None:
+    """Show a model with its versions and aliases."""
+    name = call.options.name
+    model = call.client.get(path("models", name))
+    versions = call.client.all(path("models", name, "versions"))
+    if call.as_json:
+        return call.show({**model, "versions": versions}, {})
+    call.show(model, {"name": "name", "description": "description", "created": "created_at"})
+    columns: render.Columns = {
+        "version": "number",
+        "status": "status",
+        "aliases": "aliases",
+        "size": lambda row: render.size(row["size_bytes"]),
+        "created": "created_at",
+        "reason": "reason",
+    }
+    print()
+    return call.show_list(versions, columns)
+
+
+def delete_model(call: Call) -> None:
+    """Delete a model that nothing serves, with all its versions."""
+    call.client.delete(path("models", call.options.name))
+    call.done(f"deleted model {call.options.name}", deleted=call.options.name)
+
+
+def version_arguments(parser: argparse.ArgumentParser) -> None:
+    name_argument(parser)
+    parser.add_argument("version", type=int, metavar="VERSION", help="the version's number")
+
+
+def show_version(call: Call) -> None:
+    """Show one version: signature, profile, digest, aliases."""
+    call.show(call.client.get(path("models", call.options.name, "versions", call.options.version)), VERSION_FACTS)
+
+
+def alias_arguments(parser: argparse.ArgumentParser) -> None:
+    name_argument(parser)
+    parser.add_argument("alias", metavar="ALIAS", help="such as champion")
+    parser.add_argument("version", type=int, metavar="VERSION", help="the version's number")
+
+
+def set_alias(call: Call) -> None:
+    """Point an alias to a version; services that follow the alias start a rollout."""
+    options = call.options
+    call.client.put(path("models", options.name, "aliases", options.alias), {"version": options.version})
+    sentence = f"{options.name}@{options.alias} is version {options.version} now"
+    call.done(sentence, model=options.name, alias=options.alias, version=options.version)

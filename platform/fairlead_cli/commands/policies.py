@@ -1,0 +1,67 @@
+"""`fairlead policies`: how rollouts go."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from fairlead_cli import render
+from fairlead_cli.call import Call, read_document
+from fairlead_cli.client import path
+from fairlead_cli.errors import CliError
+
+_COLUMNS: render.Columns = {
+    "name": "name",
+    "strategy": "strategy",
+    "steps": lambda row: ", ".join(f"{step['weight']} %" for step in row["steps"]),
+    "undecided": "onInconclusive",
+}
+
+
+def list_policies(call: Call) -> None:
+    """List the rollout policies."""
+    call.show_list(call.client.all("policies"), _COLUMNS)
+
+
+def name_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="the policy")
+
+
+def show_policy(call: Call) -> None:
+    """Show one policy with its steps."""
+    policy = call.client.get(path("policies", call.options.name))
+    call.show(policy, _COLUMNS)
+    if not call.as_json:
+        print()
+        columns: render.Columns = {
+            "weight": lambda row: f"{row['weight']} %",
+            "hold": "hold",
+            "pause": "pause",
+            "analysis": lambda row: _conditions(row.get("analysis")),
+        }
+        call.show_list(policy["steps"], columns)
+
+
+def delete_policy(call: Call) -> None:
+    """Delete a policy that no service names."""
+    call.client.delete(path("policies", call.options.name))
+    call.done(f"deleted policy {call.options.name}", deleted=call.options.name)
+
+
+def apply_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-f", "--file", required=True, type=Path, help="policy file (YAML or JSON); - for standard input"
+    )
+
+
+def apply_policy(call: Call) -> None:
+    """Make a policy, or change it for rollouts to come."""
+    document = read_document(call.options.file)
+    name = document.get("name")
+    if not isinstance(name, str) or not name:
+        raise CliError(f"{call.options.file} names no policy; expected a field `name`")
+    policy = call.client.put(path("policies", name), document)
+    call.show(policy, _COLUMNS)
+
+
+def _conditions(analysis: dict[str, Any] | None) -> str:
+    return ", ".join(f"{name} {value}" for name, value in analysis.items() if value is not None) if analysis else "-"

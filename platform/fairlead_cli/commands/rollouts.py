@@ -1,0 +1,135 @@
+"""`fairlead rollouts`: take a service from one version to the next, and see or decide how it goes."""
+
+import argparse
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+
+from fairlead_cli.call import Call, service_path
+from fairlead_cli.client import Json, path, wait_until
+from fairlead_cli.commands import rollout_view
+from fairlead_cli.errors import CliError, EndedBadly
+
+_LOOK_EVERY_S = 0.5
+_ENDED = {"Healthy", "Degraded", "Aborted"}
+
+
+def start_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("service", metavar="SERVICE", help="NAME or NAMESPACE/NAME")
+    parser.add_argument("--version", required=True, help="the version to go to: 2, @champion or models:/NAME/2")
+    parser.add_argument("--policy", help="the policy to go by (the service's own when left out)")
+    _wait_arguments(parser)
+
+
+def start(call: Call) -> None:
+    """Start a rollout; with --wait exit 0 only when it ends Healthy."""
+    options = call.options
+    wish = {"version": options.version} | ({"policy": options.policy} if options.policy else {})
+    rollout = call.client.post(path("services", *service_path(options.service), "rollouts"), wish)
+    _show_or_wait(call, rollout)
+
+
+def status_arguments(parser: argparse.ArgumentParser) -> None:
+    which_argument(parser)
+    _wait_arguments(parser)
+
+
+def status(call: Call) -> None:
+    """Show a rollout: where it is, why it waits, what the analysis found."""
+    _show_or_wait(call, _find(call))
+
+
+def which_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rollout", metavar="ROLLOUT", help="a rollout's id, or a service for its newest one")
+
+
+def promote(call: Call) -> None:
+    """Go on from a pause."""
+    _decide(call, "promote")
+
+
+def abort(call: Call) -> None:
+    """Send all traffic back to the stable revision."""
+    _decide(call, "abort")
+
+
+def retry(call: Call) -> None:
+    """Start an aborted or degraded rollout again from its first step."""
+    _decide(call, "retry")
+
+
+def _wait_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--wait", action="store_true", help="wait for the end; exit 0 only when it is Healthy, else 3")
+    parser.add_argument(
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
+    )
+
+
+def _decide(call: Call, verb: str) -> None:
+    rollout = call.client.post(path("rollouts", _find(call)["id"], verb))
+    _show(call, rollout)
+
+
+def _find(call: Call) -> Json:
+    """Return the rollout that an id or a service's name means."""
+    text: str = call.options.rollout
+    if text.isdecimal():
+        return call.client.get(path("rollouts", text))
+    namespace, name = service_path(text)
+    rollout: Json | None = call.client.get(path("services", namespace, name))["rollout"]
+    if rollout is None:
+        raise CliError(
+            f"service {namespace}/{name} has had no rollout; start one with `fairlead rollouts start {text}`"
+        )
+    return rollout
+
+
+def _show_or_wait(call: Call, rollout: Json) -> None:
+    if not call.options.wait:
+        return _show(call, rollout)
+    ended = _wait(call, rollout)
+    _show(call, ended)
+    if ended["phase"] != "Healthy":
+        raise EndedBadly(
+            f"rollout {ended['id']} of {ended['service']} ended {ended['phase']}: {ended['reason']['message']}"
+        )
+    return None
+
+
+def _show(call: Call, rollout: Json) -> None:
+    if call.as_json:
+        call.show(rollout, {})
+    else:
+        print(rollout_view.as_text(rollout))
+
+
+def _wait(call: Call, rollout: Json) -> Json:
+    what = f"the end of rollout {rollout['id']}"
+    where = path("rollouts", rollout["id"])
+
+    def ended(seen: dict[str, Any]) -> bool:
+        return seen["phase"] in _ENDED
+
+    limits = {"timeout_s": call.options.timeout, "every_s": _LOOK_EVERY_S}
+    if not sys.stderr.isatty():
+        told: list[str] = []
+
+        def look_and_tell() -> Json:
+            seen = call.client.get(where)
+            line = rollout_view.line(seen)
+            if told[-1:] != [line]:
+                told.append(line)
+                call.note(line)
+            return seen
+
+        return wait_until(look_and_tell, ended, what=what, **limits)
+    with Live(rollout_view.live(rollout), console=Console(stderr=True), transient=True) as display:
+
+        def look_and_draw() -> Json:
+            seen = call.client.get(where)
+            display.update(rollout_view.live(seen))
+            return seen
+
+        return wait_until(look_and_draw, ended, what=what, **limits)

@@ -1,0 +1,1 @@
+"""`fairlead demo`: a canary that promotes itself and a bad one that rolls back, on real images and real processes."""

@@ -1,0 +1,135 @@
+"""`fairlead demo`: start everything, tell the story, sum up, stay up or (with --once) end with an exit code."""
+
+import argparse
+import json
+import signal
+import time
+from typing import Any
+
+from rich.console import Console
+
+from fairlead_cli.call import Call
+from fairlead_cli.client import Client, Json, wait_until
+from fairlead_cli.config import Access
+from fairlead_cli.demo import family, report
+from fairlead_cli.demo.requests import RequestLog
+from fairlead_cli.demo.screen import Screen
+from fairlead_cli.demo.story import MODEL, NAMESPACE, SERVICE, Story
+from fairlead_cli.errors import EndedBadly
+from fairlead_cli.up.command import add_arguments as add_up_arguments
+from fairlead_cli.up.home import Home, write_atomic
+from fairlead_cli.up.installation import require_installed
+
+_FIRST_ANSWERS, _FIRST_ANSWERS_S = 30, 30.0
+# So long after the rollback requests still go out: one that the bad version answers now would show.
+_AFTER_S = 3.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the demo's own options to those of `fairlead up`."""
+    add_up_arguments(parser)
+    parser.add_argument("--once", action="store_true", help="end after the rollouts; exit 0 only if all held")
+    parser.add_argument("--rate", type=_positive, default=150.0, metavar="N", help="requests per second (150)")
+    parser.add_argument("--hold", type=int, default=6, metavar="SECONDS", help="shortest time at each step (6)")
+
+
+def run(call: Call) -> None:
+    """Show it all: serve a model, roll out the next version by canary, roll back a bad one by itself."""
+    options = call.options
+    require_installed(demo=True)
+    # SIGTERM ends the demo as Ctrl-C does: through the `finally` of everything that was started.
+    signal.signal(signal.SIGTERM, _interrupt)
+    screen, home = Screen(Console()), Home(options.home.resolve())
+    arguments = ["--home", str(home.path), "--address", str(options.address)]
+    arguments += ["--gateway-address", str(options.gateway_address)]
+    screen.say("starting the platform (control plane, worker, agent, gateway)")
+    with family.platform(arguments, home) as platform:
+        screen.say(f"it is up: {options.address.url}")
+        token = home.token.read_text(encoding="utf-8").strip()
+        with Client(Access(options.address.url, token)) as client:
+            told = _tell_story(client, screen, home, options)
+        report.show(told, screen)
+        file = home.path / "demo-report.json"
+        write_atomic(file, json.dumps(told, indent=2) + "\n")
+        screen.plain(f"\nThe same as JSON: {file}")
+        if not options.once:
+            _invite(screen, options, token, home)
+            platform.wait()
+    if not told["ok"]:
+        failed = [check["name"] for check in told["checks"] if not check["ok"]]
+        raise EndedBadly(f"the demo did not hold: {'; '.join(failed)}; see {file}")
+
+
+def _tell_story(client: Client, screen: Screen, home: Home, options: argparse.Namespace) -> Json:
+    began_at = time.monotonic()
+    folder = home.path / "demo"
+    folder.mkdir(exist_ok=True)
+    screen.say("training two classifiers on scikit-learn's digits and breaking a third on purpose")
+    family.train(folder)
+    training: Json = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    log = RequestLog(folder / "requests.jsonl")
+    (folder / "requests.jsonl").unlink(missing_ok=True)
+
+    def requests_so_far() -> list[Any]:
+        log.read()
+        return log.requests
+
+    story = Story(client, folder, screen.say, lambda: screen.rollout(requests_so_far))
+    story.clear()
+    first, second = story.push("v1"), story.push("v2")
+    story.serve(first, options.hold)
+    arguments = ["--gateway", str(options.gateway_address), "--service", f"{NAMESPACE}/{SERVICE}"]
+    arguments += ["--images", str(folder / "held-out.npz"), "--log", str(folder / "requests.jsonl")]
+    arguments += ["--rate", str(options.rate)]
+    with family.traffic(arguments, home.path / "logs" / "demo-traffic.log"):
+        wait_until(
+            requests_so_far,
+            lambda seen: sum(request.ok for request in seen) >= _FIRST_ANSWERS,
+            timeout_s=_FIRST_ANSWERS_S,
+            every_s=0.1,
+            what="the first answers through the gateway",
+        )
+        screen.say(f"traffic: {options.rate:g} requests per second by HTTP JSON, HTTP binary and gRPC")
+        screen.say(f"rolling out version {second} by canary")
+        good = story.roll_out(second)
+        third = story.push("v3")
+        screen.say(f"rolling out version {third}, which is bad on purpose")
+        bad = story.roll_out(third)
+        time.sleep(_AFTER_S)
+        service = story.service()
+    return report.build(
+        requests=requests_so_far(),
+        good=good,
+        bad=bad,
+        service=service,
+        training=training,
+        seconds=time.monotonic() - began_at,
+    )
+
+
+def _invite(screen: Screen, options: argparse.Namespace, token: str, home: Home) -> None:
+    """Say what to look at while it stays up."""
+    training = json.loads((home.path / "demo" / "training.json").read_text(encoding="utf-8"))
+    tensor = {"name": "pixels", "datatype": "FP32", "shape": [1, 64], "data": training["example"]}
+    body = json.dumps({"inputs": [tensor]}, separators=(",", ":"))
+    url = f"{options.gateway_address.url}/serving/{NAMESPACE}/{SERVICE}/v2/models/{SERVICE}/infer"
+    screen.plain("\nIt keeps serving until Ctrl-C. Look at the service and its rollouts:")
+    screen.plain(f"  sign in   {options.address.url}/signin/#token={token}")
+    screen.plain(f"  service   {options.address.url}/services/{NAMESPACE}/{SERVICE}/")
+    screen.plain(f"Ask the model (the image shows a {training['example_label']}):")
+    screen.plain(f"  curl -s {url} -H 'content-type: application/json' -d '{body}'")
+    screen.plain(f"Or: fairlead services show {SERVICE}; fairlead models show {MODEL}; fairlead events {SERVICE}")
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no rate; expected a number above 0")
+    return value
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,173 @@
+"""What the demo's requests say about its rollouts: shares per step, failures, accuracy; pure.
+
+A rollout's weights are judged on the requests that lie wholly within a `Window` in which the weight is known to have
+held. Envoy draws a revision for each request by itself, so a share seen in n requests spreads around the weight p with
+the standard deviation sqrt(p (1 - p) / n); 4.5 of those are passed by chance once in 150 000 windows.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import Any
+
+from fairlead_cli.demo.requests import Request
+
+_DEVIATIONS = 4.5
+_ROUNDING = 0.002
+_ENOUGH = 100
+_SHOWN_FAILURES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of time, in Unix seconds, in which the revision had `weight_percent` of the requests."""
+
+    version: int
+    revision: str
+    weight_percent: int
+    started_at: float
+    ended_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much of the traffic a revision was seen to get in a window, against its weight."""
+
+    window: Window
+    requests: int
+    seen_percent: float
+    tolerance_percent: float
+
+    @property
+    def enough(self) -> bool:
+        """Return whether there were enough requests to tell."""
+        return self.requests >= _ENOUGH
+
+    @property
+    def ok(self) -> bool:
+        """Return whether the share fits the weight."""
+        return self.enough and abs(self.seen_percent - self.window.weight_percent) <= self.tolerance_percent
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that had to hold, and what was found."""
+
+    name: str
+    ok: bool
+    message: str
+
+
+def share(window: Window, requests: Iterable[Request]) -> Share:
+    """Return the share of a window's revision among the requests that lie within it."""
+    inside = [
+        request for request in requests if request.at >= window.started_at and request.ended_at <= window.ended_at
+    ]
+    hits = sum(request.revision == window.revision for request in inside)
+    weight = window.weight_percent / 100
+    count = len(inside)
+    spread = _DEVIATIONS * sqrt(weight * (1 - weight) / count) if count else 1.0
+    return Share(window, count, 100 * hits / count if count else 0.0, 100 * (spread + _ROUNDING))
+
+
+def by_revision(requests: Sequence[Request], versions: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return requests, failures and accuracy (of the answered ones) per revision, in the order of versions."""
+    rows = []
+    for revision in sorted({request.revision for request in requests}, key=lambda name: (versions.get(name, 0), name)):
+        own = [request for request in requests if request.revision == revision]
+        answered = [request for request in own if request.ok]
+        correct = sum(request.correct for request in answered)
+        rows.append(
+            {
+                "revision": revision or "(none answered)",
+                "version": versions.get(revision),
+                "requests": len(own),
+                "failed": len(own) - len(answered),
+                "accuracy_percent": round(100 * correct / len(answered), 2) if answered else None,
+            }
+        )
+    return rows
+
+
+def by_protocol(requests: Sequence[Request]) -> list[dict[str, Any]]:
+    """Return requests, failures and latency as the client saw it per protocol."""
+    rows = []
+    for protocol in sorted({request.protocol for request in requests}):
+        own = [request for request in requests if request.protocol == protocol]
+        times = sorted(1000 * (request.ended_at - request.at) for request in own)
+        rows.append(
+            {
+                "protocol": protocol,
+                "requests": len(own),
+                "failed": sum(not request.ok for request in own),
+                "latency_p50_ms": round(_quantile(times, 0.5), 2),
+                "latency_p99_ms": round(_quantile(times, 0.99), 2),
+            }
+        )
+    return rows
+
+
+def checks(
+    *,
+    requests: Sequence[Request],
+    shares: Sequence[Share],
+    bad_revision: str,
+    good: Mapping[str, Any],
+    bad: Mapping[str, Any],
+    service: Mapping[str, Any],
+) -> list[Check]:
+    """Return everything the demo claims, each with whether it held.
+
+    Args:
+        requests: all of the demo's requests.
+        shares: one per window of either rollout.
+        bad_revision: the one revision that may fail requests.
+        good: the rollout that should have promoted itself, as the API shows it at its end.
+        bad: the rollout that should have rolled back.
+        service: the service after both.
+    """
+    return [
+        _only_bad_failed(requests, bad_revision),
+        _ended("version 2 promoted itself", good, phase="Healthy", weight=100),
+        _ended("version 3 was rolled back", bad, phase="Degraded", weight=0),
+        _stable_serves(service, good),
+        *(_share_fits(each) for each in shares),
+    ]
+
+
+def _only_bad_failed(requests: Sequence[Request], bad_revision: str) -> Check:
+    name = "only the bad version failed requests"
+    strangers = [request for request in requests if not request.ok and request.revision != bad_revision]
+    own = sum(not request.ok for request in requests) - len(strangers)
+    if not requests:
+        return Check(name, False, "no request was sent")
+    if strangers:
+        seen = Counter(f"{each.protocol} {each.revision or 'no revision'}: {each.message}" for each in strangers)
+        examples = "; ".join(f"{count}x {text}" for text, count in seen.most_common(_SHOWN_FAILURES))
+        return Check(name, False, f"{len(strangers)} of {len(requests)} requests failed elsewhere: {examples}")
+    return Check(name, own > 0, f"{len(requests)} requests, {own} failed, all of them answered by {bad_revision}")
+
+
+def _ended(name: str, rollout: Mapping[str, Any], *, phase: str, weight: int) -> Check:
+    ok = rollout["phase"] == phase and rollout["weight_actual"] == weight
+    return Check(name, ok, f"{rollout['phase']} at {rollout['weight_actual']} %: {rollout['reason']['message']}")
+
+
+def _stable_serves(service: Mapping[str, Any], good: Mapping[str, Any]) -> Check:
+    weights = {row["name"]: row["weight_actual"] for row in service["revisions"] if row["weight_actual"]}
+    ok = weights == {good["to_revision"]: 100}
+    return Check("version 2 serves all requests at the end", ok, f"weights {weights}, service {service['phase']}")
+
+
+def _share_fits(seen: Share) -> Check:
+    window = seen.window
+    name = f"version {window.version} at {window.weight_percent} %"
+    if not seen.enough:
+        return Check(name, False, f"only {seen.requests} requests fell into this step, too few to tell")
+    found = f"seen {seen.seen_percent:.1f} % of {seen.requests} requests, tolerance {seen.tolerance_percent:.1f}"
+    return Check(name, seen.ok, found)
+
+
+def _quantile(ordered: Sequence[float], part: float) -> float:
+    return ordered[max(0, ceil(part * len(ordered)) - 1)] if ordered else 0.0

@@ -1,0 +1,155 @@
+"""What the demo does to a running platform, in order, through the REST API as any CI job would.
+
+    clear the last demo -> push v1, v2 -> policy -> serve v1 -> traffic -> roll out v2 -> push and roll out v3 (bad)
+
+A demo may run again in the same folder: the service is its own (it names the demo's policy), so it is deleted and made
+anew, while models and versions stay: training is seeded, the same file again is the same version. A service of the same
+name that somebody else made is left alone, and the demo says so.
+"""
+
+import hashlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead_cli.client import Client, Json, path, wait_until
+from fairlead_cli.commands.models import wait_checked
+from fairlead_cli.demo.evaluation import Window
+from fairlead_cli.demo.watch import follow
+from fairlead_cli.errors import CliError, NotFound
+
+MODEL, POLICY, NAMESPACE, SERVICE = "digits", "demo-canary", "default", "digits"
+_CHECK_S, _READY_S, _ROLLOUT_S, _GONE_S = 120.0, 90.0, 300.0, 90.0
+_LOOK_EVERY_S = 0.2
+
+
+def policy(hold_seconds: int) -> Json:
+    """Return the demo's policy: a canary of five steps, all but the last with an analysis."""
+    analysis = {
+        "minRequests": 60,
+        "maxErrorPercent": 1.0,
+        "maxErrorIncreasePercent": 1.0,
+        "latencyQuantile": 0.95,
+        "maxSlowPercent": 40,
+        "deadline": "2m",
+    }
+    hold = f"{hold_seconds}s"
+    steps: list[Json] = [{"weight": weight, "hold": hold, "analysis": analysis} for weight in (10, 25, 50, 75)]
+    steps.append({"weight": 100, "hold": hold})
+    return {
+        "name": POLICY,
+        "strategy": "canary",
+        "steps": steps,
+        "onInconclusive": "abort",
+        "scaleDownDelay": "5s",
+        "progressDeadline": "1m",
+    }
+
+
+def service_document(version: int) -> Json:
+    """Return the demo's service file, serving one version of the model."""
+    return {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": SERVICE, "namespace": NAMESPACE},
+        "spec": {
+            "predictor": {
+                "minReplicas": 1,
+                "model": {"modelFormat": {"name": "onnx"}, "storageUri": f"models:/{MODEL}/{version}"},
+            },
+            "rollout": {"policy": POLICY},
+        },
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One rollout as it went; `rollout` is the API's last word."""
+
+    version: int
+    rollout: Json
+    windows: list[Window]
+
+
+@dataclass(slots=True)
+class Story:
+    """The demo against one platform.
+
+    Attributes:
+        say: gets one sentence per thing done.
+        show: makes the display of a running rollout.
+    """
+
+    client: Client
+    folder: Path
+    say: Callable[[str], None]
+    show: Callable[[], AbstractContextManager[Callable[[Json], None]]]
+
+    def clear(self) -> None:
+        """Take down the service of an earlier demo."""
+        where = path("services", NAMESPACE, SERVICE)
+        try:
+            service = self.client.get(where)
+            if service["policy"] != POLICY:
+                raise CliError(
+                    f"there is a service {NAMESPACE}/{SERVICE} that the demo did not make; delete it "
+                    f"(`fairlead services delete {SERVICE}`) or run the demo in another folder with --home"
+                )
+            self.say("taking down the service of an earlier demo")
+            self.client.delete(where)
+        except NotFound:
+            return
+        wait_until(
+            lambda: self._exists(where),
+            lambda found: not found,
+            timeout_s=_GONE_S,
+            every_s=_LOOK_EVERY_S,
+            what="the end of the old service",
+        )
+
+    def push(self, name: str) -> int:
+        """Register FOLDER/NAME.onnx and return its version's number once it is READY."""
+        file = self.folder / f"{name}.onnx"
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        pushed = self.client.upload(path("models", MODEL, "versions"), file, digest, lambda _count: None)
+        version = wait_checked(self.client, MODEL, pushed["number"], timeout_s=_CHECK_S)
+        number = int(version["number"])
+        self.say(f"registered {file.name} as {MODEL} version {number}: {version['status']}")
+        return number
+
+    def serve(self, version: int, hold_seconds: int) -> None:
+        """Make the policy and the service, and wait until it answers."""
+        self.client.put(path("policies", POLICY), policy(hold_seconds))
+        where = path("services", NAMESPACE, SERVICE)
+        self.client.put(where, service_document(version))
+        service = wait_until(
+            lambda: self.client.get(where),
+            lambda seen: seen["phase"] in {"Ready", "Degraded"},
+            timeout_s=_READY_S,
+            every_s=_LOOK_EVERY_S,
+            what=f"service {NAMESPACE}/{SERVICE}",
+        )
+        if service["phase"] != "Ready":
+            raise CliError(f"service {NAMESPACE}/{SERVICE} is {service['phase']}: {service['reason']}")
+        self.say(f"serving version {version} at {service['url']}")
+
+    def roll_out(self, version: int) -> Chapter:
+        """Roll a version out by the service's policy and follow it to its end."""
+        wish = {"version": str(version), "policy": POLICY}
+        rollout = self.client.post(path("services", NAMESPACE, SERVICE, "rollouts"), wish)
+        with self.show() as draw:
+            ended, windows = follow(self.client, rollout, draw, timeout_s=_ROLLOUT_S)
+        self.say(f"rollout of version {version} ended {ended['phase']}: {ended['reason']['message']}")
+        return Chapter(version, ended, windows)
+
+    def service(self) -> Json:
+        """Return the service as it is now."""
+        return self.client.get(path("services", NAMESPACE, SERVICE))
+
+    def _exists(self, where: str) -> bool:
+        try:
+            self.client.get(where)
+        except NotFound:
+            return False
+        return True

@@ -1,0 +1,115 @@
+"""Sends real images to a service through the gateway until it is told to stop; run as a process of its own.
+
+    python -m fairlead_cli.demo.traffic --gateway 127.0.0.1:8090 --service default/digits --images FILE --log FILE
+
+One thread per protocol, each at a third of `--rate`. A line of JSON per request goes to `--log`:
+`{"at", "ended_at", "protocol", "revision", "ok", "message", "label", "truth"}`, times in Unix seconds. A thread that
+falls behind does not hurry after: it skips, since a burst would not look like its users. SIGTERM: what was asked is
+still waited for and written, then the process exits 0.
+"""
+
+import argparse
+import json
+import queue
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairlead_cli.demo.senders import SENDERS, Sender, Target
+
+_FLUSH_EVERY_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What one thread sends, one image every `pause_s`."""
+
+    protocol: str
+    sender: Sender
+    images: "np.ndarray[Any, Any]"
+    labels: "np.ndarray[Any, Any]"
+    pause_s: float
+
+
+def main() -> None:
+    """Send until SIGTERM or SIGINT."""
+    options = _parse()
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    held_out = np.load(options.images)
+    images, labels = held_out["images"].astype(np.float32), held_out["labels"]
+    namespace, _, service = options.service.partition("/")
+    target = Target(options.gateway, namespace, service)
+    records: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+
+    broken: list[Exception] = []
+
+    def send_all(number: int, protocol: str) -> None:
+        try:
+            sender = SENDERS[protocol](target)
+            order = np.random.default_rng(number).permutation(len(images))
+            work = _Work(protocol, sender, images[order], labels[order], len(SENDERS) / options.rate)
+            _send_paced(work, records, stop)
+        except Exception as error:  # the other threads must not go on as if all was well
+            broken.append(error)
+            stop.set()
+
+    threads = [threading.Thread(target=send_all, args=each, name=each[1]) for each in enumerate(SENDERS)]
+    for thread in threads:
+        thread.start()
+    with options.log.open("w", encoding="utf-8") as log:
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(_FLUSH_EVERY_S)
+            _write(records, log)
+        _write(records, log)
+    if broken:
+        raise broken[0]
+
+
+def _send_paced(work: "_Work", records: "queue.SimpleQueue[dict[str, Any]]", stop: threading.Event) -> None:
+    number = 0
+    due = time.monotonic()
+    while not stop.wait(max(0.0, due - time.monotonic())):
+        index = number % len(work.images)
+        at = time.time()
+        answer = work.sender.send(work.images[index])
+        records.put(
+            {
+                "at": at,
+                "ended_at": time.time(),
+                "protocol": work.protocol,
+                "revision": answer.revision,
+                "ok": answer.label is not None,
+                "message": answer.message,
+                "label": answer.label,
+                "truth": int(work.labels[index]),
+            }
+        )
+        number += 1
+        due = max(due + work.pause_s, time.monotonic())
+
+
+def _write(records: "queue.SimpleQueue[dict[str, Any]]", log: Any) -> None:
+    while not records.empty():
+        log.write(json.dumps(records.get()) + "\n")
+    log.flush()
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m fairlead_cli.demo.traffic")
+    parser.add_argument("--gateway", required=True, help="HOST:PORT")
+    parser.add_argument("--service", required=True, help="NAMESPACE/NAME")
+    parser.add_argument("--images", required=True, type=Path, help="held-out.npz of the training")
+    parser.add_argument("--log", required=True, type=Path)
+    parser.add_argument("--rate", type=float, default=150.0, help="requests per second in sum (150)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""How answers look: columns for people, JSON for programs. Text from outside never reaches the terminal raw."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Cell = str | Callable[[Mapping[str, Any]], object]
+Columns = Mapping[str, Cell]
+
+
+def clean(value: object) -> str:
+    """Return `value` as one line of printable text; what would steer a terminal is shown as `?`."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(clean(item) for item in value) or "-"
+    text = str(value).replace("\n", " ").replace("\t", " ")
+    return "".join(character if character.isprintable() else "?" for character in text) or "-"
+
+
+def cell(row: Mapping[str, Any], column: Cell) -> str:
+    """Return one cell: a key of the row (`a.b` goes into objects) or what a function makes of the row."""
+    if callable(column):
+        return clean(column(row))
+    value: Any = row
+    for key in column.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return clean(value)
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Columns) -> str:
+    """Return the rows under upper-case headings, each column as wide as it needs to be."""
+    lines = [[heading.upper() for heading in columns]]
+    lines += [[cell(row, column) for column in columns.values()] for row in rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def facts(row: Mapping[str, Any], columns: Columns) -> str:
+    """Return one object as `name  value` lines."""
+    width = max(len(name) for name in columns)
+    return "\n".join(f"{name.ljust(width)}  {cell(row, column)}" for name, column in columns.items())
+
+
+def as_json(value: object) -> str:
+    """Return JSON that is the same for the same value."""
+    return json.dumps(value, indent=2, sort_keys=True)
+
+
+def size(count: int | None) -> str:
+    """Return a number of bytes for people."""
+    if count is None:
+        return "-"
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def percent(value: float | None) -> str:
+    """Return a percentage with at most one decimal; `-` where there is none."""
+    return "-" if value is None else f"{value:.1f} %".replace(".0 %", " %")
+
+
+def tensor(spec: Mapping[str, Any]) -> str:
+    """Return a tensor's name, datatype and shape such as `pixels FP32[-1,64]`."""
+    shape = ",".join(str(size) for size in spec.get("shape", ()))
+    return f"{spec.get('name')} {spec.get('datatype')}[{shape}]"

@@ -1,0 +1,65 @@
+"""Every command there is, in the order of `fairlead --help`."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fairlead_cli.call import Call
+from fairlead_cli.commands import models, policies, rollouts, services, session
+from fairlead_cli.demo import command as demo
+from fairlead_cli.up import command as up
+
+
+def _nothing(_parser: argparse.ArgumentParser) -> None:
+    """Add no arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command; its function's docstring is its help. `local` ones run parts here and talk to no control plane."""
+
+    words: str
+    run: Callable[[Call], None]
+    arguments: Callable[[argparse.ArgumentParser], None] = _nothing
+    local: bool = False
+
+    @property
+    def help(self) -> str:
+        """Return the first paragraph of the function's docstring, a sentence."""
+        return (self.run.__doc__ or "").split("\n\n")[0].strip()
+
+
+NOUNS = {
+    "models": "registered models",
+    "versions": "a model's versions",
+    "alias": "names that move from version to version",
+    "services": "what is served",
+    "policies": "how rollouts go",
+    "rollouts": "take a service to another version",
+}
+COMMANDS = (
+    Command("up", up.run, up.add_arguments, local=True),
+    Command("demo", demo.run, demo.add_arguments, local=True),
+    Command("login", session.login, session.login_arguments),
+    Command("whoami", session.whoami),
+    Command("models push", models.push, models.push_arguments),
+    Command("models list", models.list_models),
+    Command("models show", models.show_model, models.name_argument),
+    Command("models delete", models.delete_model, models.name_argument),
+    Command("versions show", models.show_version, models.version_arguments),
+    Command("alias set", models.set_alias, models.alias_arguments),
+    Command("services apply", services.apply_service, services.apply_arguments),
+    Command("services list", services.list_services),
+    Command("services show", services.show_service, services.service_argument),
+    Command("services delete", services.delete_service, services.service_argument),
+    Command("policies apply", policies.apply_policy, policies.apply_arguments),
+    Command("policies list", policies.list_policies),
+    Command("policies show", policies.show_policy, policies.name_argument),
+    Command("policies delete", policies.delete_policy, policies.name_argument),
+    Command("rollouts start", rollouts.start, rollouts.start_arguments),
+    Command("rollouts status", rollouts.status, rollouts.status_arguments),
+    Command("rollouts promote", rollouts.promote, rollouts.which_argument),
+    Command("rollouts abort", rollouts.abort, rollouts.which_argument),
+    Command("rollouts retry", rollouts.retry, rollouts.which_argument),
+    Command("events", services.events, services.events_arguments),
+)

@@ -1,0 +1,79 @@
+"""Addresses to listen on: HOST:PORT on the command line, and who sits on a port that is taken."""
+
+import errno
+import socket
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead_cli.errors import CliError
+from fairlead_cli.up import processes
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where one server listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Return the address as a URL that a browser on this machine can open."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared, not bound
+        return f"http://{Address(host, self.port)}"
+
+
+def parse(text: str) -> Address:
+    """Return HOST:PORT as an address; ValueError with a sentence otherwise."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is no address; expected HOST:PORT such as 127.0.0.1:8080")
+    return Address(host, int(port))
+
+
+def require_free(address: Address, option: str) -> None:
+    """Raise one sentence if nothing can listen on `address`; `option` is the flag that changes it."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address.host, address.port))
+            # Two sockets may bind with SO_REUSEADDR as long as none listens; only listening tells.
+            probe.listen(1)
+        except PermissionError as error:
+            raise CliError(
+                f"port {address.port} may only be used by root; choose one above 1023 with {option}"
+            ) from error
+        except OSError as error:
+            raise CliError(_why_taken(address, option, error)) from error
+
+
+def _why_taken(address: Address, option: str, error: OSError) -> str:
+    if isinstance(error, socket.gaierror) or error.errno != errno.EADDRINUSE:
+        return f"cannot listen on {address}: {error.strerror}; choose another address with {option}"
+    owner = _listener(address.port)
+    by = f"process {owner} ({processes.command_line(owner)})" if owner else "a process of another user"
+    return f"port {address.port} on {address.host} is taken by {by}; end that or choose another address with {option}"
+
+
+def _listener(port: int) -> int | None:
+    """Return the process that listens on `port`, if this user may see it."""
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with suppress(OSError):
+            for line in Path(table).read_text(encoding="ascii").splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                    inodes.add(f"socket:[{fields[9]}]")
+    for seen in processes.everyone() if inodes else ():
+        with suppress(OSError):
+            for descriptor in Path(f"/proc/{seen.pid}/fd").iterdir():
+                with suppress(OSError):
+                    if str(descriptor.readlink()) in inodes:
+                        return seen.pid
+    return None

@@ -1,0 +1,160 @@
+"""`fairlead up`: prepare the home, start the family, say where things are, end it all on Ctrl-C or SIGTERM.
+
+    lock -> end leftovers -> ports free? -> migrate -> first token -> start -> wait until ready -> watch -> stop
+
+The process stays single-threaded and takes its signals with `sigtimedwait`: nothing runs in a handler.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fairlead_cli.call import Call
+from fairlead_cli.errors import CliError
+from fairlead_cli.up import preparation, processes, readiness, records
+from fairlead_cli.up.addresses import Address, parse, require_free
+from fairlead_cli.up.components import components, environment
+from fairlead_cli.up.home import Home, locked, prepare, write_endpoints
+from fairlead_cli.up.installation import require_installed
+from fairlead_cli.up.supervisor import Supervisor
+
+_STOPPING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+_READY_WITHIN_S = 90.0
+_LOOK_EVERY_S = 0.1
+_WATCH_EVERY_S = 5.0
+_MAX_LOG_BYTES = 20 * 2**20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where the embedded platform lives and listens."""
+    default_home = os.environ.get("FAIRLEAD_HOME") or ".fairlead"
+    parser.add_argument(
+        "--home", type=Path, default=Path(default_home), help="folder for all state (FAIRLEAD_HOME, else .fairlead)"
+    )
+    parser.add_argument(
+        "--address",
+        type=_address,
+        default=Address("127.0.0.1", 8080),
+        help="HOST:PORT of pages and API (127.0.0.1:8080)",
+    )
+    parser.add_argument(
+        "--gateway-address",
+        type=_address,
+        default=Address("127.0.0.1", 8090),
+        help="HOST:PORT where requests for models go (127.0.0.1:8090)",
+    )
+
+
+def run(call: Call) -> None:
+    """Start the whole platform here, without Docker or Kubernetes, and run it until Ctrl-C."""
+    options = call.options
+    require_installed()
+    home = prepare(options.home)
+    with locked(home):
+        if ended := records.end_leftovers(home):
+            _say(f"ended what an earlier run had left behind: {', '.join(ended)}")
+        require_free(options.address, "--address")
+        require_free(options.gateway_address, "--gateway-address")
+        variables = environment(home, options.address, options.gateway_address)
+        preparation.migrate(variables)
+        new_token = preparation.token(home, variables)
+        _shorten_logs(home)
+        family = Supervisor(
+            home, components(home, options.address, options.gateway_address, variables), _say, adopts=True
+        )
+        processes.adopt_orphans()
+        with _signals_wait():
+            try:
+                family.start()
+                if _until_ready(family, options.address, options.gateway_address):
+                    write_endpoints(home, url=options.address.url, gateway_url=options.gateway_address.url)
+                    _tell(home, options.address, options.gateway_address, new_token)
+                    _watch(family)
+                _say("stopping (Ctrl-C again to hurry)")
+            finally:
+                home.endpoints.unlink(missing_ok=True)
+                family.stop(hurry=lambda: _stop_asked(0))
+    _say("stopped")
+
+
+def _until_ready(family: Supervisor, address: Address, gateway: Address) -> bool:
+    """Return True when all is up, False when asked to stop before; CliError when a part does not come up."""
+    deadline = time.monotonic() + _READY_WITHIN_S
+    waiting: list[str] = ["web"]
+    while waiting:
+        family.tick()
+        for child in family.children:
+            if child.restarts:
+                name = child.component.name
+                raise CliError(
+                    f"{child.last_end} while starting; the end of {family.home.logs / name}.log:\n"
+                    f"{readiness.last_lines(family.home, name)}"
+                )
+        waiting = readiness.waiting_for(family.home, address, gateway, family.children)
+        if waiting and time.monotonic() > deadline:
+            raise CliError(
+                f"{' and '.join(waiting)} did not come up within {_READY_WITHIN_S:g} s; see {family.home.logs}"
+            )
+        if _stop_asked(_LOOK_EVERY_S if waiting else 0):
+            return False
+    return True
+
+
+def _watch(family: Supervisor) -> None:
+    while not _stop_asked(family.next_wake_s(_WATCH_EVERY_S)):
+        family.tick()
+
+
+def _stop_asked(timeout_s: float) -> bool:
+    """Wait for a signal for at most `timeout_s`; True if it asks to stop, False if a child ended or nothing came."""
+    seen = signal.sigtimedwait(_STOPPING | {signal.SIGCHLD}, timeout_s)
+    return seen is not None and seen.si_signo in _STOPPING
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING | {signal.SIGCHLD})
+    try:
+        yield
+    finally:
+        while signal.sigtimedwait(_STOPPING | {signal.SIGCHLD}, 0) is not None:
+            pass  # a late Ctrl-C has been served: everything has ended
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _tell(home: Home, address: Address, gateway: Address, new_token: str | None) -> None:
+    lines = [
+        "Fairlead is up.",
+        f"  pages and API  {address.url}",
+        f"  models         {gateway.url}/serving/NAMESPACE/SERVICE/v2/...  (HTTP and gRPC)",
+        f"  logs           {home.logs}",
+    ]
+    if new_token:
+        lines.append(f"  API token      {new_token}  (shown once; kept in {home.token})")
+        lines.append(f"  sign in        {address.url}/signin/#token={new_token}")
+    else:
+        lines.append(f"  API token      in {home.token}")
+    _say("\n".join(lines))
+
+
+def _shorten_logs(home: Home) -> None:
+    """Put logs that have grown large aside, keeping one older file of each."""
+    for path in home.logs.glob("*.log"):
+        if path.stat().st_size > _MAX_LOG_BYTES:
+            path.replace(path.with_suffix(".log.1"))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stdout, flush=True)
+
+
+def _address(text: str) -> Address:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

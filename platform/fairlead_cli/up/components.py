@@ -1,0 +1,55 @@
+"""The three processes of the embedded platform: how each is called and with which environment."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from fairlead_cli.up.addresses import Address
+from fairlead_cli.up.home import Home
+from fairlead_cli.up.installation import project_root
+from fairlead_cli.up.supervisor import Component
+
+# What the CLI reads for itself must not leak into the platform it starts.
+_NOT_INHERITED = ("FAIRLEAD_TOKEN", "FAIRLEAD_URL", "FAIRLEAD_GATEWAY_URL")
+_AGENT_DRAIN_S = 40.0
+
+
+def environment(home: Home, address: Address, gateway: Address) -> dict[str, str]:
+    """Return the environment that every part of the platform gets."""
+    variables = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
+    variables |= {
+        "FAIRLEAD_HOME": str(home.path),
+        "DJANGO_SETTINGS_MODULE": "fairlead.settings",
+        "FAIRLEAD_URL": address.url,
+        "FAIRLEAD_GATEWAY_URL": gateway.url,
+        "PYTHONUNBUFFERED": "1",
+        # A folder called `registry` or a file `celery.py` in the working folder must not be taken for ours.
+        "PYTHONSAFEPATH": "1",
+    }
+    if not variables.get("FAIRLEAD_SECRET_KEY"):
+        variables["FAIRLEAD_SECRET_KEY_FILE"] = str(home.secret_key)
+    return variables
+
+
+def components(home: Home, address: Address, gateway: Address, variables: Mapping[str, str]) -> list[Component]:
+    """Return web, worker and agent, in the order in which they end: no new wishes, no new plans, then the models."""
+    python = sys.executable
+    web = [python, "-m", "uvicorn", "fairlead.asgi:application", "--app-dir", str(project_root() / "platform")]
+    web += ["--host", address.host, "--port", str(address.port), "--loop", "uvloop", "--no-access-log"]
+    web += ["--timeout-graceful-shutdown", "3"]
+    worker = [python, "-m", "celery", "-A", "fairlead", "worker", "-B", "--pool", "threads", "--concurrency", "4"]
+    worker += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    agent = [
+        python,
+        "-m",
+        "integrations.clusters.local.agent",
+        "--home",
+        str(home.path),
+        "--gateway-address",
+        str(gateway),
+    ]
+    return [
+        Component("web", web, variables, patience_s=8.0),
+        Component("worker", worker, variables, patience_s=10.0),
+        Component("agent", agent, variables, patience_s=_AGENT_DRAIN_S, starts_others=True),
+    ]

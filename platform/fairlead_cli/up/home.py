@@ -1,0 +1,88 @@
+"""The folder of the embedded mode as far as the command line uses it, and the lock one `fairlead up` holds on it."""
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead_cli.errors import CliError
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Paths below FAIRLEAD_HOME; `path` is absolute."""
+
+    path: Path
+
+    @property
+    def secret_key(self) -> Path:
+        return self.path / "secret-key"
+
+    @property
+    def token(self) -> Path:
+        return self.path / "token"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def run(self) -> Path:
+        return self.path / "run"
+
+    @property
+    def endpoints(self) -> Path:
+        """Where `up` says which addresses it serves, so that commands in the same folder find them."""
+        return self.path / "endpoints.json"
+
+
+def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:
+    """Replace `path` by `text` in one step; no reader ever sees half of it, nor a secret with a wider mode."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    temporary.replace(path)
+
+
+def prepare(path: Path) -> Home:
+    """Make the folder with what every start needs, private to its owner; what exists stays as it is."""
+    home = Home(path.resolve())
+    try:
+        home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (home.logs, home.run, home.path / "broker" / "queue", home.path / "broker" / "control"):
+            folder.mkdir(parents=True, exist_ok=True)
+        if not home.secret_key.exists():
+            write_atomic(home.secret_key, secrets.token_urlsafe(50) + "\n", mode=0o600)
+    except OSError as error:
+        raise CliError(f"{home.path} cannot be used as home: {error.strerror} ({error.filename})") from error
+    return home
+
+
+@contextmanager
+def locked(home: Home) -> Iterator[None]:
+    """Hold the folder for this process; the kernel lets go of it however the process ends."""
+    with (home.path / "lock").open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise CliError(
+                f"Fairlead is already running in {home.path} (process {holder}); "
+                f"end it with `kill {holder}` or give this one another folder with --home"
+            ) from error
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def write_endpoints(home: Home, *, url: str, gateway_url: str) -> None:
+    """Say that the platform in this folder answers, where, and which process runs it."""
+    endpoints = {"url": url, "gateway_url": gateway_url, "pid": os.getpid()}
+    write_atomic(home.endpoints, json.dumps(endpoints) + "\n")

@@ -1,0 +1,47 @@
+"""What happens before anything is started: the database's tables, and a token for whoever sits at this machine."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairlead_cli.errors import CliError
+from fairlead_cli.up import processes
+from fairlead_cli.up.home import Home
+
+_TIMEOUT_S = 120.0
+
+
+def migrate(variables: Mapping[str, str]) -> None:
+    """Bring the database to this version's tables."""
+    _manage(["migrate", "--noinput", "--verbosity", "0"], variables)
+
+
+def token(home: Home, variables: Mapping[str, str]) -> str | None:
+    """Make sure that the token file holds a token that is accepted; returns it if it is new, else None."""
+    before = _content(home.token)
+    _manage(["token_create", "--scope", "admin", "--name", "local", "--if-missing-file", str(home.token)], variables)
+    after = _content(home.token)
+    return after if after != before else None
+
+
+def _content(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip() if path.exists() else ""
+
+
+def _manage(arguments: list[str], variables: Mapping[str, str]) -> None:
+    """Run a Django management command; CliError with its last line where it failed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "django", *arguments],
+        env=dict(variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+        preexec_fn=processes.ends_with_parent(signal.SIGKILL),
+    )
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        raise CliError(f"`django {arguments[0]}` failed: {last}")
