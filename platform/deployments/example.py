@@ -34,7 +34,7 @@ def curl_line(url: str, inputs: Sequence[Mapping[str, object]]) -> str:
         ]
     }
     text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
-    return f"curl {shlex.quote(url + '/infer')} \\\n  -d {shlex.quote(text)}"
+    return f"curl {shlex.quote(url + '/infer')} -d {shlex.quote(text)}"
 
 
 def _shape(tensor: Mapping[str, object]) -> list[int]:

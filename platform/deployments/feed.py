@@ -1,7 +1,7 @@
 """One poller for all open streams of a web process: who listens to a topic gets its newest value when it has changed.
 
 The database is asked once a period and only while somebody listens, whatever the number of streams; a value is loaded
-once for all who wait for it. A listener that is slow skips values instead of piling them up: each value is the whole state.
+once for all who wait for it. A listener that is slow skips values instead of piling them up: each is the whole state.
 
     join -> poller starts -> marks -> changed topics are loaded -> put into mailboxes -> last one leaves -> poller ends
 """

@@ -1,0 +1,39 @@
+"""How pages write numbers."""
+
+import pytest
+
+from deployments.templatetags import formats
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        pytest.param(0.0, "percent", "0 %", id="a zero has no decimals"),
+        pytest.param(24.71, "percent", "24.7 %", id="three telling digits"),
+        pytest.param(0.044, "percent", "0.04 %", id="small shares keep theirs"),
+        pytest.param(100.0, "percent", "100 %", id="a trailing zero before the point stays"),
+        pytest.param(412.0, "us", "412 µs", id="microseconds"),
+        pytest.param(1500.0, "us", "1.5 ms", id="from a thousand on milliseconds"),
+        pytest.param(1204.0, "requests", "1,204 requests", id="another unit is written out"),
+        pytest.param(None, "percent", "\N{EN DASH}", id="nothing measured is a dash"),
+    ],
+)
+def test_measured(value: float | None, unit: str, text: str) -> None:
+    assert formats.measured(value, unit) == text.replace(" ", formats.NO_BREAK)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("AnalysisRunning", "Analysis running", id="a code"),
+        pytest.param("server_error_percent", "Server error percent", id="a metric"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_words(name: str, text: str) -> None:
+    assert formats.words(name) == text
+
+
+def test_duration_and_count() -> None:
+    assert formats.duration(90.0) == "1m30s"
+    assert formats.count(1234567) == "1,234,567"
