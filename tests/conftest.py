@@ -3,7 +3,8 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import django
@@ -16,8 +17,35 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "fairlead.settings"
 os.environ.setdefault("FAIRLEAD_SECRET_KEY", "only-for-tests-" + "x" * 40)
 django.setup()
 
+from django.utils import timezone  # noqa: E402
+from rest_framework.test import APIClient  # noqa: E402
+
+from accounts.scopes import Scope  # noqa: E402
+from accounts.services import token_create, user_get_or_create  # noqa: E402
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _home() -> Iterator[Path]:
     yield _HOME
     shutil.rmtree(_HOME, ignore_errors=True)
+
+
+@pytest.fixture
+def api(db: None) -> Callable[..., APIClient]:
+    """Return a maker of API clients: `api(Scope.WRITE)` acts with a token of that scope, `api(None)` without any."""
+
+    def make(scope: Scope | None, username: str = "alice") -> APIClient:
+        client = APIClient()
+        if scope is not None:
+            created = token_create(
+                user=user_get_or_create(username=username),
+                name=f"{username}-{scope}",
+                scope=scope,
+                lifetime=timedelta(hours=1),
+                now=timezone.now(),
+                actor="test",
+            )
+            client.credentials(HTTP_AUTHORIZATION=f"Bearer {created.secret}")
+        return client
+
+    return make

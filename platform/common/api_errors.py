@@ -62,7 +62,7 @@ def _of_framework(error: exceptions.APIException) -> Response:
     field, message = _first(error.detail)
     response = Response(error_body(code, message, field or None), status=error.status_code)
     if (wait_s := getattr(error, "wait", None)) is not None:
-        response.headers["Retry-After"] = str(int(wait_s) + 1)
+        response.headers["Retry-After"] = str(wait_s)
     return response
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from common.errors import InvalidInput
 
 _UNITS_US = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1, "µs": 1}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|m|s)")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|us|µs|m|s)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 _MAX_CHARACTERS = 40
 

@@ -12,9 +12,11 @@ from django.utils import timezone
 
 from accounts.scopes import Scope
 from accounts.selectors import token_of
-from accounts.services import token_create, user_get_or_create
+from accounts.services import token_create, token_revoke, user_get_or_create
 from common import durations
 from common.errors import FairleadError, NotAuthenticated
+
+_ACTOR = "token_create (command line)"
 
 
 class Command(BaseCommand):
@@ -48,14 +50,18 @@ class Command(BaseCommand):
                 scope=Scope(options["scope"]),
                 lifetime=durations.parse(asked, field="--expires-in") if asked else settings.TOKEN_LIFETIME,
                 now=timezone.now(),
-                actor="token_create (command line)",
+                actor=_ACTOR,
             )
         except FairleadError as error:
             raise CommandError(error.message) from error
         if file is None:
             self.stdout.write(created.secret)
-        else:
+            return
+        try:
             _write_private(file, created.secret + "\n")
+        except OSError as error:
+            token_revoke(token=created.token, now=timezone.now(), actor=_ACTOR)
+            raise CommandError(f"the token cannot be written to {file}: {error.strerror}; it was revoked") from error
 
 
 def _holds_live_token(file: Path) -> bool:
@@ -72,13 +78,12 @@ def _holds_live_token(file: Path) -> bool:
 
 def _write_private(file: Path, text: str) -> None:
     """Put `text` into `file` by rename, never readable by others."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # mkstemp makes it 0600
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # mkstemp makes it 0600
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)
         Path(name).replace(file)
-    except OSError as error:
-        raise CommandError(
-            f"the token cannot be written to {file}: {error.strerror}; it was made, revoke it"
-        ) from error
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise

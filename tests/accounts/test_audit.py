@@ -1,0 +1,58 @@
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from accounts.models import AuditEntry
+from accounts.selectors import audit_list
+from accounts.services import audit_record
+from common.request_id import RequestIdMiddleware
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+pytestmark = pytest.mark.django_db
+
+
+def record(target: str = "models/digits") -> AuditEntry:
+    return audit_record(actor="alice (token ci)", action="model.create", target=target, now=NOW, detail={"n": 1})
+
+
+def test_an_entry_tells_who_what_and_under_which_request(rf: "object") -> None:
+    from django.http import HttpResponse  # noqa: PLC0415
+
+    def view(_request: object) -> HttpResponse:
+        return HttpResponse(record().request_id)
+
+    request = rf.get("/", headers={"X-Request-ID": "req-7"})  # type: ignore[attr-defined]
+    assert RequestIdMiddleware(view)(request).content == b"req-7"
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.target, entry.at) == (
+        "alice (token ci)",
+        "model.create",
+        "models/digits",
+        NOW,
+    )
+    assert (entry.detail, entry.request_id) == ({"n": 1}, "req-7")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda entry: entry.save(), id="saving it again"),
+        pytest.param(lambda entry: entry.delete(), id="deleting it"),
+        pytest.param(lambda entry: AuditEntry.objects.update(actor="mallory"), id="updating all"),
+        pytest.param(lambda entry: AuditEntry.objects.filter(pk=entry.pk).update(actor="m"), id="updating one"),
+        pytest.param(lambda entry: AuditEntry.objects.all().delete(), id="deleting all"),
+        pytest.param(lambda entry: AuditEntry.objects.bulk_update([entry], ["actor"]), id="updating in bulk"),
+    ],
+)
+def test_history_cannot_be_changed(change: Callable[[AuditEntry], object]) -> None:
+    entry = record()
+    with pytest.raises(TypeError, match="cannot be"):
+        change(entry)
+    assert AuditEntry.objects.get().actor == "alice (token ci)"
+
+
+def test_the_log_is_newest_first_and_can_be_narrowed() -> None:
+    first, other, last = record(), record("models/other"), record()
+    assert list(audit_list()) == [last, other, first]
+    assert list(audit_list(target="models/digits")) == [last, first]
