@@ -56,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     options = build_parser().parse_args(arguments)
     try:
-        options.command.run(Call(options))
+        with Call(options) as call:
+            options.command.run(call)
         sys.stdout.flush()
     except CliError as error:
         for line in str(error).splitlines():

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
@@ -18,9 +18,16 @@ from fairlead_cli.errors import CliError
 
 @dataclass
 class Call:
-    """What a command's function gets."""
+    """What a command's function gets; a context manager, which closes the connection."""
 
     options: argparse.Namespace
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if "client" in self.__dict__:
+            self.client.close()
 
     @cached_property
     def client(self) -> Client:

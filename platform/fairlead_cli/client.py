@@ -45,6 +45,10 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
         self._http.close()
 
     def get(self, path: str) -> Json:

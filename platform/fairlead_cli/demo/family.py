@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from fairlead_cli.errors import CliError, TimedOut
 from fairlead_cli.up import processes
@@ -64,12 +65,12 @@ def traffic(arguments: Sequence[str], log: Path) -> "Iterator[subprocess.Popen[s
         started.wait()
 
 
-def _start(arguments: Sequence[str], output: "object") -> "subprocess.Popen[str]":
+def _start(arguments: Sequence[str], output: IO[str]) -> "subprocess.Popen[str]":
     # A session of its own: Ctrl-C reaches only the demo, which ends the others in order.
     return subprocess.Popen(
         [sys.executable, *arguments],
         stdin=subprocess.DEVNULL,
-        stdout=output,  # type: ignore[arg-type]
+        stdout=output,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,

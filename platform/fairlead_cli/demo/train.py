@@ -75,7 +75,7 @@ def main() -> None:
 
 def _exported(model: Any, name: str) -> onnx.ModelProto:
     """Return the pipeline as ONNX with the same tensors for every kind of classifier."""
-    return to_onnx(
+    exported: onnx.ModelProto = to_onnx(
         model,
         name=f"digits-{name}",
         initial_types=[(INPUT, FloatTensorType([None, 64]))],
@@ -83,6 +83,7 @@ def _exported(model: Any, name: str) -> onnx.ModelProto:
         options={"zipmap": False},
         target_opset=_OPSET,
     )
+    return exported
 
 
 def _accuracy(model: Any, images: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]") -> float:

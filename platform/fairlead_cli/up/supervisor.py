@@ -55,7 +55,7 @@ class Child:
 
 def pause_s(failures_in_row: int) -> float:
     """Return how long to wait before the next start after so many short runs in a row (at least 1)."""
-    return min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(failures_in_row - 1, 10))
+    return min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(failures_in_row - 1, 10))
 
 
 def how_it_ended(returncode: int) -> str:

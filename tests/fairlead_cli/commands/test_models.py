@@ -1,0 +1,126 @@
+"""`fairlead models`, `versions` and `alias`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Fairlead = Callable[..., tuple[int, str, str]]
+
+
+def version(number: int = 1, status: str = "READY", **changes: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "model": "digits",
+        "number": number,
+        "digest": "sha256:aa",
+        "status": status,
+        "reason": "",
+        "platform": "onnxruntime_onnx",
+        "signature": {"inputs": [{"name": "pixels", "datatype": "FP32", "shape": [-1, 64]}], "outputs": []},
+        "profile": {"memory_bytes": 1536},
+        "size_bytes": 2048,
+        "source_name": "model.onnx",
+        "aliases": [],
+        "created_at": "2026-01-01T00:00:00Z",
+        "created_by": "ann",
+    }
+    return made | changes
+
+
+@pytest.fixture
+def file(at_home: Path) -> Path:
+    made = at_home / "model.onnx"
+    made.write_bytes(b"some model")
+    return made
+
+
+PUSH = "POST /models/digits/versions?filename=model.onnx"
+
+
+def test_push_shows_the_version(fairlead: Fairlead, api: Any, file: Path) -> None:
+    api.on(PUSH, version(status="PENDING", signature=None, profile=None), status=201)
+
+    code, said, _ = fairlead("models", "push", str(file), "--name", "digits")
+
+    assert code == 0
+    assert ["status", "PENDING"] in [line.split() for line in said.splitlines()]
+    assert api.seen[0].body == b"some model"
+
+
+def test_push_waits_for_the_check_and_then_sets_the_alias(fairlead: Fairlead, api: Any, file: Path) -> None:
+    api.on(PUSH, version(status="PENDING"), status=201)
+    api.on("GET /models/digits/versions/1", version(status="PENDING"), version(), version(aliases=["champion"]))
+    api.on("PUT /models/digits/aliases/champion", {"version": 1})
+
+    code, said, _ = fairlead(
+        "models", "push", str(file), "--name", "digits", "--wait", "--alias", "champion", "-o", "json"
+    )
+
+    assert (code, json.loads(said)["aliases"]) == (0, ["champion"])
+    assert [seen.method for seen in api.seen] == ["POST", "GET", "GET", "PUT", "GET"]
+    assert api.seen[3].document == {"version": 1}
+
+
+def test_push_of_a_rejected_version_ends_with_3(fairlead: Fairlead, api: Any, file: Path) -> None:
+    api.on(PUSH, version(status="PENDING"), status=201)
+    api.on("GET /models/digits/versions/1", version(status="REJECTED", reason="it is no ONNX file"))
+
+    code, said, complained = fairlead("models", "push", str(file), "--name", "digits", "--wait")
+
+    assert (code, said) == (3, "")
+    assert complained == "digits version 1 was rejected: it is no ONNX file\n"
+
+
+def test_push_that_waits_too_long_ends_with_4(fairlead: Fairlead, api: Any, file: Path) -> None:
+    api.on(PUSH, version(status="PENDING"), status=201)
+    api.on("GET /models/digits/versions/1", version(status="PENDING"))
+
+    code, _, complained = fairlead("models", "push", str(file), "--name", "digits", "--wait", "--timeout", "0")
+
+    assert code == 4
+    assert complained.startswith("the check of digits version 1 was not there after 0 s")
+
+
+def test_push_of_no_file_is_refused_here(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    code, _, complained = fairlead("models", "push", "nothing.onnx", "--name", "digits")
+
+    assert (code, complained) == (1, "nothing.onnx is no file; give the model's file, such as model.onnx\n")
+    assert api.seen == []
+
+
+def test_show_lists_the_versions(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /models/digits", {"name": "digits", "description": "", "created_at": "2026-01-01"})
+    api.on("GET /models/digits/versions", {"next": None, "results": [version(2, aliases=["champion"]), version(1)]})
+
+    code, said, _ = fairlead("models", "show", "digits")
+
+    assert code == 0
+    assert [line.split()[:3] for line in said.splitlines()[-2:]] == [["2", "READY", "champion"], ["1", "READY", "-"]]
+
+
+def test_a_version_shows_its_tensors(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /models/digits/versions/1", version())
+
+    _, said, _ = fairlead("versions", "show", "digits", "1")
+
+    facts = dict(line.split(maxsplit=1) for line in said.splitlines())
+    assert (facts["inputs"], facts["outputs"], facts["size"], facts["memory"]) == (
+        "pixels FP32[-1,64]",
+        "-",
+        "2.0 KiB",
+        "1.5 KiB",
+    )
+
+
+def test_an_alias_moves(fairlead: Fairlead, api: Any) -> None:
+    api.on("PUT /models/digits/aliases/champion", {"version": 2})
+
+    assert fairlead("alias", "set", "digits", "champion", "2") == (0, "digits@champion is version 2 now\n", "")
+
+
+def test_delete_says_what_it_did(fairlead: Fairlead, api: Any) -> None:
+    api.on("DELETE /models/digits", {}, status=204)
+
+    assert fairlead("models", "delete", "digits") == (0, "deleted model digits\n", "")

@@ -1,0 +1,156 @@
+"""`fairlead rollouts`: the exit code is the verdict."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from fairlead_cli.commands import rollout_view
+
+Fairlead = Callable[..., tuple[int, str, str]]
+
+
+def rollout(phase: str = "Progressing", actual: int = 10, wanted: int = 10, **changes: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "id": 7,
+        "service": "default/digits",
+        "from_revision": "digits-00001",
+        "to_revision": "digits-00002",
+        "from_version": "1",
+        "to_version": "2",
+        "policy": "careful",
+        "strategy": "canary",
+        "phase": phase,
+        "step_index": 0,
+        "steps": [{"weight": 10}, {"weight": 100}],
+        "weight_wanted": wanted,
+        "weight_actual": actual,
+        "weight_seen_percent": 9.7,
+        "seen_requests": 310,
+        "reason": {"code": "AnalysisRunning", "message": "31 of 60 requests seen"},
+        "verdict": "Running",
+        "analysis_runs": [
+            {
+                "step_index": 0,
+                "weight_percent": 10,
+                "verdict": "Running",
+                "message": "31 of 60 requests seen",
+                "requests": {"canary": 31, "stable": 279},
+                "seen_percent": 9.7,
+                "measurements": [],
+            }
+        ],
+        "started_at": "2026-01-01",
+        "finished_at": None,
+        "created_by": "ann",
+    }
+    return made | changes
+
+
+START = "POST /services/default/digits/rollouts"
+
+
+def test_start_sends_what_is_wanted(fairlead: Fairlead, api: Any) -> None:
+    api.on(START, rollout("Pending", 0, 0), status=201)
+
+    code, said, _ = fairlead("rollouts", "start", "digits", "--version", "@champion", "--policy", "careful")
+
+    assert (code, "Pending" in said) == (0, True)
+    assert api.seen[0].document == {"version": "@champion", "policy": "careful"}
+
+
+def test_start_without_a_policy_leaves_it_to_the_service(fairlead: Fairlead, api: Any) -> None:
+    api.on(START, rollout(), status=201)
+
+    fairlead("rollouts", "start", "digits", "--version", "2")
+
+    assert api.seen[0].document == {"version": "2"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "code", "complaint"),
+    [
+        pytest.param("Healthy", 0, None, id="healthy is success"),
+        pytest.param("Degraded", 3, "rollout 7 of default/digits ended Degraded: too many errors", id="rolled back"),
+        pytest.param("Aborted", 3, "rollout 7 of default/digits ended Aborted: too many errors", id="aborted"),
+    ],
+)
+def test_waiting_ends_as_the_rollout_does(
+    fairlead: Fairlead, api: Any, phase: str, code: int, complaint: str | None
+) -> None:
+    ended = rollout(phase, 100, 100, reason={"code": "x", "message": "too many errors"})
+    api.on(START, rollout("Pending"), status=201)
+    api.on("GET /rollouts/7", rollout(), rollout("Paused"), ended)
+
+    got, said, told = fairlead("rollouts", "start", "digits", "--version", "2", "--wait", "-o", "json")
+
+    assert got == code
+    assert json.loads(said)["phase"] == phase
+    assert told.splitlines()[:2] == [
+        "Progressing, version 2 at 10 %: 31 of 60 requests seen",
+        "Paused, version 2 at 10 %: 31 of 60 requests seen",
+    ]
+    assert told.splitlines()[3:] == ([complaint] if complaint else [])
+
+
+def test_waiting_too_long_ends_with_4(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /rollouts/7", rollout("Paused"))
+
+    code, _, told = fairlead("rollouts", "status", "7", "--wait", "--timeout", "0")
+
+    assert code == 4
+    assert told.splitlines()[-1].startswith("the end of rollout 7 was not there after 0 s")
+
+
+@pytest.mark.parametrize("verb", ["promote", "abort", "retry"])
+def test_a_decision_on_a_services_newest_rollout(fairlead: Fairlead, api: Any, verb: str) -> None:
+    api.on("GET /services/team/digits", {"rollout": rollout()})
+    api.on(f"POST /rollouts/7/{verb}", rollout("Aborted"))
+
+    code, said, _ = fairlead("rollouts", verb, "team/digits")
+
+    assert (code, "Aborted" in said) == (0, True)
+
+
+def test_a_service_without_rollouts_says_so(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /services/default/digits", {"rollout": None})
+
+    code, _, complained = fairlead("rollouts", "status", "digits")
+
+    assert (code, complained.split(";")[0]) == (1, "service default/digits has had no rollout")
+
+
+def test_status_shows_the_evidence(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /rollouts/7", rollout())
+
+    _, said, _ = fairlead("rollouts", "status", "7")
+
+    assert said.splitlines()[-1].split() == [
+        "10",
+        "%",
+        "9.7",
+        "%",
+        "310",
+        "Running",
+        "31",
+        "of",
+        "60",
+        "requests",
+        "seen",
+    ]
+
+
+def test_a_weight_on_its_way_is_shown_as_such() -> None:
+    assert rollout_view.line(rollout(actual=10, wanted=25)).startswith("Progressing, version 2 at 10 % of 25 %: ")
+
+
+def test_the_live_table_marks_the_step() -> None:
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
+    console.print(rollout_view.live(rollout()))
+    lines = console.export_text().splitlines()
+    console.file.close()
+
+    assert any(line.split()[:9] == ["│", ">", "1", "│", "10", "%", "│", "9.7", "%"] for line in lines)
+    assert not any("> 2" in line for line in lines)

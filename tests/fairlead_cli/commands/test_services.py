@@ -1,0 +1,145 @@
+"""`fairlead services`, `policies` and `events`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Fairlead = Callable[..., tuple[int, str, str]]
+
+SERVICE: dict[str, Any] = {
+    "namespace": "default",
+    "name": "digits",
+    "url": "http://127.0.0.1:8090/serving/default/digits/v2/models/digits",
+    "phase": "Ready",
+    "reason": "serves",
+    "model": "digits",
+    "model_version": "1",
+    "policy": "careful",
+    "revisions": [
+        {
+            "name": "digits-00001",
+            "model_version": "1",
+            "role": "stable",
+            "replicas_wanted": 2,
+            "replicas_ready": 1,
+            "restarts": 0,
+            "weight_wanted": 100,
+            "weight_actual": 100,
+        }
+    ],
+    "rollout": None,
+    "created_at": "2026-01-01",
+}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "where"),
+    [
+        pytest.param("{name: digits}", "PUT /services/default/digits", id="the namespace is `default`"),
+        pytest.param("{name: digits, namespace: team}", "PUT /services/team/digits", id="its namespace"),
+    ],
+)
+def test_apply_sends_the_file(fairlead: Fairlead, api: Any, at_home: Path, metadata: str, where: str) -> None:
+    (at_home / "service.yaml").write_text(f"kind: InferenceService\nmetadata: {metadata}\n")
+    api.on(where, SERVICE)
+
+    code, said, _ = fairlead("services", "apply", "-f", "service.yaml")
+
+    assert (code, "Ready" in said) == (0, True)
+    assert api.seen[0].document["kind"] == "InferenceService"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        pytest.param("a: [", "f.yaml is neither YAML nor JSON: ", id="no YAML"),
+        pytest.param("a: 1\n---\nb: 2\n", "f.yaml holds 2 documents; expected one object", id="two documents"),
+        pytest.param("- a\n", "f.yaml holds 1 documents; expected one object", id="a list"),
+        pytest.param("", "f.yaml holds 0 documents; expected one object", id="nothing"),
+        pytest.param("kind: X\n", "f.yaml names no service; expected a field `metadata.name`", id="no name"),
+        pytest.param(
+            "metadata: {name: 3}\n", "f.yaml names no service; expected a field `metadata.name`", id="no text"
+        ),
+    ],
+)
+def test_apply_of_a_bad_file_is_refused_here(
+    fairlead: Fairlead, api: Any, at_home: Path, text: str, complaint: str
+) -> None:
+    (at_home / "f.yaml").write_text(text)
+
+    code, _, complained = fairlead("services", "apply", "-f", "f.yaml")
+
+    assert code == 1
+    assert complained.startswith(complaint)
+    assert (complained.count("\n"), api.seen) == (1, [])
+
+
+def test_apply_of_no_file_names_it(fairlead: Fairlead, at_home: Path) -> None:
+    assert fairlead("services", "apply", "-f", "no.yaml") == (
+        1,
+        "",
+        "no.yaml cannot be read: No such file or directory\n",
+    )
+
+
+def test_show_lists_the_revisions(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /services/default/digits", SERVICE)
+
+    code, said, _ = fairlead("services", "show", "digits")
+
+    assert code == 0
+    assert said.splitlines()[-1].split() == ["digits-00001", "1", "stable", "1/2", "100", "%", "100", "%", "0"]
+
+
+@pytest.mark.parametrize("name", ["", "a/b/c", "/x", "x/"])
+def test_what_names_no_service_is_refused(fairlead: Fairlead, api: Any, name: str) -> None:
+    code, _, complained = fairlead("services", "show", name)
+
+    assert (code, complained) == (1, f"{name!r} is no service; expected NAME or NAMESPACE/NAME\n")
+    assert api.seen == []
+
+
+def test_events_are_oldest_first(fairlead: Fairlead, api: Any) -> None:
+    newest_first = [{"seq": seq, "at": "t", "kind": "k", "revision": None, "message": f"m{seq}"} for seq in (9, 8)]
+    api.on("GET /services/team/digits/events?limit=2", {"next": None, "results": newest_first})
+
+    _, said, _ = fairlead("events", "team/digits", "--limit", "2")
+
+    assert [line.split()[-1] for line in said.splitlines()[1:]] == ["m8", "m9"]
+
+
+POLICY = {
+    "name": "careful",
+    "strategy": "canary",
+    "steps": [{"weight": 10, "hold": "10s", "pause": False, "analysis": {"minRequests": 100}}, {"weight": 100}],
+    "onInconclusive": "pause",
+}
+
+
+def test_a_policy_is_applied_by_its_name(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "policy.yaml").write_text("name: careful\nstrategy: canary\n")
+    api.on("PUT /policies/careful", POLICY, status=201)
+
+    code, said, _ = fairlead("policies", "apply", "-f", "policy.yaml")
+
+    assert (code, "10 %, 100 %" in said) == (0, True)
+
+
+def test_a_policy_shows_its_steps(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /policies/careful", POLICY)
+
+    _, said, _ = fairlead("policies", "show", "careful")
+
+    assert said.splitlines()[-2].split() == ["10", "%", "10s", "no", "minRequests", "100"]
+
+
+def test_a_policy_without_a_name_is_refused_here(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "policy.yaml").write_text("strategy: canary\n")
+
+    assert fairlead("policies", "apply", "-f", "policy.yaml") == (
+        1,
+        "",
+        "policy.yaml names no policy; expected a field `name`\n",
+    )

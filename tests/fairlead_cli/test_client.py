@@ -1,0 +1,141 @@
+"""Requests as they go out, answers and refusals as they come back."""
+
+import hashlib
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_cli.client import Client, path, wait_until
+from fairlead_cli.config import Access
+from fairlead_cli.errors import ApiError, CliError, NotFound, TimedOut, Unreachable
+
+
+@pytest.fixture
+def client(api: Any) -> Iterator[Client]:
+    with Client(Access(api.url, "flt_x")) as made:
+        yield made
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_parts_of_a_path_are_escaped() -> None:
+    assert path("models", "../tokens", 3, "a b?c") == "models/..%2Ftokens/3/a%20b%3Fc"
+
+
+def test_the_token_goes_along(api: Any, client: Client) -> None:
+    api.on("GET /whoami", {"user": "ann"})
+
+    assert client.get("whoami") == {"user": "ann"}
+    assert api.seen[0].headers["authorization"] == "Bearer flt_x"
+
+
+def test_lists_are_read_page_after_page(api: Any, client: Client) -> None:
+    api.on("GET /models", {"next": "http://elsewhere/api/v1/models?cursor=c2", "results": [{"name": "a"}]})
+    api.on("GET /models?cursor=c2", {"next": None, "results": [{"name": "b"}]})
+
+    assert client.all("models") == [{"name": "a"}, {"name": "b"}]
+
+
+def test_an_empty_list_is_one_page(api: Any, client: Client) -> None:
+    api.on("GET /models", {"next": None, "results": []})
+
+    assert client.all("models") == []
+    assert len(api.seen) == 1
+
+
+def test_a_limit_ends_the_reading(api: Any, client: Client) -> None:
+    api.on("GET /events?limit=2", {"next": f"{api.url}/api/v1/events?cursor=c", "results": [1, 2]})
+
+    assert client.all("events", limit=2) == [1, 2]
+    assert len(api.seen) == 1
+
+
+def test_an_upload_streams_its_bytes_and_their_digest(api: Any, client: Client, tmp_path: Path) -> None:
+    content = b"onnx" * 200_000
+    file = tmp_path / "my model.onnx"
+    file.write_bytes(content)
+    api.on("POST /models/m/versions?filename=my+model.onnx", {"number": 1}, status=201)
+    sent: list[int] = []
+
+    answer = client.upload("models/m/versions", file, hashlib.sha256(content).hexdigest(), sent.append)
+
+    assert answer == {"number": 1}
+    seen = api.seen[0]
+    assert (seen.body, sum(sent)) == (content, len(content))
+    assert seen.headers["x-content-sha256"] == hashlib.sha256(content).hexdigest()
+    assert "transfer-encoding" not in seen.headers
+
+
+def test_a_refusal_is_the_apis_sentence(api: Any, client: Client) -> None:
+    api.refuse("PUT /policies/p", 400, "weights have to rise; step 2 has 10 after 20", code="invalid")
+
+    with pytest.raises(ApiError, match="weights have to rise") as caught:
+        client.put("policies/p", {})
+    assert (caught.value.refusal.code, caught.value.refusal.request_id, caught.value.exit_code) == ("invalid", "r1", 1)
+
+
+def test_what_is_not_there_is_its_own_error(client: Client) -> None:
+    with pytest.raises(NotFound, match="no /models/x"):
+        client.get("models/x")
+
+
+def test_a_missing_token_says_how_to_get_one(api: Any) -> None:
+    api.refuse("GET /whoami", 401, "no credentials")
+
+    with Client(Access(api.url, "")) as client, pytest.raises(ApiError, match=r"no token for .*`fairlead login`"):
+        client.get("whoami")
+
+
+def test_a_server_that_is_not_ours_is_called_so(api: Any, client: Client) -> None:
+    api.on("GET /whoami", b"<html>hello</html>")
+    api.on("GET /models", b"<html>oops</html>", status=502)
+
+    with pytest.raises(CliError, match=r"not JSON; is http://\S+ Fairlead"):
+        client.get("whoami")
+    with pytest.raises(ApiError, match="answered 502 Bad Gateway"):
+        client.get("models")
+
+
+def test_nobody_there_is_unreachable() -> None:
+    port = free_port()
+
+    with Client(Access(f"http://127.0.0.1:{port}", "")) as client, pytest.raises(Unreachable, match="no answer from"):
+        client.get("whoami")
+
+
+def test_a_proxy_is_not_asked_about_this_machine(api: Any, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
+    api.on("GET /whoami", {"user": "ann"})
+
+    with Client(Access(api.url, "")) as made:
+        assert made.get("whoami") == {"user": "ann"}
+
+
+def test_waiting_returns_what_is_done() -> None:
+    states = iter([1, 2, 3, 4])
+
+    assert wait_until(lambda: next(states), lambda seen: seen == 3, timeout_s=5, every_s=0, what="three") == 3
+
+
+def test_waiting_survives_a_restart_of_the_control_plane() -> None:
+    answers: Iterator[Any] = iter([Unreachable("down"), Unreachable("down"), "up"])
+
+    def look() -> str:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return str(answer)
+
+    assert wait_until(look, lambda seen: seen == "up", timeout_s=5, every_s=0, what="it") == "up"
+
+
+def test_waiting_ends_with_its_time() -> None:
+    with pytest.raises(TimedOut, match=r"the check of m was not there after 0 s"):
+        wait_until(lambda: 1, lambda _seen: False, timeout_s=0, every_s=0, what="the check of m")

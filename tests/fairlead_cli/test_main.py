@@ -1,0 +1,87 @@
+"""The command line as a whole: help, exit codes, errors on stderr."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairlead_cli.table import COMMANDS, NOUNS
+
+Fairlead = Callable[..., tuple[int, str, str]]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.words)
+def test_every_command_has_help(command: Any, fairlead: Fairlead) -> None:
+    code, said, _ = fairlead(*command.words.split(), "--help")
+
+    assert code == 0
+    assert said.startswith(f"usage: fairlead {command.words}")
+    assert command.help.endswith(".")
+    assert ("--output" in said) is not command.local
+
+
+def test_nouns_and_commands_agree() -> None:
+    assert {command.words.split()[0] for command in COMMANDS if " " in command.words} == set(NOUNS)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param((), id="no command"),
+        pytest.param(("fly",), id="an unknown command"),
+        pytest.param(("models",), id="a noun without a verb"),
+        pytest.param(("up", "--address", "8080"), id="an address without a host"),
+        pytest.param(("versions", "show", "m", "two"), id="a version that is no number"),
+        pytest.param(("demo", "--rate", "0"), id="no traffic at all"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_2(fairlead: Fairlead, arguments: tuple[str, ...]) -> None:
+    code, said, complained = fairlead(*arguments)
+
+    assert (code, said) == (2, "")
+    assert complained.startswith("usage: ")
+
+
+def test_a_refusal_is_one_line_on_stderr(fairlead: Fairlead, api: Any) -> None:
+    api.refuse("GET /models/digits", 404, "no model digits; register it by `fairlead models push`")
+
+    assert fairlead("models", "show", "digits") == (1, "", "no model digits; register it by `fairlead models push`\n")
+
+
+def test_what_a_server_says_cannot_steer_the_terminal(fairlead: Fairlead, api: Any) -> None:
+    api.refuse("GET /whoami", 400, "\x1b]0;owned\x07")
+
+    assert fairlead("whoami") == (1, "", "?]0;owned?\n")
+
+
+def test_no_control_plane_ends_with_5(fairlead: Fairlead, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_URL", "http://127.0.0.1:1")
+
+    code, said, complained = fairlead("whoami")
+
+    assert (code, said) == (5, "")
+    assert complained.startswith("no answer from http://127.0.0.1:1 (")
+    assert "Traceback" not in complained
+
+
+def test_json_is_for_programs(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /models", {"next": None, "results": [{"name": "digits", "extra": [1]}]})
+
+    code, said, _ = fairlead("models", "list", "--output", "json")
+
+    assert code == 0
+    assert json.loads(said) == [{"name": "digits", "extra": [1]}]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(api: Any, at_home: Any) -> None:
+    api.on("GET /models", {"next": None, "results": [{"name": f"m{number}"} for number in range(20_000)]})
+    command = [sys.executable, "-m", "fairlead_cli", "models", "list", "--url", api.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""

@@ -1,0 +1,55 @@
+"""Columns, facts and numbers for people; nothing raw from outside."""
+
+import pytest
+
+from fairlead_cli import render
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        pytest.param(None, "-", id="nothing is a dash"),
+        pytest.param("", "-", id="an empty text is a dash"),
+        pytest.param([], "-", id="an empty list is a dash"),
+        pytest.param(0, "0", id="zero is a number, not nothing"),
+        pytest.param(True, "yes", id="truth in words"),
+        pytest.param(["a", None], "a, -", id="a list in one line"),
+        pytest.param("one\ntwo\tthree", "one two three", id="one line"),
+        pytest.param("\x1b[2Jgone\u202e", "?[2Jgone?", id="nothing that steers a terminal"),
+    ],
+)
+def test_clean(value: object, text: str) -> None:
+    assert render.clean(value) == text
+
+
+def test_table_is_as_wide_as_its_cells() -> None:
+    rows = [{"name": "digits", "rollout": {"phase": "Healthy"}}, {"name": "a", "rollout": None}]
+
+    text = render.table(rows, {"name": "name", "phase": "rollout.phase", "upper": lambda row: row["name"].upper()})
+
+    assert text.splitlines() == ["NAME    PHASE    UPPER", "digits  Healthy  DIGITS", "a       -        A"]
+
+
+def test_table_without_rows_shows_its_headings() -> None:
+    assert render.table([], {"name": "name"}) == "NAME"
+
+
+def test_facts_line_up() -> None:
+    assert render.facts({"a": 1, "long": "x"}, {"a": "a", "longer": "long"}) == "a       1\nlonger  x"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(None, "-"), (0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 * 2**30, "5.0 GiB"), (3 * 2**40, "3.0 TiB")],
+)
+def test_size(count: int | None, text: str) -> None:
+    assert render.size(count) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(None, "-"), (0, "0 %"), (24.66, "24.7 %"), (100.0, "100 %")])
+def test_percent(value: float | None, text: str) -> None:
+    assert render.percent(value) == text
+
+
+def test_tensor() -> None:
+    assert render.tensor({"name": "pixels", "datatype": "FP32", "shape": [-1, 64]}) == "pixels FP32[-1,64]"

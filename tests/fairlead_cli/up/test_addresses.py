@@ -1,0 +1,65 @@
+"""HOST:PORT, and who sits on a port."""
+
+import os
+import re
+import socket
+
+import pytest
+
+from fairlead_cli.errors import CliError
+from fairlead_cli.up.addresses import Address, parse, require_free
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "url"),
+    [
+        ("127.0.0.1:8080", Address("127.0.0.1", 8080), "http://127.0.0.1:8080"),
+        ("[::1]:9", Address("::1", 9), "http://[::1]:9"),
+        ("0.0.0.0:8080", Address("0.0.0.0", 8080), "http://127.0.0.1:8080"),
+        ("[::]:8080", Address("::", 8080), "http://[::1]:8080"),
+    ],
+)
+def test_parse(text: str, address: Address, url: str) -> None:
+    assert parse(text) == address
+    assert str(address) == text
+    assert address.url == url
+
+
+@pytest.mark.parametrize(
+    "text", ["8080", ":8080", "localhost", "localhost:", "localhost:http", "h:0", "h:65536", "h:-1"]
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"{text!r} is no address; expected HOST:PORT")):
+        parse(text)
+
+
+def test_a_free_port_is_left_free() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = Address("127.0.0.1", probe.getsockname()[1])
+
+    require_free(address, "--address")
+    require_free(address, "--address")
+
+
+def test_a_taken_port_names_its_process() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        with pytest.raises(CliError) as caught:
+            require_free(Address("127.0.0.1", port), "--gateway-address")
+
+    assert re.fullmatch(
+        rf"port {port} on 127\.0\.0\.1 is taken by process {os.getpid()} \(.+\); "
+        r"end that or choose another address with --gateway-address",
+        str(caught.value),
+    )
+
+
+def test_an_address_of_another_machine_cannot_be_used() -> None:
+    with pytest.raises(
+        CliError, match=r"cannot listen on 192\.0\.2\.1:8080: .+; choose another address with --address"
+    ):
+        require_free(Address("192.0.2.1", 8080), "--address")
