@@ -17,7 +17,6 @@ from enum import StrEnum
 
 MAX_ATTEMPTS = 3
 _FIRST_DELAY = timedelta(seconds=5)
-_LONGEST_DELAY = timedelta(minutes=2)
 
 
 class Status(StrEnum):
@@ -109,6 +108,6 @@ def _given_up(state: CheckState, reason: str) -> CheckState:
 
 
 def _delay(attempts: int) -> timedelta:
-    """Return 5 s, 10 s, 20 s, … up to two minutes."""
-    factor: int = 1 << (max(1, attempts) - 1)
-    return min(_FIRST_DELAY * factor, _LONGEST_DELAY)
+    """Return 5 s after the first attempt and twice as long after each more."""
+    factor: int = 1 << (attempts - 1)
+    return _FIRST_DELAY * factor
