@@ -18,10 +18,9 @@ from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 
 Row = tuple[str, Mapping[str, str], float]
 
-_GRPC_INFER = {"envoy_grpc_bridge_service": "inference.GRPCInferenceService", "envoy_grpc_bridge_method": "ModelInfer"}
 # gRPC: statuscodes.md. Codes that blame the request; every other code but OK blames the server.
 _GRPC_CLIENT_ERRORS = frozenset({1, 3, 5, 6, 7, 9, 10, 11, 16})
-_GRPC_STATUS = re.compile(r"envoy_cluster_grpc_(\d+)$")
+_GRPC_STATUS = re.compile(r"envoy_cluster_grpc_ModelInfer_(\d+)$")
 _HISTOGRAM = "fairlead_inference_request_duration_us_bucket"
 
 
@@ -100,7 +99,7 @@ class _GatewayCounters:
             self.http_requests += value if code_class in "2345" else 0
             self.http_client_errors += value if code_class == "4" else 0
             self.http_server_errors += value if code_class == "5" else 0
-        elif (status := _GRPC_STATUS.match(name)) and _GRPC_INFER.items() <= labels.items():
+        elif status := _GRPC_STATUS.match(name):
             code = int(status[1])
             self.grpc_requests += value
             self.grpc_client_errors += value if code in _GRPC_CLIENT_ERRORS else 0

@@ -5,6 +5,7 @@ Its files are linked, not copied, where the file system allows. The served name 
 artifact's.
 """
 
+import asyncio
 import os
 import shutil
 from collections.abc import Mapping
@@ -68,3 +69,27 @@ def _link_tree(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:  # another file system, or one without hard links
         shutil.copyfile(source, target)
+
+
+class Repository:
+    """One revision's model repository, made once for all its replicas."""
+
+    def __init__(self, revision: DesiredRevision, folder: Path) -> None:
+        self.folder = folder
+        self._revision = revision
+        self._making: asyncio.Task[None] | None = None
+
+    async def prepare(self) -> None:
+        """Make the repository where that has not been done; raises what `materialise` raises.
+
+        The work is a thread's, since files may be large, and goes on when the caller is cancelled.
+        """
+        if self._making is None or (self._making.done() and self._making.exception() is not None):
+            self._making = asyncio.create_task(asyncio.to_thread(materialise, self._revision, self.folder))
+        await asyncio.shield(self._making)
+
+    async def remove(self) -> None:
+        """Remove its files, once no replica runs any more."""
+        if self._making is not None:
+            await asyncio.wait({self._making})
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)

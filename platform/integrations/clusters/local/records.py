@@ -1,7 +1,7 @@
 """`run/<component>.json`: which process is which part, so that what a kill -9 left behind is found at the next start.
 
-A process is named by its id and its start time in clock ticks since boot, since ids are used again. `fairlead up` writes
-the records of web, worker and agent, the agent those of the gateway and the replicas, and ends only what it started.
+A process is named by its id and its start time in clock ticks since boot, since ids are used again. `fairlead up`
+writes the records of web, worker and agent; the agent those of the gateway and the replicas, and ends only these.
 """
 
 import json

@@ -1,0 +1,13 @@
+"""The local agent: makes what the driver wrote so, and writes back what is. No Django, no database.
+
+    __main__   the command line
+    agent      the loop: read wishes, start and retire replicas, route, let go, write status
+    service    what one service wants and has
+    replica    one runtime process and its life
+    routing    the order in which Envoy gets to know of changes
+    gateway    the Envoy process; admin reads its admin page
+    processes  a program with a log, a record and an end
+    shares     weights over what is ready (pure)
+
+Everything but the making of model repositories happens in one thread's event loop.
+"""

@@ -1,0 +1,96 @@
+"""`python -m integrations.clusters.local.agent --home .fairlead --gateway-address 127.0.0.1:8090`, started by
+`fairlead up`.
+
+Runs until SIGTERM or SIGINT, then drains and ends everything it started and exits 0. Exit code 1 with one line where
+it cannot start: a taken port, another agent in the same folder.
+"""
+
+import argparse
+import asyncio
+import fcntl
+import logging
+import os
+import shlex
+import signal
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import httpx
+
+from integrations.clusters.local.agent.agent import Agent, Settings
+from integrations.clusters.local.agent.gateway import PortTakenError, claim_address
+from integrations.clusters.local.agent.replica import RUNTIME
+from integrations.clusters.local.agent.timing import Timing
+from integrations.clusters.local.files import Layout
+from integrations.clusters.local.records import end_leftovers
+
+log = logging.getLogger("fairlead.agent")
+
+_TIMINGS = ", ".join(each.name for each in fields(Timing))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Return the exit code."""
+    options = _parse(arguments)
+    logging.basicConfig(level=logging.INFO, format="{asctime} {levelname} {name} {message}", style="{")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    layout = Layout(options.home.absolute() / "cluster")
+    layout.cluster.mkdir(parents=True, exist_ok=True)
+    lock = os.open(layout.cluster / ".agent.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _refuse(f"an agent already runs in {layout.home}; end it first or choose another folder with --home")
+    timing = replace(Timing(), **dict(options.timing))
+    ended = end_leftovers(layout.run, patience_s=timing.exit_s)
+    if ended:
+        log.info("ended what an earlier agent left running: %s", ", ".join(ended))
+    host, _, port = options.gateway_address.rpartition(":")
+    try:
+        settings = Settings(layout, host, claim_address(host, int(port)), timing, tuple(shlex.split(options.runtime)))
+    except PortTakenError as error:
+        return _refuse(str(error))
+    asyncio.run(_run(settings))
+    return 0
+
+
+async def _run(settings: Settings) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    # Probes must not wait for each other, nor go through a proxy that the environment names.
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
+    async with httpx.AsyncClient(trust_env=False, limits=limits) as client:
+        await Agent(settings, client).run(stop)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m integrations.clusters.local.agent", description="The local agent.")
+    parser.add_argument("--home", type=Path, default=Path(".fairlead"), help="folder with the platform's state")
+    parser.add_argument("--gateway-address", default="127.0.0.1:8090", help="host:port clients send requests to")
+    parser.add_argument("--runtime", default=shlex.join(RUNTIME), help="command that starts a serving runtime")
+    parser.add_argument(
+        "--timing", type=_timing, action="append", default=[], metavar="NAME=SECONDS", help="change one of: " + _TIMINGS
+    )
+    options = parser.parse_args(arguments)
+    host, _, port = options.gateway_address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        parser.error(f"--gateway-address is {options.gateway_address!r}; expected HOST:PORT, such as 127.0.0.1:8090")
+    return options
+
+
+def _timing(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    if not hasattr(Timing(), name):
+        raise argparse.ArgumentTypeError(f"{name!r} is not one of {_TIMINGS}")
+    return name, type(getattr(Timing(), name))(value)
+
+
+def _refuse(sentence: str) -> int:
+    print(f"fairlead agent: {sentence}", file=sys.stderr)  # noqa: T201 - a command line's answer
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Envoy's admin page, as far as the agent reads it. It listens on a free port of 127.0.0.1 only."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from common.errors import Unavailable
+from integrations.clusters.local.envoy.listener import STAT_PREFIX
+from integrations.clusters.local.envoy.routes import ROUTES_NAME
+
+_ROUTES = f"http.{STAT_PREFIX}.rds.{ROUTES_NAME}"
+
+
+class Admin:
+    """The admin page of one Envoy process; all but `ready` raise Unavailable where Envoy does not answer."""
+
+    def __init__(self, client: httpx.AsyncClient, address: str) -> None:
+        self._client = client
+        self.url = f"http://{address}"
+
+    async def ready(self) -> bool:
+        """Return whether Envoy answers and takes requests."""
+        try:
+            return (await self._client.get(f"{self.url}/ready", timeout=2.0)).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    async def hosts(self) -> dict[str, dict[int, "Host"]]:
+        """Return every cluster's hosts by port."""
+        found = (await self._get("/clusters", format="json")).json().get("cluster_statuses", [])
+        return {
+            cluster["name"]: {
+                host["address"]["socket_address"]["port_value"]: Host.read(host)
+                for host in cluster.get("host_statuses", [])
+            }
+            for cluster in found
+        }
+
+    async def routes_version(self) -> str:
+        """Return the version of the route table in use; empty before the first."""
+        page = (await self._get("/stats", filter=f"^{_ROUTES}\\.version_text$", type="TextReadouts")).text
+        return page.partition(":")[2].strip().strip('"')
+
+    async def idle(self) -> bool:
+        """Return whether no request of a client is in flight."""
+        page = (await self._get("/stats", filter=rf"^http\.{STAT_PREFIX}\.downstream_rq_active$")).text
+        return int(page.partition(":")[2].strip() or 0) == 0
+
+    async def close_listener(self) -> None:
+        """Take no new connections; those that are open go on."""
+        await self._request("POST", "/drain_listeners", {})
+
+    async def _get(self, path: str, **query: str) -> httpx.Response:
+        return await self._request("GET", path, query)
+
+    async def _request(self, method: str, path: str, query: Mapping[str, str]) -> httpx.Response:
+        try:
+            answer = await self._client.request(method, self.url + path, params=query, timeout=2.0)
+            answer.raise_for_status()
+        except httpx.HTTPError as error:
+            raise Unavailable(
+                f"the gateway's admin page {path} cannot be read: {error or type(error).__name__}"
+            ) from error
+        return answer
+
+
+class Host:
+    """One endpoint as Envoy sees it."""
+
+    def __init__(self, status: str, active_requests: int) -> None:
+        self.status = status
+        self.active_requests = active_requests
+
+    @classmethod
+    def read(cls, host: Mapping[str, Any]) -> "Host":
+        """Return it out of the admin page's JSON, where zeros are left out."""
+        counts = {stat["name"]: int(stat.get("value", 0)) for stat in host["stats"]}
+        return cls(
+            status=host["health_status"].get("eds_health_status", "HEALTHY"),
+            active_requests=counts.get("rq_active", 0) + counts.get("rq_pending_active", 0),
+        )

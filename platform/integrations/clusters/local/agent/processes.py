@@ -1,0 +1,142 @@
+"""A program the agent started: it leads a process group of its own, ends with the agent, has a log file and a record.
+
+Start programs from the main thread only: they get a signal when the thread that started them ends, not the process.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from integrations.clusters.local import launch
+from integrations.clusters.local.records import AGENT, ProcessRecord, start_ticks, write_record
+
+_MAX_LOG_BYTES = 10 << 20
+_MAX_LAST_LINE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to start, where its output goes and where it is noted."""
+
+    command: Sequence[str]
+    env: Mapping[str, str]
+    log: Path
+    record: Path
+
+
+class Process:
+    """One started program. Use it from the event loop's thread."""
+
+    def __init__(self, program: Program, *, restarts: int, message: str) -> None:
+        """Start it; raises OSError where that is not possible."""
+        program.log.parent.mkdir(parents=True, exist_ok=True)
+        _rotate(program.log)
+        self.program = program
+        self.started_at = time.time()
+        launcher = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), "--"]
+        with program.log.open("ab") as log:
+            self._log_start = log.tell()
+            self._popen = subprocess.Popen(
+                [*launcher, *program.command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **program.env},
+                process_group=0,
+            )
+        ticks = start_ticks(self._popen.pid)
+        write_record(program.record, ProcessRecord(self._popen.pid, ticks, restarts, message, AGENT))
+        self._pidfd = os.pidfd_open(self._popen.pid)
+        self._ended = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def running(self) -> bool:
+        return not self._ended.done()
+
+    async def ended(self) -> None:
+        """Return when the program has ended, however it did."""
+        await asyncio.shield(self._ended)
+
+    async def ended_within(self, seconds: float) -> bool:
+        """Return whether the program ended in time."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.ended(), seconds)
+        return not self.running
+
+    async def watched(self, watch: Coroutine[Any, Any, str]) -> str:
+        """Run `watch` beside the program until either ends; returns how the program ended, as a part of a sentence.
+
+        `watch` returns a complaint, for which the program is killed.
+        """
+        watching = asyncio.create_task(watch)
+        ended = asyncio.create_task(self.ended())
+        try:
+            await asyncio.wait({watching, ended}, return_when=asyncio.FIRST_COMPLETED)
+            complaint = "" if ended.done() else watching.result()
+        finally:
+            for task in (watching, ended):
+                task.cancel()
+            await asyncio.gather(watching, ended, return_exceptions=True)
+        if self.running:
+            await self.kill()
+        return complaint or self._epitaph()
+
+    async def stop(self, patience_s: float) -> None:
+        """End it: SIGTERM, and SIGKILL after `patience_s`; returns when it is gone."""
+        self._signal(signal.SIGTERM)
+        if not await self.ended_within(patience_s):
+            await self.kill()
+
+    async def kill(self) -> None:
+        """End it at once; returns when it is gone."""
+        self._signal(signal.SIGKILL)
+        await self.ended()
+
+    def forget(self) -> None:
+        """Remove its record: it ended as asked."""
+        self.program.record.unlink(missing_ok=True)
+
+    def _epitaph(self) -> str:
+        code = self._popen.returncode
+        how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        last = self._last_line() if -code not in (signal.SIGKILL, signal.SIGTERM) else ""
+        return f"{how} after {self._lasted_s:.1f} s" + (f": {last}" if last else "")
+
+    def _last_line(self) -> str:
+        with self.program.log.open("rb") as log:
+            log.seek(max(self._log_start, os.fstat(log.fileno()).st_size - 4096))
+            lines = log.read().decode(errors="replace").splitlines()
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return last if len(last) <= _MAX_LAST_LINE else last[: _MAX_LAST_LINE - 3] + "..."
+
+    def _reap(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._signal(signal.SIGKILL)  # what it may have started itself; its id is not free before it is waited for
+        self._popen.wait()
+        self._lasted_s = time.time() - self.started_at
+        self._ended.set_result(None)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, number)
+
+
+def _rotate(log: Path) -> None:
+    """Keep one older log; a program that is started again and again must not fill the disk."""
+    with suppress(FileNotFoundError):
+        if log.stat().st_size > _MAX_LOG_BYTES:
+            log.replace(log.with_suffix(".log.1"))

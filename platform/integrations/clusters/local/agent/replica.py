@@ -1,0 +1,241 @@
+"""One replica: a runtime process that is kept going until it is told to leave.
+
+                 answers ready                    stops answering, or says not ready
+    Starting ------------------> Ready ---------------------------------------------> Starting
+       |  ^                        |  ends or is killed for not answering
+       |  '--- waited --- BackingOff <-- ends, cannot start, or takes too long (from Starting too)
+       '--------- leave() ---------'-----> Draining ---- end() ----> gone
+
+`endpoint` is what the gateway may send requests to; it is kept while draining, until `end` is called by who knows
+that nothing is in flight any more.
+"""
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import httpx
+
+from common.errors import FairleadError
+from integrations.clusters.base import DesiredRevision, ObservedReplica, ReplicaPhase
+from integrations.clusters.local.agent.polling import until
+from integrations.clusters.local.agent.processes import Process, Program
+from integrations.clusters.local.agent.timing import Timing
+from integrations.clusters.local.envoy.words import Endpoint
+from integrations.clusters.local.files import Layout
+from integrations.clusters.local.materialise import Repository
+
+log = logging.getLogger(__name__)
+
+RUNTIME = (sys.executable, "-m", "serving_runtime")
+_HOST = "127.0.0.1"
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What replicas are made with, the same for all of them.
+
+    Attributes:
+        runtime: the program and its first arguments.
+        changed: called whenever a replica has something new to tell.
+    """
+
+    layout: Layout
+    timing: Timing
+    client: httpx.AsyncClient
+    changed: Callable[[], None]
+    runtime: Sequence[str] = RUNTIME
+
+
+class Replica:
+    """Replica number `index` of a revision. `run` is its life; everything else may be called at any time."""
+
+    def __init__(
+        self, workshop: Workshop, namespace: str, revision: DesiredRevision, index: int, repository: Repository
+    ) -> None:
+        self.name = f"{revision.name}-{index}"
+        self.index = index
+        self.leaving = False
+        self.endpoint: Endpoint | None = None
+        self._workshop = workshop
+        self._revision = revision
+        self._repository = repository
+        self._full_name = f"{namespace}.{self.name}"
+        self._ports_file = workshop.layout.run / f"{self._full_name}.ports"
+        self._phase = ReplicaPhase.STARTING
+        self._message = "the runtime is being started"
+        self._last_ending = ""
+        self._restarts = 0
+        self._failures = 0
+        self._metrics_url = ""
+        self._process: Process | None = None
+        self._left_at = self._busy_at = 0.0
+        self._told_to_end = False
+        self._life = asyncio.create_task(self._run(), name=self._full_name)
+
+    @property
+    def ended(self) -> bool:
+        """Return whether its life is over: it was told to leave and nothing of it runs."""
+        return self._life.done()
+
+    @property
+    def ready(self) -> bool:
+        """Return whether it may be given new requests."""
+        return self._phase is ReplicaPhase.READY and not self.leaving
+
+    def observed(self) -> ObservedReplica:
+        """Return what is to be told about it."""
+        running = self._process is not None and self._process.running
+        return ObservedReplica(
+            name=self.name,
+            phase=ReplicaPhase.DRAINING if self.leaving else self._phase,
+            restarts=self._restarts,
+            started_at=self._process.started_at if self._process is not None and running else None,
+            metrics_url=self._metrics_url,
+            message=self._message,
+        )
+
+    def leave(self) -> None:
+        """Take no new requests; without an endpoint it ends at once."""
+        self.leaving = True
+        self._message = "requests in flight are being finished"
+        self._left_at = self._busy_at = asyncio.get_running_loop().time()
+        if self.endpoint is None:
+            self._end()
+
+    def let_go(self, *, idle: bool) -> None:
+        """End it if it has been idle for long enough, or busy for too long; called while the gateway drains it."""
+        now, timing = asyncio.get_running_loop().time(), self._workshop.timing
+        if not idle:
+            self._busy_at = now
+        if now - self._busy_at >= timing.settle_s or now - self._left_at >= timing.drain_s:
+            self._end()
+
+    async def end(self) -> None:
+        """Stop the process, which first finishes what it has; returns when it is gone."""
+        self.leaving = True
+        self._end()
+        await asyncio.wait({self._life})
+
+    def _end(self) -> None:
+        if not self._told_to_end:  # a second cancellation would cut short the waiting for the process
+            self._told_to_end = True
+            self._life.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while not self.leaving:
+                try:
+                    ending = await self._live()
+                except Exception as error:  # a fault of ours in one replica must not take the others with it
+                    log.exception("replica %s", self._full_name)
+                    ending = f"failed in the agent itself ({type(error).__name__}: {error})"
+                self._failures += 1
+                wait_s = self._workshop.timing.backoff_s(self._failures)
+                self._note(ReplicaPhase.BACKING_OFF, f"it {ending}; it is started again after {wait_s:g} s")
+                log.warning("replica %s %s; waiting %g s", self._full_name, ending, wait_s)
+                if not self.leaving:
+                    await asyncio.sleep(wait_s)
+        finally:
+            await asyncio.shield(self._close())
+
+    async def _live(self) -> str:
+        """Run one process from start to end; returns how that ended."""
+        before = f"its last process {self._last_ending}" if self._last_ending else ""
+        self._note(
+            ReplicaPhase.STARTING, f"it is being started again; {before}" if before else "the model is being loaded"
+        )
+        try:
+            await self._repository.prepare()
+            self._ports_file.unlink(missing_ok=True)
+            restarts = self._restarts + (self._process is not None)
+            self._process = Process(self._program(), restarts=restarts, message=before)
+            self._restarts = restarts
+        except (FairleadError, OSError) as error:
+            return f"cannot be started: {error}"
+        try:
+            self._last_ending = await self._process.watched(self._watch(before))
+        finally:
+            self.endpoint, self._metrics_url = None, ""
+        return self._last_ending
+
+    async def _watch(self, before: str) -> str:
+        """Wait until it is ready, then look at it again and again; returns why it has to be killed."""
+        timing = self._workshop.timing
+        try:
+            ports = await until(self._serving_ports, every_s=_POLL_S, within_s=timing.start_s)
+        except TimeoutError:
+            return f"was not ready within {timing.start_s:g} s and was killed"
+        except (ValueError, KeyError, AttributeError) as error:
+            return f"wrote a port file that cannot be read ({error}) and was killed"
+        ready_url = _ready_url(ports)
+        self.endpoint = Endpoint(http_port=ports["http"], grpc_port=ports["grpc"])
+        self._metrics_url = f"http://{_HOST}:{ports['metrics']}/metrics"
+        self._note(ReplicaPhase.READY, before)
+        loop = asyncio.get_running_loop()
+        served_since, silent = loop.time(), 0
+        while silent < timing.probe_failures:
+            await asyncio.sleep(timing.probe_s)
+            ready = await self._probe(ready_url)
+            silent = silent + 1 if ready is None else 0
+            if ready is False and self._phase is ReplicaPhase.READY:
+                self._note(ReplicaPhase.STARTING, "the runtime says that it is not ready")
+            elif ready and self._phase is not ReplicaPhase.READY:
+                self._note(ReplicaPhase.READY, before)
+            if loop.time() - served_since >= timing.backoff_reset_s:
+                self._failures = 0
+        return f"did not answer {silent} health checks in a row and was killed"
+
+    async def _serving_ports(self) -> dict[str, int]:
+        """Return the ports once the runtime has written them, in one step, and is ready; empty before."""
+        if not self._ports_file.exists():
+            return {}
+        ports = {name: int(port) for name, port in json.loads(self._ports_file.read_bytes()).items()}
+        return ports if await self._probe(_ready_url(ports)) else {}
+
+    async def _probe(self, url: str) -> bool | None:
+        """Return whether the runtime is ready; None where it does not answer."""
+        try:
+            answer = await self._workshop.client.get(url, timeout=self._workshop.timing.probe_timeout_s)
+        except httpx.HTTPError:
+            return None
+        return answer.status_code == 200
+
+    def _note(self, phase: ReplicaPhase, message: str) -> None:
+        self._phase = phase
+        if not self.leaving:
+            self._message = message
+        self._workshop.changed()
+
+    async def _close(self) -> None:
+        if self._process is not None:
+            await self._process.stop(self._workshop.timing.exit_s)
+            self._process.forget()
+        self.endpoint, self._metrics_url = None, ""
+        self._ports_file.unlink(missing_ok=True)
+        self._workshop.changed()
+
+    def _program(self) -> Program:
+        layout = self._workshop.layout
+        ports = [f"--{name}-port=0" for name in ("http", "grpc", "metrics")]
+        return Program(
+            command=[
+                *self._workshop.runtime,
+                f"--model-repository={self._repository.folder}",
+                f"--http-address={_HOST}",
+                *ports,
+                f"--port-file={self._ports_file}",
+                f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
+            ],
+            env={**self._revision.env, "FAIRLEAD_HOME": str(layout.home)},
+            log=layout.logs / f"{self._full_name}.log",
+            record=layout.run / f"{self._full_name}.json",
+        )
+
+
+def _ready_url(ports: Mapping[str, int]) -> str:
+    return f"http://{_HOST}:{ports['http']}/v2/health/ready"

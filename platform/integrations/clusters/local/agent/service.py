@@ -1,0 +1,151 @@
+"""One service on this machine: the replicas it wants and has, and what of that the gateway should know."""
+
+import asyncio
+from collections.abc import Iterator
+
+from integrations.clusters.base import Desired, DesiredRevision, Observed, ObservedRevision
+from integrations.clusters.local.agent.replica import Replica, Workshop
+from integrations.clusters.local.agent.shares import Claim, explanation, shares
+from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.materialise import Repository
+
+
+class RunningRevision:
+    """A revision with its replicas; it lives until the last of them has ended, wanted or not."""
+
+    def __init__(self, workshop: Workshop, namespace: str, revision: DesiredRevision) -> None:
+        self.revision = revision
+        self.replicas: list[Replica] = []
+        self._workshop = workshop
+        self._namespace = namespace
+        self.repository = Repository(revision, workshop.layout.repositories / f"{namespace}.{revision.name}")
+
+    @property
+    def ready(self) -> int:
+        return sum(replica.ready for replica in self.replicas)
+
+    def scale(self, wanted: int) -> None:
+        """Start what is missing and let go what is too many, the highest numbers first."""
+        for replica in [replica for replica in self.replicas if replica.ended]:
+            self.replicas.remove(replica)
+        staying = [replica for replica in self.replicas if not replica.leaving]
+        for replica in sorted(staying, key=lambda replica: replica.index)[wanted:]:
+            replica.leave()
+        for _ in range(wanted - len(staying)):
+            taken = {replica.index for replica in self.replicas}
+            index = next(number for number in range(len(taken) + 1) if number not in taken)
+            self.replicas.append(Replica(self._workshop, self._namespace, self.revision, index, self.repository))
+
+    def endpoints(self) -> RevisionEndpoints:
+        """Return the addresses of the replicas that run."""
+        found = tuple(
+            Endpoint(replica.endpoint.http_port, replica.endpoint.grpc_port, draining=not replica.ready)
+            for replica in self.replicas
+            if replica.endpoint is not None
+        )
+        return RevisionEndpoints(self._namespace, self.revision.name, found)
+
+
+class Service:
+    """A service as the agent runs it. Everything here is quick; replicas live in tasks of their own."""
+
+    def __init__(self, workshop: Workshop, namespace: str, name: str) -> None:
+        self.namespace = namespace
+        self.name = name
+        self.desired = Desired(namespace, name, 0, ())
+        self.deleted = False
+        self.complaint = ""
+        self._workshop = workshop
+        self._running: dict[str, RunningRevision] = {}
+        self._removals: set[asyncio.Task[None]] = set()
+
+    @property
+    def gone(self) -> bool:
+        """Return whether it was deleted and nothing of it is left."""
+        return self.deleted and not self._running and not self._removals
+
+    def take(self, desired: Desired, *, deleted: bool) -> None:
+        """Take up a newer wish; an older one is ignored."""
+        if desired.generation >= self.desired.generation:
+            self.desired, self.deleted = desired, deleted
+
+    def scale(self) -> None:
+        """Bring the number of replicas of each revision to what is wanted."""
+        wanted = {} if self.deleted else {revision.name: revision for revision in self.desired.revisions}
+        for name, revision in wanted.items():
+            if name not in self._running and revision.replicas and not self._removals:
+                self._running[name] = RunningRevision(self._workshop, self.namespace, revision)
+        for name, running in list(self._running.items()):
+            running.scale(wanted[name].replicas if name in wanted else 0)
+            if not running.replicas:
+                del self._running[name]
+                removal = asyncio.create_task(running.repository.remove())
+                self._removals.add(removal)
+                removal.add_done_callback(self._removed)
+
+    def endpoints(self) -> Iterator[RevisionEndpoints]:
+        """Yield every running revision's addresses."""
+        for running in self._running.values():
+            yield running.endpoints()
+
+    def route(self) -> ServiceRoute:
+        """Return how requests should reach the service now."""
+        share = shares(self._claims())
+        backends = tuple(
+            Backend(revision.name, revision.model_version, share[revision.name])
+            for revision in self.desired.revisions
+            if self._ready(revision.name)
+        )
+        wanted = sum(revision.replicas for revision in self.desired.revisions if revision.weight_percent)
+        starting = (
+            f"service {self.namespace}/{self.name} is starting: none of its {wanted} replicas is ready; try again soon"
+        )
+        return ServiceRoute(self.namespace, self.name, backends, starting)
+
+    def leaving(self) -> Iterator[Replica]:
+        """Yield the replicas that shall go and still have an address."""
+        for running in self._running.values():
+            yield from (replica for replica in running.replicas if replica.leaving and not replica.ended)
+
+    def replicas(self) -> Iterator[Replica]:
+        """Yield every replica."""
+        for running in self._running.values():
+            yield from running.replicas
+
+    def observed(self, confirmed: ServiceRoute | None, since: dict[tuple[str, str], float], stats_url: str) -> Observed:
+        """Return the service as it is; `confirmed` is what the gateway was seen to route by, None where it does not."""
+        weights = {backend.revision: backend.share_percent for backend in confirmed.backends} if confirmed else {}
+        names = [revision.name for revision in self.desired.revisions]
+        names += [name for name in self._running if name not in names]
+        revisions = []
+        for name in names:
+            replicas = self._running[name].replicas if name in self._running else []
+            revisions.append(
+                ObservedRevision(
+                    name=name,
+                    weight_percent=weights.get(name, 0),
+                    replicas=tuple(replica.observed() for replica in replicas),
+                    message=next(
+                        (each.observed().message for each in replicas if not each.ready and not each.leaving), ""
+                    ),
+                    gateway_since=since.get((self.namespace, name)),
+                )
+            )
+        return Observed(
+            namespace=self.namespace,
+            service=self.name,
+            generation=self.desired.generation,
+            revisions=tuple(revisions),
+            gateway_stats_url=stats_url,
+            message=self.complaint or explanation(self._claims()),
+        )
+
+    def _claims(self) -> list[Claim]:
+        return [Claim(each.name, each.weight_percent, self._ready(each.name)) for each in self.desired.revisions]
+
+    def _ready(self, revision: str) -> int:
+        return self._running[revision].ready if revision in self._running else 0
+
+    def _removed(self, removal: asyncio.Task[None]) -> None:
+        self._removals.discard(removal)
+        self._workshop.changed()

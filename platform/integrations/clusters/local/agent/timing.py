@@ -1,0 +1,39 @@
+"""How patient the agent is. One place, so that tests can be less so."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """All in seconds but `probe_failures`.
+
+    Attributes:
+        poll_s: how often desired files are looked at. start_s: how long a runtime may take to load its model.
+        probe_s: between two looks at a replica that serves. probe_timeout_s: after which one look has failed;
+        generous, since a busy machine is no dead one. probe_failures: how many in a row make a replica unresponsive:
+        it is killed and started again. backoff_first_s: before the first restart; doubles with every further one.
+        backoff_most_s: the longest wait between restarts. backoff_reset_s: how long a process must have served for
+        its next end to count as the first. settle_s: for how long nothing must be in flight before a leaving replica
+        is told to stop: Envoy's workers learn of
+            a change a moment after its admin page shows it.
+        drain_s: how long requests in flight may take before their replica is told to stop.
+        exit_s: how long a program may take to end after SIGTERM before it is killed.
+        gateway_s: how long Envoy may take to show that it took up a change.
+    """
+
+    poll_s: float = 0.1
+    start_s: float = 180.0
+    probe_s: float = 1.0
+    probe_timeout_s: float = 3.0
+    probe_failures: int = 4
+    backoff_first_s: float = 0.25
+    backoff_most_s: float = 30.0
+    backoff_reset_s: float = 60.0
+    settle_s: float = 0.2
+    drain_s: float = 30.0
+    exit_s: float = 15.0
+    gateway_s: float = 5.0
+
+    def backoff_s(self, failures: int) -> float:
+        """Return how long to wait after the `failures`th failure in a row, counted from 1."""
+        return min(self.backoff_most_s, self.backoff_first_s * 2.0 ** min(failures - 1, 30))

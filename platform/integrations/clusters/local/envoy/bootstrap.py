@@ -1,0 +1,39 @@
+"""What Envoy is started with: its admin page, the listener, and where to find clusters. Pure."""
+
+from typing import Any
+
+from integrations.clusters.local.envoy.listener import listener
+
+CLUSTERS_FILE = "clusters.json"
+ROUTES_FILE = "routes.json"
+_MAX_CONNECTIONS = (
+    "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
+)
+STARTED_AT_TAG = "fairlead_started_at"
+
+
+def bootstrap(*, folder: str, host: str, port: int, started_at: str) -> dict[str, Any]:
+    """Return the bootstrap for a gateway on `host`:`port` with its files in `folder`.
+
+    Args:
+        started_at: Unix seconds; a label on every counter, by which a reader sees that counters began again.
+    """
+    return {
+        "node": {"id": "gateway", "cluster": "fairlead"},
+        "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}},
+        "overload_manager": {
+            "resource_monitors": [
+                {
+                    "name": "envoy.resource_monitors.global_downstream_max_connections",
+                    "typed_config": {"@type": _MAX_CONNECTIONS, "max_active_downstream_connections": 20_000},
+                }
+            ]
+        },
+        "stats_config": {"stats_tags": [{"tag_name": STARTED_AT_TAG, "fixed_value": started_at}]},
+        "static_resources": {
+            "listeners": [listener(host=host, port=port, routes_file=f"{folder}/{ROUTES_FILE}")],
+        },
+        "dynamic_resources": {
+            "cds_config": {"resource_api_version": "V3", "path_config_source": {"path": f"{folder}/{CLUSTERS_FILE}"}},
+        },
+    }

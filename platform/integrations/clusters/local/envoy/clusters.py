@@ -1,0 +1,92 @@
+"""Revisions to Envoy clusters and their endpoints (CDS and EDS). Pure.
+
+A cluster's definition never depends on anything that changes: Envoy replaces an edited cluster and loses its counters
+and connections. What changes are the endpoints, one file per cluster, and the weights, which live in the routes.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from integrations.clusters.local.envoy.names import ClusterUse, cluster_name, endpoints_file
+from integrations.clusters.local.envoy.words import Endpoint, RevisionEndpoints
+
+_CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+_ASSIGNMENT = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+_HTTP_OPTIONS = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+_NO_LIMIT = 1_000_000
+# Below the runtime's own, so that it is Envoy who closes an idle connection and no request meets a closing one.
+UPSTREAM_IDLE_TIMEOUT_S = 20
+
+
+def clusters(revisions: Iterable[RevisionEndpoints], *, folder: str, version: str) -> dict[str, Any]:
+    """Return the discovery response with every cluster of `revisions`; `folder` is where the endpoint files are."""
+    return {
+        "version_info": version,
+        "resources": [_cluster(revision, use, folder) for revision in revisions for use in ClusterUse],
+    }
+
+
+def endpoints(revision: RevisionEndpoints, use: ClusterUse, *, version: str) -> dict[str, Any]:
+    """Return the discovery response with the endpoints of one cluster."""
+    return {
+        "version_info": version,
+        "resources": [
+            {
+                "@type": _ASSIGNMENT,
+                "cluster_name": cluster_name(revision.namespace, revision.revision, use),
+                "endpoints": [{"lb_endpoints": [_endpoint(endpoint, use) for endpoint in revision.endpoints]}],
+            }
+        ],
+    }
+
+
+def port_of(endpoint: Endpoint, use: ClusterUse) -> int:
+    """Return the port that a cluster of this use talks to."""
+    return endpoint.grpc_port if use is ClusterUse.GRPC else endpoint.http_port
+
+
+def _cluster(revision: RevisionEndpoints, use: ClusterUse, folder: str) -> dict[str, Any]:
+    path = f"{folder}/{endpoints_file(revision.namespace, revision.revision, use)}"
+    protocol = "http2_protocol_options" if use is ClusterUse.GRPC else "http_protocol_options"
+    return {
+        "@type": _CLUSTER,
+        "name": cluster_name(revision.namespace, revision.revision, use),
+        "type": "EDS",
+        "eds_cluster_config": {
+            "eds_config": {
+                "resource_api_version": "V3",
+                "path_config_source": {"path": path},
+                "initial_fetch_timeout": "5s",
+            }
+        },
+        "connect_timeout": "1s",
+        "lb_policy": "LEAST_REQUEST",
+        # Envoy would send to unhealthy endpoints when most are; here unhealthy means draining.
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "circuit_breakers": {
+            "thresholds": [
+                {
+                    "max_connections": _NO_LIMIT,
+                    "max_pending_requests": _NO_LIMIT,
+                    "max_requests": _NO_LIMIT,
+                    "max_retries": _NO_LIMIT,
+                }
+            ]
+        },
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": _HTTP_OPTIONS,
+                "common_http_protocol_options": {"idle_timeout": f"{UPSTREAM_IDLE_TIMEOUT_S}s"},
+                "explicit_http_config": {protocol: {}},
+            }
+        },
+    }
+
+
+def _endpoint(endpoint: Endpoint, use: ClusterUse) -> dict[str, Any]:
+    return {
+        "endpoint": {
+            "address": {"socket_address": {"address": endpoint.host, "port_value": port_of(endpoint, use)}},
+        },
+        "health_status": "DRAINING" if endpoint.draining else "HEALTHY",
+    }

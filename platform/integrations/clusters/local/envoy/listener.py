@@ -1,0 +1,97 @@
+"""The gateway's one listener: HTTP/1, h2c and gRPC on one port. Pure.
+
+It is in the bootstrap and never changes, so that a taken port ends Envoy at its start with a reason.
+"""
+
+from typing import Any
+
+from integrations.clusters.local.envoy.routes import ROUTES_NAME
+
+STAT_PREFIX = "gateway"
+_TYPES = "type.googleapis.com/envoy.extensions.filters"
+_MANAGER = f"{_TYPES}.network.http_connection_manager.v3.HttpConnectionManager"
+_GRPC_STATS = f"{_TYPES}.http.grpc_stats.v3.FilterConfig"
+_ROUTER = f"{_TYPES}.http.router.v3.Router"
+
+Json = dict[str, Any]
+
+
+def listener(*, host: str, port: int, routes_file: str) -> Json:
+    """Return the listener on `host`:`port` that routes by the table in `routes_file`."""
+    return {
+        "name": "gateway",
+        "address": {"socket_address": {"address": host, "port_value": port}},
+        "enable_reuse_port": False,  # else a second gateway would share the port instead of failing
+        "filter_chains": [
+            {
+                "filters": [
+                    {"name": "envoy.filters.network.http_connection_manager", "typed_config": _manager(routes_file)},
+                ]
+            }
+        ],
+    }
+
+
+def _manager(routes_file: str) -> Json:
+    return {
+        "@type": _MANAGER,
+        "stat_prefix": STAT_PREFIX,
+        "codec_type": "AUTO",
+        "rds": {
+            "route_config_name": ROUTES_NAME,
+            "config_source": {"resource_api_version": "V3", "path_config_source": {"path": routes_file}},
+        },
+        "http_filters": [
+            {
+                "name": "envoy.filters.http.grpc_stats",
+                "typed_config": {
+                    "@type": _GRPC_STATS,
+                    # By name: with "all methods" a stranger could make Envoy keep counters for any text.
+                    "individual_method_stats_allowlist": {
+                        "services": [{"name": "inference.GRPCInferenceService", "method_names": ["ModelInfer"]}]
+                    },
+                },
+            },
+            {
+                "name": "envoy.filters.http.router",
+                "typed_config": {"@type": _ROUTER, "suppress_envoy_headers": True},
+            },
+        ],
+        "server_name": "fairlead",
+        # Every client is a stranger, one on this machine too: no x-envoy-... header of theirs may change timeouts or
+        # retries. Envoy's own list of trusted networks gives way to one that holds nobody.
+        "use_remote_address": True,
+        "internal_address_config": {"cidr_ranges": [{"address_prefix": "255.255.255.255", "prefix_len": 32}]},
+        "generate_request_id": True,
+        "preserve_external_request_id": True,
+        "always_set_request_id_in_response": True,
+        "strip_any_host_port": True,
+        "normalize_path": True,
+        "merge_slashes": True,
+        "path_with_escaped_slashes_action": "REJECT_REQUEST",
+        # A model may think for long, but a client that stalls for an hour is gone.
+        "stream_idle_timeout": "3600s",
+        "request_headers_timeout": "10s",
+        "common_http_protocol_options": {"idle_timeout": "3600s"},
+        "local_reply_config": _local_replies(),
+    }
+
+
+def _local_replies() -> Json:
+    """Return how Envoy words its own answers: V2's error object, for gRPC the plain sentence."""
+    return {
+        "mappers": [
+            {
+                "filter": {
+                    "header_filter": {
+                        "header": {"name": "content-type", "string_match": {"prefix": "application/grpc"}},
+                    }
+                },
+                "body_format_override": {"text_format_source": {"inline_string": "%LOCAL_REPLY_BODY%"}},
+            }
+        ],
+        "body_format": {
+            "json_format": {"error": "%LOCAL_REPLY_BODY%"},
+            "content_type": "application/json",
+        },
+    }

@@ -1,0 +1,169 @@
+"""Services and their shares to one Envoy route table (RDS). Pure.
+
+A service is found by host (`digits.default`, `digits.default.anything`), by path (`/serving/default/digits/...`) or,
+for gRPC, by metadata (`fairlead-service: default/digits`). Behind it only health, metadata and infer are let through,
+each by its exact path, so that a route costs one comparison; a path with `/versions/N/` goes to the revisions that
+serve N. What is left is answered here, with a sentence that the listener puts into JSON.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
+from integrations.clusters.local.envoy.words import Backend, ServiceRoute
+
+ROUTES_NAME = "gateway"
+REVISION_HEADER = "fairlead-revision"
+SERVICE_METADATA = "fairlead-service"
+_ROUTES = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+_PREVIOUS_HOSTS = "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
+_GRPC_INFER = "/inference.GRPCInferenceService/ModelInfer"
+_GRPC_META = (
+    r"/inference\.GRPCInferenceService/(Server(Live|Ready|Metadata)|Model(Ready|Metadata))",
+    r"/grpc\.health\.v1\.Health/(Check|Watch)",
+)
+_ALLOWED = "the gateway lets through health, metadata and infer calls of the V2 protocol only"
+
+Json = dict[str, Any]
+
+
+def route_table(services: Iterable[ServiceRoute], *, version: str) -> Json:
+    """Return the discovery response with the route table for `services`."""
+    known = sorted(services, key=lambda service: service.key)
+    anyhow = {
+        "name": "by-path-or-metadata",
+        "domains": ["*"],
+        "routes": [
+            *(route for service in known for route in _grpc_routes(service, by_metadata=True)),
+            *(route for service in known for route in _http_routes(service, f"/serving/{service.key}")),
+            *_unknown_service(),
+        ],
+    }
+    return {
+        "version_info": version,
+        "resources": [
+            {
+                "@type": _ROUTES,
+                "name": ROUTES_NAME,
+                "virtual_hosts": [*(_host(service) for service in known), anyhow],
+                "max_direct_response_body_size_bytes": 65536,
+            }
+        ],
+    }
+
+
+def _host(service: ServiceRoute) -> Json:
+    host = f"{service.service}.{service.namespace}"
+    return {
+        "name": service.key,
+        "domains": [host, f"{host}.*"],
+        "routes": [*_grpc_routes(service, by_metadata=False), *_http_routes(service, "")],
+    }
+
+
+def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
+    """Yield the HTTP routes below `prefix`, which is taken off, and last a refusal of everything else below it."""
+    model = f"/v2/models/{service.service}"
+    infer, meta = ClusterUse.INFER, ClusterUse.META
+    yield _http(service, service.backends, prefix, f"{model}/infer", infer)
+    for version, backends in _by_version(service):
+        yield _http(service, backends, prefix, f"{model}/versions/{version}/infer", infer)
+    for path in (model, f"{model}/ready", "/v2/health/live", "/v2/health/ready", "/v2"):
+        yield _http(service, service.backends, prefix, path, meta)
+    for version, backends in _by_version(service):
+        for path in (f"{model}/versions/{version}", f"{model}/versions/{version}/ready"):
+            yield _http(service, backends, prefix, path, meta)
+    versions = ", ".join(version for version, _ in _by_version(service)) or "none"
+    yield _refusal(
+        {"prefix": f"{prefix}{model}/versions/"},
+        404,
+        f"service {service.key} has no such version or call; it serves the versions {versions}",
+    )
+    below = {"path_separated_prefix": prefix} if prefix else {"prefix": "/"}
+    yield _refusal(
+        below, 404, f"service {service.key} has no such path; its model is at {prefix}{model}, and {_ALLOWED}"
+    )
+
+
+def _grpc_routes(service: ServiceRoute, *, by_metadata: bool) -> Iterator[Json]:
+    """Yield the gRPC routes, and last a refusal of every other method."""
+    named: Json = {"grpc": {}}
+    if by_metadata:
+        named["headers"] = [{"name": SERVICE_METADATA, "string_match": {"exact": service.key}}]
+    calls: list[Json] = [{"path": _GRPC_INFER}, *({"safe_regex": {"regex": regex}} for regex in _GRPC_META)]
+    for match in calls:
+        yield {"match": {**match, **named}, **_action(service, service.backends, ClusterUse.GRPC)}
+    yield _refusal({"prefix": "/", **named}, 404, f"service {service.key} has no such method; {_ALLOWED}")
+
+
+def _http(service: ServiceRoute, backends: Sequence[Backend], prefix: str, path: str, use: ClusterUse) -> Json:
+    method: Json = {"exact": "POST"} if use is ClusterUse.INFER else {"safe_regex": {"regex": "GET|HEAD"}}
+    match = {"path": prefix + path, "headers": [{"name": ":method", "string_match": method}]}
+    return {"match": match, **_action(service, backends, use, rewrite=path if prefix else "")}
+
+
+def _action(service: ServiceRoute, backends: Sequence[Backend], use: ClusterUse, *, rewrite: str = "") -> Json:
+    """Return where a matched request goes: to `backends` by share, or nowhere, with the reason."""
+    weighted = [backend for backend in backends if backend.share_percent]
+    if not weighted:
+        sentence = service.starting or f"service {service.key} is starting: no revision is ready"
+        return {"direct_response": {"status": 503, "body": {"inline_string": sentence}}}
+    route: Json = {
+        "weighted_clusters": {"clusters": [_weighted(service, backend, use) for backend in weighted]},
+        "timeout": "0s",
+        # Only what surely never reached a model is tried again, on another replica where there is one.
+        "retry_policy": {
+            "retry_on": "connect-failure,refused-stream",
+            "num_retries": 3,
+            "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.050s"},
+            "retry_host_predicate": [
+                {"name": "envoy.retry_host_predicates.previous_hosts", "typed_config": {"@type": _PREVIOUS_HOSTS}}
+            ],
+            "host_selection_retry_max_attempts": 3,
+        },
+    }
+    if rewrite:
+        route["prefix_rewrite"] = rewrite
+    return {"route": route}
+
+
+def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
+    return {
+        "name": cluster_name(service.namespace, backend.revision, use),
+        "weight": backend.share_percent,
+        "response_headers_to_add": [
+            {
+                "header": {"key": REVISION_HEADER, "value": backend.revision},
+                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+            }
+        ],
+    }
+
+
+def _by_version(service: ServiceRoute) -> Iterator[tuple[str, list[Backend]]]:
+    """Yield each version with the revisions that serve it; without a share between them they share alike."""
+    for version in sorted({backend.model_version for backend in service.backends}, key=lambda text: (len(text), text)):
+        serving = [backend for backend in service.backends if backend.model_version == version]
+        if not any(backend.share_percent for backend in serving):
+            serving = [Backend(backend.revision, version, share_percent=1) for backend in serving]
+        yield version, serving
+
+
+def _unknown_service() -> Iterator[Json]:
+    named = {"headers": [{"name": SERVICE_METADATA, "present_match": True}]}
+    how = f"by metadata {SERVICE_METADATA}: <namespace>/<service> or by :authority <service>.<namespace>"
+    yield _refusal(
+        {"prefix": "/", "grpc": {}, **named}, 404, f"no service of the name in {SERVICE_METADATA}", grpc_status=5
+    )
+    yield _refusal({"prefix": "/", "grpc": {}}, 404, f"no service is named; name it {how}", grpc_status=5)
+    yield _refusal(
+        {"prefix": "/serving/"}, 404, "no service of that name; the path is /serving/<namespace>/<service>/v2/..."
+    )
+    yield _refusal({"prefix": "/"}, 404, "no service is named; the path is /serving/<namespace>/<service>/v2/...")
+
+
+def _refusal(match: Json, status: int, sentence: str, *, grpc_status: int | None = None) -> Json:
+    route: Json = {"match": match, "direct_response": {"status": status, "body": {"inline_string": sentence}}}
+    if grpc_status is not None:
+        route["response_headers_to_add"] = [{"header": {"key": "grpc-status", "value": str(grpc_status)}}]
+    return route
