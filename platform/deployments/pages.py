@@ -63,14 +63,13 @@ def detail_page(namespace: str, name: str) -> Page:
             "deployments/_calling.html",
             "deployments/_events.html",
         ),
-        # Neither number ever falls, and every change raises one of them.
-        cursor=service.changes + service.event_seq,
+        cursor=service.changes,
         context={
             "service": service,
             "rollout": service.rollout,
             "replicas": replicas_of(service),
             "progress": progress_of(service.rollout),
-            "actions": actions_of(service.rollout),
+            "actions": actions_of(service),
             "current_run": runs[0] if runs else None,
             "earlier_runs": runs[1:],
             "curl": _curl(service),

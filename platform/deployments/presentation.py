@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from deployments.phases import Code, Phase
+from deployments.phases import Phase, ServicePhase
 from deployments.selectors import AnalysisRunView, RolloutView, ServiceView
 
 
@@ -64,19 +64,18 @@ def runs_newest_first(rollout: RolloutView | None) -> tuple[AnalysisRunView, ...
     return tuple(sorted(runs, key=lambda run: (run.attempt, run.step_index), reverse=True))
 
 
-def actions_of(rollout: RolloutView | None) -> tuple[Action, ...]:
-    """Return what may be done to the newest rollout of a service in its present phase."""
-    if rollout is None:
+def actions_of(service: ServiceView) -> tuple[Action, ...]:
+    """Return what may be done to the newest rollout of a service now; the services refuse all else."""
+    rollout = service.rollout
+    if rollout is None or service.phase == ServicePhase.DELETING:
         return ()
     phase = Phase(rollout.phase)
-    actions = []
     if phase is Phase.PAUSED:
-        actions.append(_promote(rollout))
+        return (_promote(rollout), _abort(rollout))
     if not phase.is_finished:
-        actions.append(_abort(rollout))
-    elif phase is not Phase.HEALTHY and rollout.reason.code != Code.SUPERSEDED:
-        actions.append(_retry(rollout))
-    return tuple(actions)
+        return (_abort(rollout),)
+    can_retry = phase in (Phase.DEGRADED, Phase.ABORTED) and service.stable_revision == rollout.from_revision
+    return (_retry(rollout),) if can_retry else ()
 
 
 def _promote(rollout: RolloutView) -> Action:

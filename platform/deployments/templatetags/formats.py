@@ -51,6 +51,12 @@ def duration(seconds: float) -> str:
 
 
 @register.filter
+def sentence(message: str) -> str:
+    """Return the message with a capital first, unless it begins with a name such as `digits-00002`."""
+    return message[:1].upper() + message[1:] if message.partition(" ")[0].isalpha() else message
+
+
+@register.filter
 def words(name: str) -> str:
     """Return `Analysis running` for `AnalysisRunning` and `Error rate` for `error_rate`."""
     text = _WORD_START.sub(" ", name).replace("_", " ").lower()
