@@ -13,6 +13,8 @@ Messages name what was asked, what was found and what to do. The numbers are Tri
 (INTERNAL 500, NOT_FOUND 404, UNAVAILABLE 503, UNSUPPORTED 501, all else 400).
 """
 
+# ruff: noqa: N818 - the names are the words of the protocol
+
 import enum
 
 

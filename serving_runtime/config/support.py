@@ -13,9 +13,22 @@ _SCHEDULING = ("preferred_batch_size", "max_queue_delay_microseconds", "preserve
 
 # By parent. A message that is listed without being a parent here is accepted only where all its fields are unset.
 _FIELDS: dict[str, tuple[str, ...]] = {
-    "": ("name", "platform", "backend", "max_batch_size", "default_model_filename", "version_policy", "input", "output")
-    + ("instance_group", "dynamic_batching", "optimization", "parameters", "model_transaction_policy")
-    + ("response_cache",),
+    "": (
+        "name",
+        "platform",
+        "backend",
+        "max_batch_size",
+        "default_model_filename",
+        "version_policy",
+        "input",
+        "output",
+        "instance_group",
+        "dynamic_batching",
+        "optimization",
+        "parameters",
+        "model_transaction_policy",
+        "response_cache",
+    ),
     "version_policy.": ("latest", "all", "specific"),
     "version_policy.latest.": ("num_versions",),
     "version_policy.specific.": ("versions",),

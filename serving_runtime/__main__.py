@@ -1,0 +1,28 @@
+"""`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect or profile."""
+
+import sys
+from collections.abc import Sequence
+
+from serving_runtime.errors import ServingError
+from serving_runtime.server import options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; returns the exit code."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments and arguments[0] in ("inspect", "profile"):
+        from serving_runtime.server import telling  # noqa: PLC0415 - each command imports what it needs
+
+        return telling.main(arguments)
+    chosen = options.parse(arguments)
+    from serving_runtime.server import serve  # noqa: PLC0415 - --help and bad flags answer before anything is loaded
+
+    try:
+        return serve.run(chosen)
+    except ServingError as error:
+        sys.stderr.write(f"fairlead-serve: {error}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

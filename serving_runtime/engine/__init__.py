@@ -1,0 +1,1 @@
+"""Models: found, completed, loaded, checked against requests, counted."""

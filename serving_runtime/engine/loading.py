@@ -1,0 +1,84 @@
+"""From a model's folder to servables: read the config, open the file, complete, check, measure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from serving_runtime import proto
+from serving_runtime.backends.base import Backend, LoadedModel
+from serving_runtime.config import text
+from serving_runtime.config.model import BackendOptions, ModelConfig
+from serving_runtime.config.support import PLATFORMS, refuse_unsupported
+from serving_runtime.engine import completion
+from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder
+from serving_runtime.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSettings:
+    """What the command line says about loading.
+
+    Attributes:
+        backend_settings: --backend-config, by backend.
+    """
+
+    auto_complete: bool = True
+    backend_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedModel:
+    """One version, loaded, with its completed configuration."""
+
+    message: Any
+    config: ModelConfig
+    model: LoadedModel
+
+
+def backend_for(name: str, settings: LoadSettings) -> Backend:
+    """Return a backend by the name that config.pbtxt gives it; its library is imported here."""
+    from serving_runtime.backends.onnxruntime import OnnxRuntimeBackend  # noqa: PLC0415 - imported on use
+
+    assert name == "onnxruntime", "support.refuse_unsupported lets no other through"  # noqa: S101
+    return OnnxRuntimeBackend(settings.backend_settings.get(name, {}))
+
+
+def read_config(folder: ModelFolder, settings: LoadSettings) -> Any:
+    """Return the model's ModelConfig message as written; raises ModelError for what cannot be honoured."""
+    config = text.read(folder.path / CONFIG_FILENAME, folder.name)
+    refuse_unsupported(config, folder.name)
+    if config.name and config.name != folder.name:
+        raise ModelError(f"model '{folder.name}': config.pbtxt names it '{config.name}'; it must be its folder's name")
+    filename = config.default_model_filename
+    if filename and (filename != Path(filename).name or filename == ".."):
+        raise ModelError(f"model '{folder.name}': default_model_filename '{filename}' must be a plain file name")
+    if not settings.auto_complete:
+        completion.check_complete(config, name=folder.name)
+    return config
+
+
+def open_version(folder: ModelFolder, version: int, written: Any, settings: LoadSettings) -> OpenedModel:
+    """Return one version of a model, loaded; raises ModelError with one sentence that names model and version."""
+    message = proto.ModelConfig()
+    message.CopyFrom(written)
+    backend = backend_for(message.backend or PLATFORMS.get(message.platform, "onnxruntime"), settings)
+    file = folder.path / str(version) / (message.default_model_filename or backend.default_filename)
+    if not file.is_file():
+        raise ModelError(f"model '{folder.name}' version {version}: there is no {file.name} in {file.parent}")
+    try:
+        model = backend.load(file, BackendOptions.from_message(message))
+    except ModelError as error:
+        raise ModelError(f"model '{folder.name}' version {version}: {error}") from error
+    if settings.auto_complete:
+        completion.complete(
+            message,
+            model.signature,
+            name=folder.name,
+            platform=backend.platform,
+            default_max_batch_size=backend.default_max_batch_size,
+        )
+    message.name = folder.name
+    config = ModelConfig.from_message(message)
+    completion.check_agrees(message, model.signature)
+    return OpenedModel(message, config, model)

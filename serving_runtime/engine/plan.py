@@ -1,0 +1,141 @@
+"""A model's request checks, compiled once so that a request pays for comparisons only."""
+
+from collections.abc import Hashable, Sequence
+
+from serving_runtime.config.model import ModelConfig, ModelTensor
+from serving_runtime.config.signature import Signature
+from serving_runtime.datatypes import Array, Datatype
+from serving_runtime.errors import InvalidArgument
+from serving_runtime.request import Tensor
+
+
+class _Input:
+    """What one input must look like.
+
+    Attributes:
+        fixed: the dims without the batch dimension when none is variable, else None.
+        position: of the input in the model's file.
+    """
+
+    __slots__ = ("datatype", "dims", "fixed", "name", "position", "reshape")
+
+    def __init__(self, tensor: ModelTensor, position: int) -> None:
+        self.name = tensor.name
+        self.datatype: Datatype = tensor.datatype
+        self.dims = tensor.dims
+        self.fixed = None if -1 in tensor.dims else tensor.dims
+        self.reshape = tensor.reshape
+        self.position = position
+
+
+class RequestPlan:
+    """Checks requests against one model version and puts arrays into the order of its file.
+
+    Batch dimension: for max_batch_size > 0 every shape has one more dimension in front than the configured dims.
+    """
+
+    def __init__(self, config: ModelConfig, signature: Signature) -> None:
+        self._model = config.name
+        self._max_batch_size = config.max_batch_size
+        positions = {spec.name: position for position, spec in enumerate(signature.inputs)}
+        self._inputs = {tensor.name: _Input(tensor, positions[tensor.name]) for tensor in config.inputs}
+        self._variable = any(-1 in tensor.dims for tensor in config.inputs)
+        positions = {spec.name: position for position, spec in enumerate(signature.outputs)}
+        self._outputs = {tensor.name: (tensor, positions[tensor.name]) for tensor in config.outputs}
+        self._all_outputs = tuple(self._outputs.values())
+
+    def arrange(self, tensors: Sequence[Tensor]) -> tuple[list[Array], int, Hashable]:
+        """Return the arrays in the file's order, the number of rows, and the key of what they may be joined with.
+
+        Raises InvalidArgument naming the input, what was found and what was expected.
+        """
+        if len(tensors) != len(self._inputs):
+            raise self._miscounted(tensors)
+        batched = self._max_batch_size
+        rows = 0
+        arrays: list[Array] = [None] * len(tensors)  # type: ignore[list-item]
+        for name, datatype, array in tensors:
+            expected = self._inputs.get(name)
+            if expected is None:
+                raise self._unexpected(name)
+            if datatype is not expected.datatype:
+                raise InvalidArgument(
+                    f"inference input '{name}' data-type is '{datatype.name}', but model '{self._model}' "
+                    f"expects '{expected.datatype.name}'"
+                )
+            shape = array.shape
+            dims = shape[1:] if batched else shape
+            if (dims != expected.fixed and not _matches(dims, expected)) or (batched and not shape):
+                raise self._misshaped(expected, shape)
+            if batched and shape[0] != rows:
+                if rows:
+                    raise InvalidArgument(
+                        f"input '{name}' batch size {shape[0]} does not match other inputs' {rows} for '{self._model}'"
+                    )
+                rows = self._checked_rows(shape[0])
+            if arrays[expected.position] is not None:
+                raise InvalidArgument(f"input '{name}' is given twice for model '{self._model}'")
+            if expected.reshape is not None:
+                array = array.reshape((rows, *expected.reshape) if batched else expected.reshape)  # noqa: PLW2901
+            arrays[expected.position] = array
+        key = tuple([array.shape[1:] for array in arrays]) if self._variable else None
+        if batched and not rows:
+            self._checked_rows(rows)
+        return arrays, rows or 1, key
+
+    def select(self, names: Sequence[str], arrays: Sequence[Array]) -> tuple[Tensor, ...]:
+        """Return the outputs asked for, all of them for no names."""
+        chosen = [self._outputs[name] for name in names] if names else self._all_outputs
+        return tuple([self._output(tensor, arrays[position]) for tensor, position in chosen])
+
+    def check_outputs(self, names: Sequence[str]) -> None:
+        """Raise InvalidArgument for an output that the model does not have or that is asked for twice."""
+        for name in names:
+            if name not in self._outputs:
+                known = ", ".join(f"'{known}'" for known in self._outputs)
+                raise InvalidArgument(
+                    f"unexpected inference output '{name}' for model '{self._model}'; its outputs are {known}"
+                )
+        if len(set(names)) != len(names):
+            raise InvalidArgument(f"an output of model '{self._model}' is requested twice")
+
+    def _output(self, tensor: ModelTensor, array: Array) -> Tensor:
+        if tensor.reshape is not None:
+            array = array.reshape((array.shape[0], *tensor.dims) if self._max_batch_size else tensor.dims)
+        return Tensor(tensor.name, tensor.datatype, array)
+
+    def _checked_rows(self, rows: int) -> int:
+        if not 1 <= rows <= self._max_batch_size:
+            found = f"inference request batch-size must be <= {self._max_batch_size} for '{self._model}'"
+            raise InvalidArgument(f"{found}, found {rows}" if rows else f"{found} and >= 1, found 0")
+        return rows
+
+    def _miscounted(self, tensors: Sequence[Tensor]) -> InvalidArgument:
+        given = [tensor.name for tensor in tensors]
+        for name in given:
+            if name not in self._inputs:
+                return self._unexpected(name)
+        missing = [name for name in self._inputs if name not in given]
+        if missing:
+            return InvalidArgument(
+                f"expected {len(self._inputs)} inputs but got {len(given)} for model '{self._model}': "
+                f"input '{missing[0]}' is missing"
+            )
+        return InvalidArgument(f"an input is given twice for model '{self._model}'")
+
+    def _unexpected(self, name: str) -> InvalidArgument:
+        known = ", ".join(f"'{known}'" for known in self._inputs)
+        return InvalidArgument(f"unexpected inference input '{name}' for model '{self._model}'; its inputs are {known}")
+
+    def _misshaped(self, expected: _Input, shape: tuple[int, ...]) -> InvalidArgument:
+        wanted = [-1, *expected.dims] if self._max_batch_size else list(expected.dims)
+        return InvalidArgument(
+            f"unexpected shape for input '{expected.name}' for model '{self._model}'. "
+            f"Expected {wanted}, got {list(shape)}"
+        )
+
+
+def _matches(dims: tuple[int, ...], expected: _Input) -> bool:
+    if expected.fixed is not None or len(dims) != len(expected.dims):
+        return False
+    return all(wanted in (-1, dim) for dim, wanted in zip(dims, expected.dims, strict=True))

@@ -1,0 +1,92 @@
+"""One version of one model, ready to answer requests."""
+
+import asyncio
+import time
+from typing import Any
+
+from serving_runtime.backends.base import LoadedModel
+from serving_runtime.config.model import BatchPolicy, ModelConfig, ModelTensor
+from serving_runtime.engine.plan import RequestPlan
+from serving_runtime.errors import InvalidArgument, ServingError
+from serving_runtime.request import InferRequest, InferResponse, OnDone
+from serving_runtime.scheduler.job import Job, Result
+from serving_runtime.scheduler.scheduler import Scheduler
+from serving_runtime.telemetry.statistics import ModelStatistics
+
+
+class Servable:
+    """A loaded model with its checks, its scheduler and its counters.
+
+    Attributes:
+        message: the completed ModelConfig message, as the config endpoints show it.
+    """
+
+    def __init__(self, *, version: str, message: Any, config: ModelConfig, model: LoadedModel, inline: bool) -> None:
+        self.name = config.name
+        self.version = version
+        self.message = message
+        self.config = config
+        self.statistics = ModelStatistics()
+        self._plan = RequestPlan(config, model.signature)
+        self._batching: BatchPolicy | None = config.batching
+        self.scheduler = Scheduler(
+            model.run,
+            name=f"{self.name}-{version}",
+            policy=config.batching,
+            instances=config.instance_count,
+            inline=inline,
+            statistics=self.statistics,
+            loop=asyncio.get_running_loop(),
+        )
+
+    def infer(self, request: InferRequest, on_done: OnDone) -> Job:
+        """Check and queue a request; on_done is called later. Raises ServingError when it is refused right away."""
+        arrived_ns = time.monotonic_ns()
+        self.statistics.accepted += 1
+        try:
+            arrays, rows, shape_key = self._plan.arrange(request.inputs)
+            if request.outputs:
+                self._plan.check_outputs(request.outputs)
+
+            def answer(result: Result) -> None:
+                if isinstance(result, ServingError):
+                    on_done(result)
+                else:
+                    outputs = self._plan.select(request.outputs, result)
+                    on_done(InferResponse(self.name, self.version, outputs, request.id))
+
+            job = Job(arrays, rows, shape_key, answer, arrived_ns)
+            if self._batching is not None:
+                job.priority = self._batching.default_priority_level
+                if request.parameters:
+                    self._apply_parameters(job, request, self._batching)
+            self.scheduler.submit(job)
+        except ServingError as error:
+            self.statistics.record_failure(error.reason, time.monotonic_ns() - arrived_ns)
+            raise
+        return job
+
+    def metadata_tensors(self, tensors: tuple[ModelTensor, ...]) -> list[dict[str, Any]]:
+        """Return inputs or outputs as V2 metadata shows them: with the batch dimension, -1 where variable."""
+        batch = [-1] if self.config.max_batch_size else []
+        return [
+            {"name": tensor.name, "datatype": tensor.datatype.name, "shape": [*batch, *tensor.dims]}
+            for tensor in tensors
+        ]
+
+    @staticmethod
+    def _apply_parameters(job: Job, request: InferRequest, batching: BatchPolicy) -> None:
+        """Read the schedule policy extension's parameters; they mean something to the dynamic batcher only."""
+        priority = _unsigned(request, "priority")
+        if priority and batching.priority_levels:
+            job.priority = min(priority, batching.priority_levels)
+        job.timeout_us = _unsigned(request, "timeout")
+
+
+def _unsigned(request: InferRequest, name: str) -> int:
+    value = request.parameters.get(name, 0)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise InvalidArgument(f"request parameter '{name}' must be an unsigned integer, found {value!r}")
+    return value

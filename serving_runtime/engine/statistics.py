@@ -1,0 +1,47 @@
+"""The statistics extension's message (Triton: statistics extension), made when somebody asks."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from serving_runtime import proto
+from serving_runtime.engine.servable import Servable
+
+_ModelStatisticsResponse = proto.message("inference.ModelStatisticsResponse")
+
+
+def statistics_message(servables: Iterable[Servable]) -> Any:
+    """Return a ModelStatisticsResponse message."""
+    response = _ModelStatisticsResponse()
+    for servable in servables:
+        _fill(response.model_stats.add(), servable)
+    return response
+
+
+def _fill(message: Any, servable: Servable) -> None:
+    statistics = servable.statistics
+    message.name, message.version = servable.name, servable.version
+    message.last_inference = statistics.last_inference_ms
+    message.inference_count = statistics.inferences
+    message.execution_count = statistics.executions
+    successes = statistics.successes
+    durations = message.inference_stats
+    for field, count, duration_ns in (
+        (durations.success, successes, statistics.request_latency.sum_ns),
+        (durations.fail, statistics.failed, statistics.failure_ns),
+        (durations.queue, successes, statistics.queue_ns),
+        (durations.compute_input, successes, statistics.input_ns),
+        (durations.compute_infer, successes, statistics.infer_ns),
+        (durations.compute_output, successes, statistics.output_ns),
+        (durations.cache_hit, 0, 0),
+        (durations.cache_miss, 0, 0),
+    ):
+        field.count, field.ns = count, duration_ns
+    for size in sorted(statistics.batches):
+        batch = statistics.batches[size]
+        entry = message.batch_stats.add(batch_size=size)
+        for field, duration_ns in (
+            (entry.compute_input, batch.input_ns),
+            (entry.compute_infer, batch.infer_ns),
+            (entry.compute_output, batch.output_ns),
+        ):
+            field.count, field.ns = batch.count, duration_ns

@@ -1,0 +1,87 @@
+"""What `inspect` and `profile` tell about one model's folder: versioned JSON, the control plane's only way to ask."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from serving_runtime.engine import loading, repository
+from serving_runtime.engine.loading import LoadSettings, OpenedModel
+from serving_runtime.engine.warmup import measure_us
+from serving_runtime.errors import ModelError
+
+INSPECT_SCHEMA = "fairlead.inspect/v1"
+PROFILE_SCHEMA = "fairlead.profile/v1"
+
+_RUNS = 50
+
+
+def inspect(folder: Path) -> dict[str, Any]:
+    """Return signature and platform of the folder's default version; raises ModelError when it cannot be served."""
+    opened = _open(folder)
+    config = opened.config
+    batch = [-1] if config.max_batch_size else []
+    tensors = {
+        kind: [
+            {"name": tensor.name, "datatype": tensor.datatype.name, "shape": [*batch, *tensor.dims]} for tensor in found
+        ]
+        for kind, found in (("inputs", config.inputs), ("outputs", config.outputs))
+    }
+    return {
+        "schema": INSPECT_SCHEMA,
+        "platform": config.platform,
+        "max_batch_size": config.max_batch_size,
+        **tensors,
+        "opset": opened.model.opsets,
+    }
+
+
+def profile(folder: Path) -> dict[str, Any]:
+    """Return load time, memory and latency per batch size, measured on made-up inputs.
+
+    Memory is how much this process grew by loading and running the model, so a process should profile once.
+    """
+    before = _resident_bytes()
+    started = time.perf_counter()
+    opened = _open(folder)
+    load_seconds = time.perf_counter() - started
+    batches = [_measured(opened, size) for size in _batch_sizes(opened.config.max_batch_size)]
+    return {
+        "schema": PROFILE_SCHEMA,
+        "load_seconds": round(load_seconds, 6),
+        "memory_bytes": max(0, _resident_bytes() - before),
+        "batches": batches,
+    }
+
+
+def _open(path: Path) -> OpenedModel:
+    if not path.is_dir():
+        raise ModelError(f"{path}: no such folder")
+    folder = repository.model_folder(path.resolve())
+    settings = LoadSettings()
+    written = loading.read_config(folder, settings)
+    versions = repository.chosen_versions(folder.versions, written.version_policy, folder.name)
+    return loading.open_version(folder, versions[-1], written, settings)
+
+
+def _batch_sizes(max_batch_size: int) -> list[int]:
+    """Return powers of two up to the largest batch, and the largest batch."""
+    if max_batch_size <= 1:
+        return [1]
+    return sorted({1 << power for power in range(max_batch_size.bit_length())} | {max_batch_size})
+
+
+def _measured(opened: OpenedModel, batch_size: int) -> dict[str, Any]:
+    times = sorted(measure_us(opened.model, batch_size, runs=_RUNS))
+    return {
+        "batch_size": batch_size,
+        "iterations": len(times),
+        "latency_p50_us": round(times[len(times) // 2], 1),
+        "latency_p99_us": round(times[min(len(times) - 1, int(len(times) * 0.99))], 1),
+    }
+
+
+def _resident_bytes() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0

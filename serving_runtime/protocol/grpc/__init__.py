@@ -1,0 +1,1 @@
+"""gRPC: the V2 service on grpcio's asyncio server, which only this folder imports."""

@@ -1,0 +1,112 @@
+"""grpcio's asyncio server around V2Service. This module is the seam: nothing else imports grpc."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from serving_runtime import proto
+from serving_runtime.errors import ServingError
+from serving_runtime.protocol.grpc.service import V2Service
+
+logger = logging.getLogger(__name__)
+
+_Method = Callable[[Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcLimits:
+    """Limits of the gRPC server.
+
+    Attributes:
+        max_message_bytes: of one request or answer.
+    """
+
+    max_message_bytes: int = 64 * 1024 * 1024
+
+
+class GrpcServer:
+    """The V2 service on one port."""
+
+    def __init__(self, service: V2Service, limits: GrpcLimits) -> None:
+        self._server = grpc.aio.server(options=_options(limits))
+        self._server.add_generic_rpc_handlers(
+            (
+                grpc.method_handlers_generic_handler("inference.GRPCInferenceService", _inference_handlers(service)),
+                grpc.method_handlers_generic_handler("grpc.health.v1.Health", _health_handlers(service)),
+            )
+        )
+
+    def bind(self, address: str, port: int) -> int:
+        """Return the port bound, a free one for port 0; raises OSError when it is taken."""
+        host = f"[{address}]" if ":" in address else address
+        try:
+            bound = self._server.add_insecure_port(f"{host}:{port}")
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {host}:{port}: {error}") from error
+        if not bound:
+            raise OSError(f"cannot listen on {host}:{port}")
+        return int(bound)
+
+    async def start(self) -> None:
+        await self._server.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Stop accepting, tell clients to go, and return when the calls in flight are done or the grace is over."""
+        await self._server.stop(grace_s)
+
+
+def _options(limits: GrpcLimits) -> list[tuple[str, int]]:
+    return [
+        ("grpc.so_reuseport", 0),  # a taken port must be an error, not a second server behind it
+        ("grpc.max_receive_message_length", limits.max_message_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_metadata_size", 64 * 1024),
+        # Triton's defaults: ping after two hours, bear clients that ping every five minutes and without calls.
+        ("grpc.keepalive_time_ms", 7_200_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.keepalive_permit_without_calls", 0),
+        ("grpc.http2.max_pings_without_data", 2),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 300_000),
+        ("grpc.http2.max_ping_strikes", 2),
+    ]
+
+
+def _inference_handlers(service: V2Service) -> dict[str, Any]:
+    methods: dict[str, _Method] = {
+        "ServerLive": service.server_live,
+        "ServerReady": service.server_ready,
+        "ModelReady": service.model_ready,
+        "ServerMetadata": service.server_metadata,
+        "ModelMetadata": service.model_metadata,
+        "ModelConfig": service.model_config,
+        "ModelStatistics": service.model_statistics,
+        "RepositoryIndex": service.repository_index,
+        "ModelInfer": service.model_infer,
+    }
+    return {name: _handler(method, f"inference.{name}Request") for name, method in methods.items()}
+
+
+def _health_handlers(service: V2Service) -> dict[str, Any]:
+    return {"Check": _handler(service.health_check, "grpc.health.v1.HealthCheckRequest")}
+
+
+def _handler(method: _Method, request_type: str) -> Any:
+    async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        try:
+            return await method(request)
+        except ServingError as error:
+            await context.abort(grpc.StatusCode[error.grpc_code], error.message)
+
+    return grpc.unary_unary_rpc_method_handler(
+        answer,
+        request_deserializer=proto.message(request_type).FromString,
+        response_serializer=_serialized,
+    )
+
+
+def _serialized(message: Any) -> bytes:
+    content: bytes = message.SerializeToString()
+    return content

@@ -1,0 +1,83 @@
+"""The V2 service and the standard health service: one coroutine per method, from message to message.
+
+Knows messages and the engine; server.py wires the methods to grpcio.
+"""
+
+import asyncio
+from typing import Any
+
+from serving_runtime import proto
+from serving_runtime.engine.engine import Engine
+from serving_runtime.engine.statistics import statistics_message
+from serving_runtime.errors import NotFound, ServingError
+from serving_runtime.protocol.grpc import codec
+from serving_runtime.request import InferResponse, Outcome
+
+SERVING, NOT_SERVING = 1, 2
+"""grpc.health.v1.HealthCheckResponse.ServingStatus."""
+
+_SERVICE = "inference.GRPCInferenceService"
+
+
+class V2Service:
+    """Answers the methods of inference.GRPCInferenceService and grpc.health.v1.Health; raises ServingError."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._loop = asyncio.get_running_loop()
+
+    async def server_live(self, _request: Any) -> Any:
+        return proto.message("inference.ServerLiveResponse")(live=True)
+
+    async def server_ready(self, _request: Any) -> Any:
+        return proto.message("inference.ServerReadyResponse")(ready=self._engine.ready)
+
+    async def model_ready(self, request: Any) -> Any:
+        ready = self._engine.model_ready(request.name, request.version)
+        return proto.message("inference.ModelReadyResponse")(ready=ready)
+
+    async def server_metadata(self, _request: Any) -> Any:
+        return proto.message("inference.ServerMetadataResponse")(**self._engine.server_metadata())
+
+    async def model_metadata(self, request: Any) -> Any:
+        metadata = self._engine.model_metadata(request.name, request.version)
+        return proto.message("inference.ModelMetadataResponse")(**metadata)
+
+    async def model_config(self, request: Any) -> Any:
+        servable = self._engine.servable(request.name, request.version)
+        return proto.message("inference.ModelConfigResponse")(config=servable.message)
+
+    async def model_statistics(self, request: Any) -> Any:
+        return statistics_message(self._engine.selected(request.name, request.version))
+
+    async def repository_index(self, request: Any) -> Any:
+        response = proto.message("inference.RepositoryIndexResponse")()
+        for entry in self._engine.index(ready_only=request.ready):
+            response.models.add(name=entry.name, version=entry.version, state=entry.state, reason=entry.reason)
+        return response
+
+    async def model_infer(self, request: Any) -> Any:
+        """Return the answer of the model; when the call is cancelled its request leaves the queue."""
+        answered: asyncio.Future[InferResponse] = self._loop.create_future()
+
+        def on_done(outcome: Outcome) -> None:
+            if answered.done():
+                return
+            if isinstance(outcome, ServingError):
+                answered.set_exception(outcome)
+            else:
+                answered.set_result(outcome)
+
+        job = self._engine.infer(codec.decode(request), on_done)
+        try:
+            return codec.encode(await answered)
+        except asyncio.CancelledError:
+            job.cancel()
+            raise
+
+    async def health_check(self, request: Any) -> Any:
+        """Return SERVING or NOT_SERVING for the server as a whole ("") and for the V2 service."""
+        if request.service not in ("", _SERVICE):
+            raise NotFound(f"unknown service '{request.service}'")
+        status = SERVING if self._engine.ready else NOT_SERVING
+        return proto.message("grpc.health.v1.HealthCheckResponse")(status=status)

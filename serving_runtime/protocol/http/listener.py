@@ -1,0 +1,71 @@
+"""A listening socket, its connections, and how they end."""
+
+import asyncio
+import socket
+
+from serving_runtime.protocol.http.connection import Connection
+from serving_runtime.protocol.http.limits import HttpLimits
+from serving_runtime.protocol.http.message import Application
+
+_QUIET_S = 0.25
+"""How long a kept-alive connection must have been silent before a drain closes it: a request may be on its way."""
+
+_SWEEP_S = 1.0
+_DRAIN_SWEEP_S = 0.05
+
+
+class Listener:
+    """Serves one application on one socket.
+
+    Attributes:
+        now: the loop's time, renewed once a second: timeouts need no better, and requests need not ask for it.
+        draining: answers tell their clients to close.
+    """
+
+    def __init__(self, application: Application, sock: socket.socket, limits: HttpLimits) -> None:
+        self.application = application
+        self.limits = limits
+        self.draining = False
+        self._loop = asyncio.get_running_loop()
+        self.now = self._loop.time()
+        self._socket = sock
+        self._connections: set[Connection] = set()
+        self._server: asyncio.AbstractServer | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    async def start(self) -> None:
+        self._server = await self._loop.create_server(lambda: Connection(self), sock=self._socket, backlog=4096)
+        self._sweep()
+
+    def add(self, connection: Connection) -> None:
+        self._connections.add(connection)
+
+    def remove(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+
+    def stop_accepting(self) -> None:
+        """Close the listening socket and begin to end connections as they fall idle."""
+        self.draining = True
+        if self._server is not None:
+            self._server.close()
+
+    async def drained(self) -> None:
+        """Return once every connection has ended."""
+        while self._connections:
+            self.now = self._loop.time()
+            for connection in tuple(self._connections):
+                connection.close_if_idle(self.now, _QUIET_S)
+            await asyncio.sleep(_DRAIN_SWEEP_S)
+
+    def abort(self) -> None:
+        """End whatever is left."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in tuple(self._connections):
+            connection.abort()
+
+    def _sweep(self) -> None:
+        self.now = self._loop.time()
+        for connection in tuple(self._connections):
+            connection.sweep(self.now)
+        self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)

@@ -1,0 +1,74 @@
+"""What passes between a connection, which knows HTTP, and an application, which knows paths."""
+
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import orjson
+
+from serving_runtime.errors import ServingError
+from serving_runtime.protocol.tensors import Buffer
+
+JSON = b"Content-Type: application/json\r\n"
+
+STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+
+
+class Request(NamedTuple):
+    """One complete request.
+
+    Attributes:
+        target: path and query as sent.
+        body_offset: where the body begins in its buffer.
+        json_length: the Inference-Header-Content-Length, None where it was not sent.
+    """
+
+    method: bytes
+    target: bytes
+    body: Buffer
+    body_offset: int
+    json_length: int | None
+
+
+class Response(NamedTuple):
+    """One complete answer; `headers` are whole lines without Content-Length and Connection, which a connection adds."""
+
+    status: int
+    headers: bytes
+    chunks: Sequence[Any]
+    length: int
+
+
+class Cancellable(Protocol):
+    """Work that nobody may want any more."""
+
+    def cancel(self) -> None: ...
+
+
+Reply: TypeAlias = Callable[[Response], None]
+
+
+class Application(Protocol):
+    """Answers requests."""
+
+    def handle(self, request: Request, reply: Reply) -> Cancellable | None:
+        """Call `reply` once, now or later; return what to cancel if the client goes away before it is called.
+
+        Raises ServingError in place of calling it.
+        """
+        ...
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    body = orjson.dumps(content)
+    return Response(status, JSON, (body,), len(body))
+
+
+def error_response(error: ServingError) -> Response:
+    return json_response({"error": error.message}, error.http_status)
+
+
+def text_error(status: int, message: str, headers: bytes = b"") -> Response:
+    """Return an error of HTTP itself, in V2's error form."""
+    body = orjson.dumps({"error": message})
+    return Response(status, JSON + headers, (body,), len(body))

@@ -1,0 +1,77 @@
+"""Tensors as JSON: `data` nested or flat in row-major order (V2: inference request JSON object).
+
+Python's own number types decide what fits: JSON 1 is an integer, 1.0 is not, true is neither.
+"""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from serving_runtime.datatypes import BYTES, Array, Datatype, element_count
+from serving_runtime.errors import InvalidArgument, Unsupported
+from serving_runtime.protocol.tensors import bytes_array
+
+_ALLOWED: dict[str, frozenset[type]] = {"b": frozenset({bool}), "f": frozenset({int, float}), "O": frozenset({str})}
+_INTEGERS = frozenset({int})
+_KINDS = {"b": "true or false", "f": "numbers", "O": "strings"}
+
+
+def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -> Array:
+    """Return the tensor in a request's `data`; raises InvalidArgument where it does not fit datatype and shape."""
+    if not datatype.json:
+        raise Unsupported(
+            f"input '{tensor}': {datatype.name} has no JSON form; send it by the binary tensor data extension"
+        )
+    if not isinstance(data, list):
+        raise InvalidArgument(f"input '{tensor}': data must be an array")
+    flat = _flat(data, shape, tensor)
+    count = element_count(shape)
+    if len(flat) != count:
+        raise InvalidArgument(f"input '{tensor}' got {len(flat)} elements, expecting {count} for shape {list(shape)}")
+    kind = datatype.dtype.kind
+    if not set(map(type, flat)) <= _ALLOWED.get(kind, _INTEGERS):
+        raise InvalidArgument(f"input '{tensor}': {datatype.name} data must be {_KINDS.get(kind, 'integers')}")
+    if datatype is BYTES:
+        return bytes_array([element.encode("utf-8") for element in flat]).reshape(shape)
+    try:
+        array: Array = np.array(flat, dtype=datatype.dtype)
+    except OverflowError as error:
+        raise InvalidArgument(f"input '{tensor}' has a number that does not fit {datatype.name}") from error
+    if datatype.name == "FP32" and not np.isfinite(array).all():  # JSON has no infinity: it was a larger number
+        raise InvalidArgument(f"input '{tensor}' has a number that does not fit {datatype.name}")
+    return array.reshape(shape)
+
+
+def encode(array: Array, datatype: Datatype, tensor: str) -> Any:
+    """Return what orjson writes as the flat `data` of an output; raises where JSON cannot carry the values."""
+    if not datatype.json:
+        raise Unsupported(f"output '{tensor}': {datatype.name} has no JSON form; request it with binary_data true")
+    if datatype is BYTES:
+        try:
+            return [element.decode("utf-8") for element in array.ravel()]
+        except UnicodeDecodeError as error:
+            raise InvalidArgument(
+                f"output '{tensor}' is not UTF-8, which JSON must be; request it with binary_data true"
+            ) from error
+    if datatype.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InvalidArgument(
+            f"output '{tensor}' holds NaN or infinity, which JSON cannot carry; request it with binary_data true"
+        )
+    return np.ascontiguousarray(array).reshape(-1)
+
+
+def _flat(data: list[Any], shape: Sequence[int], tensor: str) -> list[Any]:
+    """Return the elements of flat or nested data; nested data must be nested as the shape says."""
+    if not data or not isinstance(data[0], list):
+        return data
+    if shape and len(data) == shape[0]:
+        for depth, dim in enumerate(shape[1:], start=1):
+            if not all(isinstance(part, list) and len(part) == dim for part in data):
+                raise InvalidArgument(
+                    f"input '{tensor}': data is not nested as its shape {list(shape)} says, at depth {depth}"
+                )
+            data = list(chain.from_iterable(data))
+        return data
+    raise InvalidArgument(f"input '{tensor}': data has length {len(data)}, not as its shape {list(shape)} says")

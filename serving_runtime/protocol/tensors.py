@@ -1,0 +1,112 @@
+"""Tensors on the wire in binary form: V2's binary extension over HTTP and raw contents over gRPC are the same bytes.
+
+Everything a client declares is checked against what it sent before an array is made of it.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from serving_runtime.datatypes import BYTES, DATATYPES, MAX_DIMS, MAX_ELEMENTS, Array, Datatype, element_count
+from serving_runtime.errors import InvalidArgument
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+_LENGTH = struct.Struct("<I")
+
+
+def datatype_named(name: Any, tensor: str) -> Datatype:
+    """Return a V2 datatype; raises InvalidArgument for an unknown one."""
+    datatype = DATATYPES.get(name) if isinstance(name, str) else None
+    if datatype is None:
+        raise InvalidArgument(f"input '{tensor}' has datatype {name!r}; V2 knows {', '.join(DATATYPES)}")
+    return datatype
+
+
+def checked_shape(shape: Sequence[Any], tensor: str) -> tuple[int, ...]:
+    """Return a client's shape as a tuple; raises InvalidArgument for what no tensor can have."""
+    if len(shape) > MAX_DIMS:
+        raise InvalidArgument(f"input '{tensor}' has {len(shape)} dimensions; at most {MAX_DIMS} are supported")
+    count = 1
+    for dim in shape:
+        if type(dim) is not int or dim < 0:
+            raise InvalidArgument(f"input '{tensor}' has shape {_shown(shape)}; dimensions must be integers >= 0")
+        count *= dim if dim else 1
+        if count > MAX_ELEMENTS:
+            raise InvalidArgument(f"input '{tensor}' has shape {_shown(shape)}, which is too large")
+    return tuple(shape)
+
+
+def decode(view: memoryview, datatype: Datatype, shape: tuple[int, ...], tensor: str) -> Array:
+    """Return a tensor that shares the view's memory, but for BYTES and BOOL.
+
+    Raises InvalidArgument unless the bytes are exactly those of the datatype and shape.
+    """
+    count = element_count(shape)
+    if datatype is BYTES:
+        return _decode_bytes(view, count, tensor).reshape(shape)
+    expected = count * datatype.size_bytes
+    if len(view) != expected:
+        form = f"{datatype.name} {list(shape)}"
+        raise InvalidArgument(f"input '{tensor}' got unexpected byte size {len(view)}, expecting {expected} for {form}")
+    if not count:
+        return np.empty(shape, datatype.dtype)
+    if datatype.name == "BOOL":  # any byte may come; a bool array must hold 0 and 1 only
+        truth: Array = np.frombuffer(view, np.uint8) != 0
+        return truth.reshape(shape)
+    return np.frombuffer(view, datatype.dtype).reshape(shape)
+
+
+def encode(array: Array, datatype: Datatype) -> Any:
+    """Return the wire form of a tensor as an object with the buffer interface."""
+    if datatype is BYTES:
+        return encode_bytes(array.ravel())
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def encode_bytes(elements: Iterable[bytes]) -> bytes:
+    """Return BYTES elements, each after its four-byte little-endian length."""
+    pack = _LENGTH.pack
+    parts = []
+    for element in elements:
+        parts.append(pack(len(element)))
+        parts.append(element)
+    return b"".join(parts)
+
+
+def bytes_array(elements: Sequence[bytes]) -> Array:
+    """Return a one-dimensional BYTES array."""
+    array = np.empty(len(elements), dtype=object)
+    array[:] = elements
+    return array
+
+
+def _decode_bytes(view: memoryview, count: int, tensor: str) -> Array:
+    size = len(view)
+    if count * _LENGTH.size > size:  # before anything of that length is made
+        raise InvalidArgument(
+            f"input '{tensor}' has {count} BYTES elements in its shape, but only {size} bytes of data"
+        )
+    elements = []
+    position = 0
+    for _ in range(count):
+        if position + _LENGTH.size > size:
+            raise InvalidArgument(f"input '{tensor}' holds fewer BYTES elements than the {count} in its shape")
+        (length,) = _LENGTH.unpack_from(view, position)
+        position += _LENGTH.size
+        if length > size - position:
+            raise InvalidArgument(
+                f"input '{tensor}' has a BYTES element of length {length} where {size - position} bytes are left"
+            )
+        elements.append(bytes(view[position : position + length]))
+        position += length
+    if position != size:
+        raise InvalidArgument(f"input '{tensor}' has {size - position} bytes after its last of {count} BYTES elements")
+    return bytes_array(elements)
+
+
+def _shown(shape: Sequence[Any]) -> str:
+    text = str(list(shape))
+    return text if len(text) <= 100 else f"{text[:100]}…"

@@ -1,0 +1,51 @@
+"""The two decisions of a scheduler, as pure functions: who runs next, and in which thread."""
+
+from collections.abc import Sequence
+
+from serving_runtime.config.model import BatchPolicy
+
+INLINE_US_PER_REQUEST = 200
+"""Above this a hop to a thread and back costs less than what the event loop loses by waiting."""
+
+INLINE_US_PER_RUN = 2000
+"""However many requests share a run: no run may keep the event loop for longer."""
+
+
+def take(rows: Sequence[int], oldest_wait_us: int, policy: BatchPolicy, *, complete: bool = False) -> int:
+    """Return how many requests from the head of the queue to run now.
+
+    Called when an instance is free. Leaves with a preferred or the full size at once, with less when the oldest has
+    waited for the delay (Triton: model configuration, dynamic batcher).
+
+    Args:
+        rows: row count of each queued request that may be joined, oldest first; each <= max_batch_size.
+        oldest_wait_us: how long the oldest of them has waited, in microseconds.
+        complete: no later request can join these, so that waiting is of no use.
+
+    Returns:
+        A prefix length; 0 means wait for more requests or for the delay to pass.
+    """
+    limit = policy.max_batch_size
+    total = fitting = preferred = 0
+    for count in rows:
+        total += count
+        if total > limit:
+            break
+        fitting += 1
+        if total in policy.preferred_batch_sizes:
+            preferred = fitting
+    if preferred:
+        return preferred
+    full = total >= limit or complete
+    if full or oldest_wait_us >= policy.max_queue_delay_us:
+        return fitting
+    return 0
+
+
+def runs_inline(*, now_inline: bool, run_us: float, requests: float) -> bool:
+    """Return whether the model should run in the event loop, given the mean time and requests of its runs.
+
+    Moving into the loop asks for half the times at which a model leaves it, so that it does not swing.
+    """
+    slack = 1.0 if now_inline else 0.5
+    return run_us <= slack * INLINE_US_PER_RUN and run_us / max(requests, 1.0) <= slack * INLINE_US_PER_REQUEST

@@ -1,0 +1,83 @@
+"""One execution: join the inputs of several jobs, run the model once, part the outputs again."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from serving_runtime.datatypes import Array
+from serving_runtime.errors import BackendError, ServingError
+from serving_runtime.scheduler.job import Job, Result
+from serving_runtime.telemetry.statistics import BatchTiming
+
+Run: TypeAlias = Callable[[Sequence[Array]], list[Array]]
+
+
+@dataclass(slots=True)
+class Execution:
+    """What came of running the model once.
+
+    Attributes:
+        results: one per job: the job's own outputs, or the error it is to be told.
+        timing: None where the model failed.
+    """
+
+    jobs: Sequence[Job]
+    results: Sequence[Result]
+    timing: BatchTiming | None
+
+
+def execute(run: Run, jobs: Sequence[Job]) -> list[Execution]:
+    """Return the executions it took to answer the jobs: one, or one per job when the joint one failed.
+
+    A failed batch is run again job by job: an input that the model cannot take must not fail its neighbours, who
+    would have been answered had they come alone. Never raises; runs in the event loop or in an instance's thread.
+    """
+    execution = _execute_once(run, jobs)
+    if execution.timing is None and len(jobs) > 1:
+        return [_execute_once(run, (job,)) for job in jobs]
+    return [execution]
+
+
+def _execute_once(run: Run, jobs: Sequence[Job]) -> Execution:
+    clock = time.monotonic_ns
+    started = clock()
+    try:
+        inputs = _joined(jobs)
+        input_done = clock()
+        outputs = run(inputs)
+        infer_done = clock()
+        results = _parted(outputs, jobs)
+    except ServingError as error:
+        return Execution(jobs, [error] * len(jobs), None)
+    except Exception as error:  # whatever a model's library throws is that model's failure, not the server's
+        failure = BackendError(f"the model failed: {error}")
+        failure.__cause__ = error
+        return Execution(jobs, [failure] * len(jobs), None)
+    return Execution(jobs, results, BatchTiming(started, input_done, infer_done, clock()))
+
+
+def _joined(jobs: Sequence[Job]) -> Sequence[Array]:
+    """Return the jobs' inputs as one batch; a single job's as they are, copied only where a view is misaligned."""
+    if len(jobs) == 1:
+        return [array if array.flags.aligned else array.copy() for array in jobs[0].arrays]
+    return [np.concatenate(column) for column in zip(*[job.arrays for job in jobs], strict=True)]
+
+
+def _parted(outputs: list[Array], jobs: Sequence[Job]) -> list[Result]:
+    """Return each job's rows of the outputs, as views."""
+    if len(jobs) == 1:
+        return [outputs]
+    total = sum([job.rows for job in jobs])
+    for output in outputs:
+        if not output.ndim or output.shape[0] != total:
+            raise BackendError(f"the model returned shape {list(output.shape)} for a batch of {total}")
+    results: list[Result] = []
+    start = 0
+    for job in jobs:
+        end = start + job.rows
+        results.append([output[start:end] for output in outputs])
+        start = end
+    return results

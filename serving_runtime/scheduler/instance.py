@@ -1,0 +1,49 @@
+"""A thread in which one instance of a model runs."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Sequence
+
+from serving_runtime.scheduler.execution import Execution, Run, execute
+from serving_runtime.scheduler.job import Job
+
+
+class Instance:
+    """Runs one batch at a time and hands the executions back to the event loop.
+
+    The thread starts with the first batch, so that models that run in the loop have none.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        loop: asyncio.AbstractEventLoop,
+        on_done: Callable[["Instance", list[Execution]], None],
+        name: str,
+    ) -> None:
+        self._run = run
+        self._loop = loop
+        self._on_done = on_done
+        self._name = name
+        self._batches: queue.SimpleQueue[Sequence[Job] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Run a batch; `on_done` is called on the event loop with its executions."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+        self._batches.put(jobs)
+
+    def close(self) -> None:
+        """End the thread once the running batch is done."""
+        if self._thread is not None:
+            self._batches.put(None)
+
+    def _work(self) -> None:
+        while (jobs := self._batches.get()) is not None:
+            executions = execute(self._run, jobs)
+            if self._loop.is_closed():  # the server gave up waiting for this batch
+                return
+            self._loop.call_soon_threadsafe(self._on_done, self, executions)

@@ -1,0 +1,62 @@
+"""One checked request on its way through a queue."""
+
+import asyncio
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from serving_runtime.datatypes import Array
+from serving_runtime.errors import ServingError
+
+Result: TypeAlias = list[Array] | ServingError
+OnResult: TypeAlias = Callable[[Result], None]
+
+
+class Owner(Protocol):
+    """Whoever holds a job and can let go of it."""
+
+    def cancel(self, job: "Job") -> None: ...
+
+
+class Job:
+    """Arrays in the model's order, and what to call with the outputs.
+
+    Attributes:
+        rows: length of the batch dimension; 1 for models that have none.
+        shape_key: equal for jobs that may be joined.
+        priority: the level of the queue it waits in; 0 where there are no levels.
+        timeout_us: the longest it may wait, as the client asked; 0 is not asked.
+        waiting: in a queue, neither running nor answered nor cancelled.
+    """
+
+    __slots__ = (
+        "arrays", "arrived_ns", "on_result", "owner", "priority", "rows", "shape_key", "timeout_us", "timer", "waiting",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        arrays: Sequence[Array],
+        rows: int,
+        shape_key: Hashable,
+        on_result: OnResult,
+        arrived_ns: int,
+    ) -> None:
+        self.arrays = arrays
+        self.rows = rows
+        self.shape_key = shape_key
+        self.on_result = on_result
+        self.arrived_ns = arrived_ns
+        self.priority = 0
+        self.timeout_us = 0
+        self.timer: asyncio.TimerHandle | None = None
+        self.owner: Owner | None = None
+        self.waiting = False
+
+    def cancel(self) -> None:
+        """Take the job out of its queue, or have its result dropped if it already runs. Nobody is called."""
+        self.on_result = _drop
+        if self.waiting and self.owner is not None:
+            self.owner.cancel(self)
+
+
+def _drop(_result: Any) -> None:
+    """Take the place of a callback whose client has gone."""

@@ -1,0 +1,95 @@
+"""The requests that wait for one model version: by priority level, oldest first.
+
+A job that is cancelled or expires while it waits stays in its deque as an empty shell until it comes to the front;
+taking it out of the middle would cost the length of the queue.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+from serving_runtime.config.model import QueuePolicy
+from serving_runtime.errors import Unavailable
+from serving_runtime.scheduler.job import Job
+
+NO_POLICY: Mapping[int, QueuePolicy] = {0: QueuePolicy()}
+
+
+class _Level:
+    """One priority: those in time, and those whose time ran out under the DELAY action."""
+
+    __slots__ = ("delayed", "policy", "punctual", "size")
+
+    def __init__(self, policy: QueuePolicy) -> None:
+        self.policy = policy
+        self.punctual: deque[Job] = deque()
+        self.delayed: deque[Job] = deque()
+        self.size = 0
+
+
+class JobQueue:
+    """Waiting jobs; `len()` counts the live ones."""
+
+    def __init__(self, policies: Mapping[int, QueuePolicy] = NO_POLICY) -> None:
+        self._levels = {level: _Level(policies[level]) for level in sorted(policies)}
+        self._lines = [line for level in self._levels.values() for line in (level.punctual, level.delayed)]
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def policy(self, job: Job) -> QueuePolicy:
+        return self._levels[job.priority].policy
+
+    def push(self, job: Job) -> None:
+        """Append a job to its level; raises Unavailable when the level is full."""
+        level = self._levels[job.priority]
+        if level.policy.max_queue_size and level.size >= level.policy.max_queue_size:
+            raise Unavailable(f"Exceeds maximum queue size of {level.policy.max_queue_size} waiting requests")
+        level.punctual.append(job)
+        level.size += 1
+        self._size += 1
+        job.waiting = True
+
+    def discard(self, job: Job) -> None:
+        """Forget a waiting job and the memory it holds."""
+        self._left(job)
+        job.arrays = ()
+
+    def delay(self, job: Job) -> None:
+        """Move a waiting job behind all punctual ones of its level."""
+        level = self._levels[job.priority]
+        level.punctual.remove(job)
+        level.delayed.append(job)
+
+    def head(self, limit: int) -> list[Job]:
+        """Return up to `limit` waiting jobs in the order in which they are to run."""
+        jobs: list[Job] = []
+        for job in self._waiting():
+            jobs.append(job)
+            if len(jobs) == limit:
+                break
+        return jobs
+
+    def pop(self, count: int) -> list[Job]:
+        """Take out the first `count` waiting jobs: the same that `head` shows."""
+        jobs: list[Job] = []
+        for line in self._lines:
+            while line and len(jobs) < count:
+                job = line.popleft()
+                if job.waiting:
+                    self._left(job)
+                    jobs.append(job)
+        return jobs
+
+    def _left(self, job: Job) -> None:
+        job.waiting = False
+        self._levels[job.priority].size -= 1
+        self._size -= 1
+
+    def _waiting(self) -> Iterator[Job]:
+        for line in self._lines:
+            while line and not line[0].waiting:
+                line.popleft()
+            for job in line:
+                if job.waiting:
+                    yield job

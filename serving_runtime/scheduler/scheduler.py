@@ -1,0 +1,187 @@
+"""The mechanics around the decisions: a queue, idle instances, and the event loop that brings them together.
+
+    submit -> [queue] -> dispatch: take() -> inline in the loop, or an instance's thread -> finish -> on_result
+
+While all instances are busy requests gather; when one is free it takes what is there. A model that runs inline makes
+the loop itself the busy instance: requests that arrive in one pass over the sockets are taken together in the next
+callback. Everything here runs on the event loop's thread except Instance._work.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from serving_runtime.config.model import BatchPolicy, TimeoutAction
+from serving_runtime.errors import FailureReason, ServingError, Unavailable
+from serving_runtime.scheduler.batching import runs_inline, take
+from serving_runtime.scheduler.execution import Execution, Run, execute
+from serving_runtime.scheduler.instance import Instance
+from serving_runtime.scheduler.job import Job
+from serving_runtime.scheduler.queue import NO_POLICY, JobQueue
+from serving_runtime.telemetry.statistics import ModelStatistics
+
+_INLINE_BUDGET_NS = 1_000_000
+"""How long inline runs may follow each other before the loop looks at its sockets again."""
+
+_DRIFT = 0.02
+"""Weight of the newest run in the mean by which a model is moved in and out of the loop."""
+
+
+class Scheduler:
+    """Runs the jobs of one model version.
+
+    Args:
+        policy: how to join requests; None runs each one alone, in the order of arrival (Triton: default scheduler).
+        inline: whether to begin in the event loop, as measured at warm-up; measured on while it serves.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        name: str,
+        policy: BatchPolicy | None,
+        instances: int,
+        inline: bool,
+        statistics: ModelStatistics,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._run = run
+        self._policy = policy
+        self._statistics = statistics
+        self._loop = loop
+        self._queue = JobQueue(policy.queues if policy is not None else NO_POLICY)
+        self._instances = [Instance(run, loop, self._freed, f"{name}-{number}") for number in range(instances)]
+        self._idle = list(self._instances)
+        self._dispatching = False
+        self._delay_timer: asyncio.TimerHandle | None = None
+        self._inline = inline
+        self._mean_run_us = 0.0
+        self._mean_requests = 1.0
+
+    @property
+    def pending(self) -> int:
+        """Return how many requests wait in the queue."""
+        return len(self._queue)
+
+    @property
+    def inline(self) -> bool:
+        return self._inline
+
+    def submit(self, job: Job) -> None:
+        """Queue a job; its on_result is called later, never from here. Raises Unavailable when the queue is full."""
+        self._queue.push(job)
+        job.owner = self
+        if self._policy is not None:
+            timeout_us = self._queue.policy(job).timeout_us(job.timeout_us)
+            if timeout_us:
+                job.timer = self._loop.call_later(timeout_us / 1e6, self._expired, job)
+        if not self._dispatching and self._idle:
+            self._dispatching = True
+            self._loop.call_soon(self._dispatch)
+
+    def cancel(self, job: Job) -> None:
+        """Forget a waiting job whose client has gone; counted as cancelled."""
+        self._stop_timer(job)
+        self._queue.discard(job)
+        self._statistics.record_failure(FailureReason.CANCELED, time.monotonic_ns() - job.arrived_ns)
+
+    def close(self) -> None:
+        for instance in self._instances:
+            instance.close()
+
+    def _dispatch(self) -> None:
+        self._dispatching = False
+        if self._delay_timer is not None:
+            self._delay_timer.cancel()
+            self._delay_timer = None
+        stop_ns = time.monotonic_ns() + _INLINE_BUDGET_NS
+        while self._idle and self._queue:
+            jobs = self._next_batch()
+            if not jobs:
+                return
+            if not self._inline:
+                self._idle.pop().start(jobs)
+                continue
+            self._finish(execute(self._run, jobs))
+            if self._queue and time.monotonic_ns() > stop_ns:
+                self._dispatching = True
+                self._loop.call_soon(self._dispatch)
+                return
+
+    def _next_batch(self) -> Sequence[Job]:
+        """Take the next batch out of the queue; empty when it is worth waiting, which a timer then ends."""
+        policy = self._policy
+        if policy is None:
+            jobs = self._queue.pop(1)
+        else:
+            head = self._queue.head(policy.max_batch_size + 1)
+            key = head[0].shape_key
+            rows = []
+            for job in head:
+                if job.shape_key != key:
+                    break
+                rows.append(job.rows)
+            waited_us = 0
+            if policy.max_queue_delay_us:
+                waited_us = (time.monotonic_ns() - min(job.arrived_ns for job in head[: len(rows)])) // 1000
+            count = take(rows, waited_us, policy, complete=len(rows) < len(head))
+            if not count:
+                remaining_us = policy.max_queue_delay_us - waited_us
+                self._delay_timer = self._loop.call_later(remaining_us / 1e6, self._dispatch)
+                return ()
+            jobs = self._queue.pop(count)
+        for job in jobs:
+            if job.timer is not None:
+                self._stop_timer(job)
+        return jobs
+
+    def _freed(self, instance: Instance, executions: list[Execution]) -> None:
+        self._idle.append(instance)
+        if self._queue and not self._dispatching:  # before answering: the instance should not wait for sockets
+            self._dispatch()
+        self._finish(executions)
+
+    def _finish(self, executions: Sequence[Execution]) -> None:
+        """Count and answer; the callbacks write to sockets and must not raise, but if one does the others go on."""
+        statistics = self._statistics
+        for execution in executions:
+            jobs = execution.jobs
+            if execution.timing is not None:
+                rows = sum([job.rows for job in jobs])
+                statistics.record_batch([job.arrived_ns for job in jobs], rows, execution.timing)
+                self._measure(execution.timing.infer_done - execution.timing.input_done, len(jobs))
+            else:
+                now = time.monotonic_ns()
+                for job, error in zip(jobs, execution.results, strict=True):
+                    reason = error.reason if isinstance(error, ServingError) else FailureReason.OTHER
+                    statistics.record_failure(reason, now - job.arrived_ns)
+            for job, result in zip(jobs, execution.results, strict=True):
+                try:
+                    job.on_result(result)
+                except Exception as error:
+                    self._loop.call_exception_handler({"message": "answering a request failed", "exception": error})
+
+    def _measure(self, run_ns: int, requests: int) -> None:
+        if not self._mean_run_us:
+            self._mean_run_us, self._mean_requests = run_ns / 1000, float(requests)
+        self._mean_run_us += (run_ns / 1000 - self._mean_run_us) * _DRIFT
+        self._mean_requests += (requests - self._mean_requests) * _DRIFT
+        self._inline = runs_inline(now_inline=self._inline, run_us=self._mean_run_us, requests=self._mean_requests)
+
+    def _expired(self, job: Job) -> None:
+        """Act on a job that waited for its whole timeout (Triton: queue policy, timeout_action)."""
+        job.timer = None
+        if self._queue.policy(job).timeout_action is TimeoutAction.DELAY:
+            self._queue.delay(job)
+            return
+        self._queue.discard(job)
+        duration_ns = time.monotonic_ns() - job.arrived_ns
+        self._statistics.record_failure(FailureReason.REJECTED, duration_ns)
+        job.on_result(Unavailable(f"Request timeout expired after {duration_ns // 1000} us in the queue"))
+
+    @staticmethod
+    def _stop_timer(job: Job) -> None:
+        if job.timer is not None:
+            job.timer.cancel()
+            job.timer = None

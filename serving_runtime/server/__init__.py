@@ -1,0 +1,1 @@
+"""The process: its command line, its sockets, its start and its end."""

@@ -1,0 +1,146 @@
+"""One server from start to end.
+
+    bind -> load -> listen -> (port file) -> serve --SIGTERM--> not ready -> finish what was accepted -> exit 0
+
+A second signal, or the exit timeout, ends the process at once with 1.
+"""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+
+import uvloop
+
+from serving_runtime.engine.engine import Engine
+from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.protocol.grpc.server import GrpcLimits, GrpcServer
+from serving_runtime.protocol.grpc.service import V2Service
+from serving_runtime.protocol.http.limits import HttpLimits
+from serving_runtime.protocol.http.listener import Listener
+from serving_runtime.protocol.http.metrics import MetricsApplication
+from serving_runtime.protocol.http.v2 import V2Application
+from serving_runtime.server.options import Options
+from serving_runtime.server.sockets import StartError, bind, bind_grpc, write_port_file
+
+logger = logging.getLogger(__name__)
+
+_SWITCH_INTERVAL_S = 0.0005
+"""How long a thread may keep the GIL while another wants it; Python's 5 ms would be added to every threaded model."""
+
+_LAST_ACCEPT_S = 0.02
+"""Between turning not ready and closing the sockets: connections that the kernel already made are still taken in."""
+
+
+def run(options: Options) -> int:
+    """Serve until told to stop; returns the exit code. Raises ServingError when the server cannot start."""
+    level = logging.DEBUG if options.log_verbose else logging.INFO
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(Server(options).run())
+
+
+class Server:
+    """The endpoints of one process and the engine behind them."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._stop = asyncio.Event()
+        self._ports: dict[str, int] = {}
+        self._http: Listener | None = None
+        self._metrics: Listener | None = None
+        self._grpc: GrpcServer | None = None
+        self._engine = Engine(
+            options.model_repository,
+            LoadSettings(auto_complete=options.auto_complete, backend_settings=options.backend_config),
+            strict_readiness=options.strict_readiness,
+        )
+
+    async def run(self) -> int:
+        options = self._options
+        http = self._bind("http", options.http_address, options.http_port) if options.allow_http else None
+        if options.allow_grpc:
+            limits = GrpcLimits(max_message_bytes=options.http_max_input_bytes)
+            self._grpc = GrpcServer(V2Service(self._engine), limits)
+            self._ports["grpc"] = bind_grpc(self._grpc, options.grpc_address, options.grpc_port)
+        metrics = None
+        if options.allow_metrics:
+            metrics = self._bind("metrics", options.metrics_address, options.metrics_port)
+        self._load()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
+        await self._listen(http, metrics)
+        if options.port_file is not None:
+            write_port_file(options.port_file, self._ports)
+        logger.info("ready on %s", ", ".join(f"{name} port {port}" for name, port in self._ports.items()))
+        await self._stop.wait()
+        return await self._drain()
+
+    def _bind(self, name: str, address: str, port: int) -> socket.socket:
+        sock = bind(address, port, f"--{name}-port")
+        self._ports[name] = sock.getsockname()[1]
+        return sock
+
+    def _load(self) -> None:
+        errors = self._engine.load_all()
+        if errors and self._options.exit_on_error:
+            raise StartError(str(errors[0]))
+        for error in errors:
+            logger.error("%s", error)
+        gc.collect()
+        gc.freeze()  # what is loaded stays; the collector need not walk it again and again
+
+    async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
+        limits = HttpLimits(max_body_bytes=self._options.http_max_input_bytes)
+        if http is not None:
+            self._http = Listener(V2Application(self._engine), http, limits)
+            await self._http.start()
+        if metrics is not None:
+            self._metrics = Listener(MetricsApplication(self._engine), metrics, limits)
+            await self._metrics.start()
+        if self._grpc is not None:
+            await self._grpc.start()
+
+    def _on_signal(self) -> None:
+        if self._stop.is_set():
+            sys.stderr.write("fairlead-serve: told to stop twice, ending at once\n")
+            sys.stderr.flush()
+            os._exit(1)
+        self._engine.draining = True
+        if self._http is not None:
+            self._http.draining = True
+        self._stop.set()
+
+    async def _drain(self) -> int:
+        """Finish what was accepted; returns 0, or 1 when the exit timeout came first."""
+        timeout_s = self._options.exit_timeout_s
+        logger.info("stopping: %d requests in flight, at most %d s to finish them", self._engine.inflight, timeout_s)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.sleep(_LAST_ACCEPT_S)
+                await asyncio.gather(self._drain_http(), self._drain_grpc(timeout_s))
+        except TimeoutError:
+            left = self._engine.inflight
+            sys.stderr.write(f"fairlead-serve: exit timeout of {timeout_s} s is over with {left} requests unfinished\n")
+            sys.stderr.flush()
+            os._exit(1)  # a model's thread may never return
+        if self._metrics is not None:
+            self._metrics.stop_accepting()
+            self._metrics.abort()
+        self._engine.close()
+        logger.info("stopped")
+        return 0
+
+    async def _drain_http(self) -> None:
+        if self._http is not None:
+            self._http.stop_accepting()
+            await self._http.drained()
+            self._http.abort()
+
+    async def _drain_grpc(self, grace_s: float) -> None:
+        if self._grpc is not None:
+            await self._grpc.stop(grace_s)

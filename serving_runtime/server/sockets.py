@@ -1,0 +1,50 @@
+"""Listening sockets, bound before the models load so that a taken port is told at once, and the file with the ports."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+from serving_runtime.errors import ServingError
+from serving_runtime.protocol.grpc.server import GrpcServer
+
+
+class StartError(ServingError):
+    """The server cannot start; the message is the one line the operator sees."""
+
+
+def bind(address: str, port: int, flag: str) -> socket.socket:
+    """Return a bound TCP socket that does not listen yet; raises StartError naming the flag to change."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((address, port))
+    except OSError as error:
+        sock.close()
+        raise StartError(_cannot_listen(address, port, flag, error.strerror or str(error))) from error
+    sock.setblocking(False)
+    return sock
+
+
+def bind_grpc(server: GrpcServer, address: str, port: int) -> int:
+    """Return the port the gRPC server is bound to; grpcio does not say why it failed, so a plain bind finds out."""
+    try:
+        return server.bind(address, port)
+    except OSError as error:
+        bind(address, port, "--grpc-port").close()
+        raise StartError(_cannot_listen(address, port, "--grpc-port", str(error))) from error
+
+
+def _cannot_listen(address: str, port: int, flag: str, reason: str) -> str:
+    return f"cannot listen on {address}:{port}: {reason}; choose another port with {flag}, or 0 for a free one"
+
+
+def write_port_file(path: Path, ports: dict[str, int]) -> None:
+    """Write the ports so that a reader sees all of them or none."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_text(json.dumps(ports) + "\n")
+        partial.replace(path)
+    except OSError as error:
+        raise StartError(f"--port-file {path} cannot be written: {error.strerror}") from error

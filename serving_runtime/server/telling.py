@@ -1,0 +1,41 @@
+"""The commands `inspect` and `profile`: one model's folder in, JSON out; exit 0, or 2 when it cannot be served."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from serving_runtime.engine import telling
+from serving_runtime.errors import ServingError
+from serving_runtime.server.options import Parser
+
+_COMMANDS = {
+    "inspect": (telling.inspect, telling.INSPECT_SCHEMA, "Tell signature and platform of one model's folder."),
+    "profile": (
+        telling.profile,
+        telling.PROFILE_SCHEMA,
+        "Measure one model: load time, memory, latency per batch size.",
+    ),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `inspect` or `profile`; returns the exit code."""
+    command, schema, description = _COMMANDS[arguments[0]]
+    parser = Parser(prog=f"fairlead-serve {arguments[0]}", description=description, allow_abbrev=False)
+    parser.add_argument(
+        "model_dir", type=Path, metavar="MODEL_DIR", help="holds <version>/model.onnx, maybe config.pbtxt"
+    )
+    parser.add_argument("--json", action="store_true", help="one line of JSON, also for errors (default: indented)")
+    found = parser.parse_args(arguments[1:])
+    try:
+        _print(command(found.model_dir), compact=found.json)
+    except ServingError as error:
+        _print({"schema": schema, "error": str(error)}, compact=found.json)
+        return 2
+    return 0
+
+
+def _print(content: dict[str, Any], *, compact: bool) -> None:
+    sys.stdout.write(json.dumps(content, indent=None if compact else 2) + "\n")
