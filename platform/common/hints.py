@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 from celery import Task
-from kombu.exceptions import OperationalError
+from kombu.exceptions import ChannelError, KombuError
 
 logger = logging.getLogger(__name__)
 
@@ -13,5 +13,5 @@ def send(task: "Task[Any, Any]", *args: int | str) -> None:
     """Ask a worker to run `task` soon; where the broker is away, say so in the log and leave it to the sweep."""
     try:
         task.apply_async(args=args, retry=False)
-    except (OperationalError, OSError) as error:
+    except (KombuError, ChannelError, OSError) as error:
         logger.warning("the broker did not take %s%r; the next sweep will: %s", task.name, args, error)

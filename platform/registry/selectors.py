@@ -19,16 +19,13 @@ def model_list() -> QuerySet[RegisteredModel]:
 
 
 def model_get(*, name: str) -> RegisteredModel:
-    """Return the model of that name; raises NotFound."""
-    model = model_list().filter(name=name).first()
-    if model is None:
-        raise NotFound(f"there is no model {name!r}; register its first version or create it")
-    return model
+    """Return the model of that name as `model_list` does; raises NotFound."""
+    return _found(model_list(), name)
 
 
-def version_list(*, model: RegisteredModel) -> QuerySet[ModelVersion]:
-    """Return the model's versions."""
-    return _versions().filter(model=model)
+def version_list(*, model: str) -> QuerySet[ModelVersion]:
+    """Return the versions of the model of that name; raises NotFound."""
+    return _versions().filter(model=_found(RegisteredModel.objects.all(), model))
 
 
 def model_version_get(*, model: str, number: int) -> ModelVersion:
@@ -55,9 +52,10 @@ def model_version_resolve(*, uri: str) -> ModelVersion:
     return alias_get(model=match["model"], name=match["alias"]).version
 
 
-def alias_list(*, model: RegisteredModel) -> QuerySet[Alias]:
-    """Return the model's aliases with the versions they point at."""
-    return Alias.objects.filter(model=model).select_related("model", "version__model")
+def alias_list(*, model: str) -> QuerySet[Alias]:
+    """Return the aliases of the model of that name, with the versions they point at; raises NotFound."""
+    found = _found(RegisteredModel.objects.all(), model)
+    return Alias.objects.filter(model=found).select_related("model", "version__model")
 
 
 def alias_get(*, model: str, name: str) -> Alias:
@@ -74,6 +72,13 @@ def versions_to_check(*, now: datetime, limit: int) -> list[int]:
     """Return the ids of versions whose check is due, longest waiting first."""
     due = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__lte=now)
     return list(due.order_by("next_check_at", "pk").values_list("pk", flat=True)[:limit])
+
+
+def _found(models: QuerySet[RegisteredModel], name: str) -> RegisteredModel:
+    model = models.filter(name=name).first()
+    if model is None:
+        raise NotFound(f"there is no model {name!r}; register its first version or create it")
+    return model
 
 
 def _versions() -> QuerySet[ModelVersion]:

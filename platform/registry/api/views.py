@@ -68,7 +68,7 @@ class VersionListView(ListAPIView[ModelVersion]):
     ordering = "-number"
 
     def get_queryset(self) -> QuerySet[ModelVersion]:
-        return selectors.version_list(model=selectors.model_get(name=self.kwargs["name"]))
+        return selectors.version_list(model=self.kwargs["name"])
 
     @extend_schema(
         request={uploads.MEDIA_TYPE: OpenApiTypes.BINARY},
@@ -116,7 +116,7 @@ class AliasListView(ListAPIView[Alias]):
     ordering = "name"
 
     def get_queryset(self) -> QuerySet[Alias]:
-        return selectors.alias_list(model=selectors.model_get(name=self.kwargs["name"]))
+        return selectors.alias_list(model=self.kwargs["name"])
 
 
 class AliasDetailView(APIView):
