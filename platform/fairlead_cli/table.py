@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_cli.call import Call
-from fairlead_cli.commands import models, policies, rollouts, services, session
+from fairlead_cli.commands import logs, models, policies, rollouts, services, session
 from fairlead_cli.demo import command as demo
 from fairlead_cli.up import command as up
 
@@ -51,6 +51,7 @@ COMMANDS = (
     Command("services apply", services.apply_service, services.apply_arguments),
     Command("services list", services.list_services),
     Command("services show", services.show_service, services.service_argument),
+    Command("services logs", logs.logs, logs.logs_arguments),
     Command("services delete", services.delete_service, services.service_argument),
     Command("policies apply", policies.apply_policy, policies.apply_arguments),
     Command("policies list", policies.list_policies),

@@ -11,7 +11,8 @@ from fairlead_cli.up.supervisor import Component
 
 # What the CLI reads for itself must not leak into the platform it starts.
 _NOT_INHERITED = ("FAIRLEAD_TOKEN", "FAIRLEAD_URL", "FAIRLEAD_GATEWAY_URL")
-_AGENT_DRAIN_S = 40.0
+# Longer than the agent itself waits for requests in flight and then for its processes to end.
+_AGENT_DRAIN_S = 60.0
 
 
 def environment(home: Home, address: Address, gateway: Address) -> dict[str, str]:

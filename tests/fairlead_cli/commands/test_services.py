@@ -143,3 +143,40 @@ def test_a_policy_without_a_name_is_refused_here(fairlead: Fairlead, api: Any, a
         "",
         "policy.yaml names no policy; expected a field `name`\n",
     )
+
+
+def logged(at_home: Path) -> None:
+    folder = at_home / ".fairlead" / "logs"
+    folder.mkdir(parents=True)
+    (folder / "default.digits-00001-0.log").write_text("one\ntwo \x1b[2J\nthree\n")
+    (folder / "default.digits-00010-0.log").write_text("another revision's\n")
+    (folder / "team.digits-00001-0.log").write_text("another namespace's\n")
+
+
+def test_logs_are_the_last_lines_of_the_services_replicas(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    logged(at_home)
+    api.on("GET /services/default/digits", SERVICE)
+
+    assert fairlead("services", "logs", "digits", "--lines", "2") == (
+        0,
+        "digits-00001-0  two ?[2J\ndigits-00001-0  three\n",
+        "",
+    )
+
+
+def test_logs_of_an_unknown_revision_are_refused(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    api.on("GET /services/default/digits", SERVICE)
+
+    assert fairlead("services", "logs", "digits", "--revision", "x") == (
+        1,
+        "",
+        "service default/digits has no revision x; it has digits-00001\n",
+    )
+
+
+def test_logs_elsewhere_say_where_they_are(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    api.on("GET /services/default/digits", SERVICE)
+
+    code, _, complained = fairlead("services", "logs", "digits")
+
+    assert (code, complained.split(";")[0]) == (1, f"there are no logs in {at_home}/.fairlead")
