@@ -1,0 +1,49 @@
+"""`fairlead services logs`: what the replicas of a service wrote, read from the folder of the embedded platform."""
+
+import argparse
+import os
+from collections import deque
+from pathlib import Path
+
+from fairlead_cli.call import Call, service_path
+from fairlead_cli.client import path
+from fairlead_cli.errors import CliError
+from fairlead_cli.render import clean
+from fairlead_cli.up.home import Home
+
+
+def logs_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("service", metavar="SERVICE", help="NAME or NAMESPACE/NAME")
+    parser.add_argument("--revision", help="only this revision's replicas, such as digits-00002")
+    parser.add_argument("--lines", type=int, default=50, metavar="N", help="how many of each replica's last (50)")
+
+
+def logs(call: Call) -> None:
+    """Show the last lines of what a service's replicas wrote (embedded platform, in its own folder)."""
+    namespace, name = service_path(call.options.service)
+    revisions = [each["name"] for each in call.client.get(path("services", namespace, name))["revisions"]]
+    wanted = call.options.revision
+    if wanted and wanted not in revisions:
+        raise CliError(f"service {namespace}/{name} has no revision {wanted}; it has {', '.join(revisions) or 'none'}")
+    home = Home(Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead").resolve())
+    if not home.logs.is_dir():
+        raise CliError(
+            f"there are no logs in {home.path}; call this in the folder of `fairlead up`, or name it with FAIRLEAD_HOME "
+            "(on Kubernetes: kubectl logs)"
+        )
+    found = {
+        file.stem.removeprefix(f"{namespace}."): _last_lines(file, call.options.lines)
+        for revision in ([wanted] if wanted else revisions)
+        for file in sorted(home.logs.glob(f"{namespace}.{revision}-*.log"))
+    }
+    if call.as_json:
+        return call.show(found, {})
+    for replica, lines in found.items():
+        for line in lines:
+            print(f"{replica}  {clean(line)}")
+    return None
+
+
+def _last_lines(file: Path, count: int) -> list[str]:
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        return [line.rstrip("\n") for line in deque(lines, maxlen=count)]
