@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from integrations.clusters.base import Desired, DesiredRevision, Resources
@@ -10,8 +11,8 @@ from integrations.clusters.base import Desired, DesiredRevision, Resources
 class Role(StrEnum):
     """Where a revision stands in its service.
 
-    stable takes what no canary takes; canary is being rolled out; retiring is kept warm without traffic; failed was rolled
-    back; retired runs no more.
+    stable takes what no canary takes; canary is being rolled out; retiring gets no traffic and is kept warm; failed was
+    rolled back; retired runs no more.
     """
 
     STABLE = "stable"
@@ -23,18 +24,24 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RevisionState:
-    """A revision as recorded; `running` is false once it was stopped."""
+    """A revision as recorded.
+
+    Attributes:
+        retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
+        stopped_at: since when it runs no more; None while it should run.
+    """
 
     name: str
     role: Role
-    running: bool
     model_version: str
     artifact_uri: str
     artifact_digest: str
     replicas: int
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
-    resources: Resources = Resources()
+    resources: Resources = field(default_factory=Resources)
+    retire_at: datetime | None = None
+    stopped_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,10 @@ class ServiceState:
     live: bool
     canary_weight: int
     revisions: tuple[RevisionState, ...]
+
+    def first(self, role: Role) -> RevisionState | None:
+        """Return the revision of a role that only one can have."""
+        return next((revision for revision in self.revisions if revision.role is role), None)
 
 
 def weight_of(service: ServiceState, revision: RevisionState) -> int:
@@ -82,6 +93,6 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 resources=revision.resources,
             )
             for revision in service.revisions
-            if revision.running
+            if revision.stopped_at is None
         ),
     )

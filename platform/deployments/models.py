@@ -1,7 +1,8 @@
 """Services, their revisions and rollouts, and what happened to them.
 
-A row is changed only under its service's row lock, and every change raises the service's `changes`, by which the reconciler
-sees that somebody was faster. Revisions never change in what they serve; `role`, `retire_at` and the like say where they stand.
+A row is changed only under its service's row lock (`deployments.recording`), and every change raises the service's
+`changes`, by which the reconciler sees that somebody was faster. Revisions never change in what they serve; `role`,
+`retire_at` and `stopped_at` say where they stand.
 """
 
 from django.db import models
@@ -151,7 +152,7 @@ class Rollout(models.Model):
         confirmed_at: when the gateway first sent the present weight; hold counts from there.
         waiting_since: since when the canary has not been ready; None while it is.
         restart_baseline: restarts of the canary's replicas when the attempt began; None until seen.
-        latency_edge_us: what is slow in this attempt: an edge of the histogram, fixed from stable; None until fixed.
+        latency_edges_us: what is slow in this attempt: quantile -> an edge of the histogram, fixed from stable.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="rollouts")
@@ -171,7 +172,7 @@ class Rollout(models.Model):
     confirmed_at = models.DateTimeField(null=True)
     waiting_since = models.DateTimeField(null=True)
     restart_baseline = models.JSONField(null=True)
-    latency_edge_us = models.FloatField(null=True)
+    latency_edges_us = models.JSONField(default=dict)
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
     created_by = models.CharField(max_length=300)
@@ -227,8 +228,9 @@ class Event(models.Model):
     """What happened, in one sentence; only ever added. Belongs to a service or to the cluster itself.
 
     Attributes:
-        seq: counts up by one within its service (or cluster), given under that row's lock: a reader that has seen n misses
-            nothing below.
+        seq: counts up by one within its service (or cluster), given under that row's lock, so that a reader who has
+        seen n
+            misses nothing below.
     """
 
     service = models.ForeignKey(InferenceService, null=True, on_delete=models.CASCADE, related_name="events")

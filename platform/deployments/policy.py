@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from itertools import pairwise
 
 from common import durations
 from common.errors import InvalidInput
@@ -152,8 +153,8 @@ def _gate(document: Document) -> Gate:
         nominal = 100 * (1 - gate.latency_quantile)
         if gate.max_slow_percent < nominal - 1e-9:
             raise InvalidInput(
-                f"{document.path('maxSlowPercent')} is {gate.max_slow_percent:g}, but {nominal:g} % of stable's own requests are "
-                f"slower than its {gate.latency_quantile:g} quantile; allow at least that many",
+                f"{document.path('maxSlowPercent')} is {gate.max_slow_percent:g}, but {nominal:g} % of stable's own "
+                f"requests are slower than its {gate.latency_quantile:g} quantile; allow at least that many",
                 field=document.path("maxSlowPercent"),
             )
     return gate
@@ -164,7 +165,7 @@ def _check_weights(steps: tuple[Step, ...]) -> None:
         raise InvalidInput(
             "steps is empty; a canary needs at least one step, such as {weight: 10, hold: 1m}", field="steps"
         )
-    for index, (before, after) in enumerate(zip(steps, steps[1:], strict=False), start=1):
+    for index, (before, after) in enumerate(pairwise(steps), start=1):
         if before.weight == 100:
             raise InvalidInput(
                 f"steps[{index}] comes after a step with weight 100, which is the last there can be; remove it",

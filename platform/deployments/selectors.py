@@ -1,179 +1,292 @@
-"""What is known about services, revisions, rollouts and events. Reads only; the same values serve the API and the pages.
+"""What is known about services, revisions, rollouts and events. Reads only; API and pages show the same values.
 
 The number of queries does not depend on how many services, revisions or rollouts there are.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
+from django.conf import settings
+from django.db.models import Max, Q, QuerySet
+
+from common.errors import NotFound
+from deployments import rows
 from deployments.analysis.verdict import Measurement
+from deployments.desired import Role, ServiceState, weight_of
+from deployments.models import AnalysisRun, Event, InferenceService, Revision, Rollout, RolloutPolicy
+from deployments.phases import Phase
+from deployments.policy import Step, gate_json, stored_policy
+from deployments.shapes import (
+    AnalysisRunView,
+    EventView,
+    ReasonView,
+    RequestsView,
+    RevisionView,
+    RolloutView,
+    ServiceView,
+    StepView,
+)
+
+__all__ = [
+    "AnalysisRunView",
+    "EventView",
+    "ReasonView",
+    "RequestsView",
+    "RevisionView",
+    "RolloutView",
+    "ServiceView",
+    "StepView",
+    "change_marks",
+    "cluster_events",
+    "event_query",
+    "event_view",
+    "events_after",
+    "events_newest",
+    "policy_get",
+    "policy_query",
+    "revision_query",
+    "revision_views",
+    "rollout_detail",
+    "rollout_list",
+    "rollout_query",
+    "rollout_views",
+    "service_detail",
+    "service_get",
+    "service_list",
+    "service_query",
+    "service_views",
+]
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonView:
-    """Why a rollout is where it is."""
-
-    code: str
-    message: str
+def policy_query() -> QuerySet[RolloutPolicy]:
+    """Return all policies."""
+    return RolloutPolicy.objects.all()
 
 
-@dataclass(frozen=True, slots=True)
-class StepView:
-    """One step of the rollout's policy; `analysis` is the policy file's part, None without a gate."""
-
-    weight: int
-    hold_seconds: float
-    pause: bool
-    analysis: dict[str, object] | None
+def policy_get(*, name: str) -> RolloutPolicy:
+    """Return one policy; raises NotFound."""
+    policy = RolloutPolicy.objects.filter(name=name).first()
+    if policy is None:
+        raise NotFound(f"there is no policy {name!r}")
+    return policy
 
 
-@dataclass(frozen=True, slots=True)
-class RequestsView:
-    """Requests the gateway sent to each side."""
-
-    canary: int
-    stable: int
+def service_query() -> QuerySet[InferenceService]:
+    """Return all services with what `service_views` reads of them."""
+    return InferenceService.objects.select_related("policy", "model_version__model")
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisRunView:
-    """What was counted and judged at one step; `seen_percent` is the canary's share of requests, None without any."""
-
-    step_index: int
-    attempt: int
-    weight_percent: int
-    verdict: str
-    message: str
-    started_at: datetime
-    finished_at: datetime | None
-    requests: RequestsView
-    seen_percent: float | None
-    measurements: tuple[Measurement, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutView:
-    """A rollout as the API shows it; `steps` and `analysis_runs` are complete."""
-
-    id: int
-    service: str
-    from_revision: str
-    to_revision: str
-    from_version: int
-    to_version: int
-    policy: str | None
-    strategy: str
-    phase: str
-    attempt: int
-    step_index: int
-    steps: tuple[StepView, ...]
-    weight_wanted: int
-    weight_actual: int
-    weight_seen_percent: float | None
-    seen_requests: int
-    reason: ReasonView
-    verdict: str
-    analysis_runs: tuple[AnalysisRunView, ...]
-    started_at: datetime
-    finished_at: datetime | None
-    created_by: str
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionView:
-    """A revision and how it is now; `role` is stable, canary, retiring, retired or failed."""
-
-    name: str
-    number: int
-    model: str
-    model_version: int
-    role: str
-    replicas_wanted: int
-    replicas_ready: int
-    restarts: int
-    weight_wanted: int
-    weight_actual: int
-    message: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceView:
-    """A service with its running revisions and its newest rollout."""
-
-    id: int
-    namespace: str
-    name: str
-    url: str
-    phase: str
-    reason: str
-    model: str
-    model_version: int
-    policy: str | None
-    stable_revision: str | None
-    revisions: tuple[RevisionView, ...]
-    rollout: RolloutView | None
-    event_seq: int
-    changes: int
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class EventView:
-    """What happened; `seq` counts up by one within the service."""
-
-    seq: int
-    at: datetime
-    kind: str
-    message: str
-    revision: str | None
-    rollout: int | None
+def service_get(*, namespace: str, name: str) -> InferenceService:
+    """Return one service; raises NotFound."""
+    service = service_query().filter(namespace=namespace, name=name).first()
+    if service is None:
+        raise NotFound(f"there is no service {namespace}/{name}")
+    return service
 
 
 def service_list(*, limit: int | None = None) -> list[ServiceView]:
-    """Return all services by namespace and name; their rollouts without analysis runs but the newest."""
-    raise NotImplementedError
+    """Return all services by namespace and name."""
+    return service_views(service_query().order_by("namespace", "name")[:limit])
 
 
 def service_detail(*, namespace: str, name: str) -> ServiceView:
     """Return one service; raises NotFound."""
-    raise NotImplementedError
+    return service_views([service_get(namespace=namespace, name=name)])[0]
+
+
+def service_views(services: Iterable[InferenceService]) -> list[ServiceView]:
+    """Return the services with their running revisions and newest rollouts, in the order given."""
+    services = list(services)
+    newest = Rollout.objects.filter(service__in=services).values("service").annotate(newest=Max("id")).values("newest")
+    rollouts = {
+        rollout.service_id: rollout for rollout in Rollout.objects.filter(pk__in=newest).select_related(*_OF_ROLLOUT)
+    }
+    needed = Q(stopped_at=None) | Q(pk__in=[rollout.to_revision_id for rollout in rollouts.values()])
+    revisions = defaultdict(list)
+    for revision in _revisions().filter(needed, service__in=services):
+        revisions[revision.service_id].append(revision)
+    shown = {view.id: view for view in rollout_views(rollouts.values())}
+    return [_service_view(service, revisions[service.pk], rollouts.get(service.pk), shown) for service in services]
+
+
+def revision_query(*, service: InferenceService) -> QuerySet[Revision]:
+    """Return all revisions a service ever had."""
+    return _revisions().filter(service=service)
+
+
+def revision_views(service: InferenceService, revisions: Iterable[Revision]) -> list[RevisionView]:
+    """Return revisions of one service as they are shown, in the order given."""
+    rollout = Rollout.objects.filter(service=service, finished_at=None).first()
+    state = rows.service_state(service, [], rollout)
+    return [_revision_view(service, state, revision) for revision in revisions]
+
+
+def rollout_query(*, service: InferenceService | None = None) -> QuerySet[Rollout]:
+    """Return rollouts, of one service where given, with what `rollout_views` reads of them."""
+    rollouts = Rollout.objects.select_related(*_OF_ROLLOUT)
+    return rollouts if service is None else rollouts.filter(service=service)
 
 
 def rollout_detail(*, rollout_id: int) -> RolloutView:
     """Return one rollout with all its analysis runs; raises NotFound."""
-    raise NotImplementedError
+    rollout = rollout_query().filter(pk=rollout_id).first()
+    if rollout is None:
+        raise NotFound(f"there is no rollout {rollout_id}")
+    return rollout_views([rollout])[0]
 
 
 def rollout_list(*, namespace: str, name: str, limit: int = 50) -> list[RolloutView]:
     """Return the newest rollouts of a service, newest first; raises NotFound."""
-    raise NotImplementedError
+    service = service_get(namespace=namespace, name=name)
+    return rollout_views(rollout_query(service=service).order_by("-id")[:limit])
+
+
+def rollout_views(rollouts: Iterable[Rollout]) -> list[RolloutView]:
+    """Return the rollouts with their analysis runs, in the order given."""
+    rollouts = list(rollouts)
+    runs = defaultdict(list)
+    for run in AnalysisRun.objects.filter(rollout__in=rollouts).order_by("attempt", "step_index"):
+        runs[run.rollout_id].append(run)
+    return [_rollout_view(rollout, runs[rollout.pk]) for rollout in rollouts]
+
+
+def event_query(*, service: InferenceService) -> QuerySet[Event]:
+    """Return the events of a service."""
+    return Event.objects.filter(service=service)
 
 
 def events_after(*, service_id: int, seq: int, limit: int = 100) -> list[EventView]:
     """Return the events of a service with a larger number than `seq`, oldest first."""
-    raise NotImplementedError
+    return [
+        event_view(event) for event in Event.objects.filter(service=service_id, seq__gt=seq).order_by("seq")[:limit]
+    ]
 
 
 def events_newest(*, service_id: int, limit: int = 50) -> list[EventView]:
     """Return the newest events of a service, newest first."""
-    raise NotImplementedError
+    return [event_view(event) for event in Event.objects.filter(service=service_id).order_by("-seq")[:limit]]
 
 
 def cluster_events(*, limit: int = 50) -> list[EventView]:
     """Return the newest events of the clusters themselves, newest first."""
-    raise NotImplementedError
+    return [event_view(event) for event in Event.objects.filter(service=None).order_by("-id")[:limit]]
 
 
 def change_marks() -> dict[int, tuple[int, int]]:
     """Return service id -> (changes, newest event number), by which a poller sees what to show anew."""
-    raise NotImplementedError
+    marks = InferenceService.objects.values_list("pk", "changes", "event_seq")
+    return {pk: (changes, event_seq) for pk, changes, event_seq in marks}
 
 
-def by_namespace(services: Iterable[ServiceView]) -> dict[str, list[ServiceView]]:
-    """Return the services under their namespaces, both in the order given."""
-    grouped: dict[str, list[ServiceView]] = {}
-    for service in services:
-        grouped.setdefault(service.namespace, []).append(service)
-    return grouped
+def event_view(event: Event) -> EventView:
+    """Return an event as it is shown."""
+    return EventView(
+        seq=event.seq,
+        at=event.at,
+        kind=event.kind,
+        message=event.message,
+        revision=event.revision or None,
+        rollout=event.rollout_id,
+    )
+
+
+_OF_ROLLOUT = ("service", "from_revision__model_version", "to_revision__model_version")
+
+
+def _revisions() -> QuerySet[Revision]:
+    return Revision.objects.select_related("model_version__model").order_by("number")
+
+
+def _service_view(
+    service: InferenceService, revisions: Sequence[Revision], newest: Rollout | None, shown: dict[int, RolloutView]
+) -> ServiceView:
+    in_progress = newest if newest is not None and not Phase(newest.phase).is_finished else None
+    state = rows.service_state(service, revisions, in_progress)
+    stable = next((revision for revision in revisions if revision.role == Role.STABLE), None)
+    version = service.model_version if stable is None else stable.model_version
+    return ServiceView(
+        id=service.pk,
+        namespace=service.namespace,
+        name=service.name,
+        url=f"{settings.GATEWAY_URL}/serving/{service.namespace}/{service.name}/v2/models/{service.name}",
+        phase=service.phase,
+        reason=service.reason,
+        model=version.model.name,
+        model_version=version.number,
+        policy=None if service.policy is None else service.policy.name,
+        stable_revision=None if stable is None else stable.name,
+        revisions=tuple(_revision_view(service, state, revision) for revision in revisions),
+        rollout=None if newest is None else shown[newest.pk],
+        event_seq=service.event_seq,
+        changes=service.changes,
+        created_at=service.created_at,
+    )
+
+
+def _revision_view(service: InferenceService, state: ServiceState, revision: Revision) -> RevisionView:
+    seen = service.observed.get(revision.name, {})
+    return RevisionView(
+        name=revision.name,
+        number=revision.number,
+        model=revision.model_version.model.name,
+        model_version=revision.model_version.number,
+        role=revision.role,
+        replicas_wanted=revision.min_replicas if revision.stopped_at is None else 0,
+        replicas_ready=int(seen.get("ready", 0)),
+        restarts=int(seen.get("restarts", 0)),
+        weight_wanted=weight_of(state, rows.revision_state(revision)),
+        weight_actual=int(seen.get("weight", 0)),
+        message=str(seen.get("message", "")),
+        created_at=revision.created_at,
+    )
+
+
+def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun]) -> RolloutView:
+    policy = stored_policy(rollout.policy_document)
+    views = tuple(_run_view(run) for run in runs)
+    present = next((view for view in reversed(views) if view.attempt == rollout.attempt), None)
+    return RolloutView(
+        id=rollout.pk,
+        service=str(rollout.service),
+        from_revision=rollout.from_revision.name,
+        to_revision=rollout.to_revision.name,
+        from_version=rollout.from_revision.model_version.number,
+        to_version=rollout.to_revision.model_version.number,
+        policy=rollout.policy_name or None,
+        strategy=policy.strategy,
+        phase=rollout.phase,
+        attempt=rollout.attempt,
+        step_index=rollout.step_index,
+        steps=tuple(_step_view(step) for step in policy.steps),
+        weight_wanted=rollout.weight,
+        weight_actual=int(rollout.service.observed.get(rollout.to_revision.name, {}).get("weight", 0)),
+        weight_seen_percent=None if present is None else present.seen_percent,
+        seen_requests=0 if present is None else present.requests.canary + present.requests.stable,
+        reason=ReasonView(rollout.reason_code, rollout.reason_message),
+        verdict=rollout.verdict,
+        analysis_runs=views,
+        started_at=rollout.started_at,
+        finished_at=rollout.finished_at,
+        created_by=rollout.created_by,
+    )
+
+
+def _step_view(step: Step) -> StepView:
+    analysis = None if step.gate is None else gate_json(step.gate)
+    return StepView(step.weight, step.hold.total_seconds(), step.pause, analysis)
+
+
+def _run_view(run: AnalysisRun) -> AnalysisRunView:
+    total = run.canary_requests + run.stable_requests
+    return AnalysisRunView(
+        step_index=run.step_index,
+        attempt=run.attempt,
+        weight_percent=run.weight,
+        verdict=run.verdict,
+        message=run.message,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        requests=RequestsView(run.canary_requests, run.stable_requests),
+        seen_percent=round(100 * run.canary_requests / total, 2) if total else None,
+        measurements=tuple(Measurement(**measurement) for measurement in run.measurements),
+    )

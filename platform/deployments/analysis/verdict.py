@@ -7,7 +7,8 @@ from enum import StrEnum
 class Verdict(StrEnum):
     """What is known about a canary at one step.
 
-    Running: evidence still comes in, hold. Failed: the evidence is clear. Inconclusive: the step's deadline passed undecided.
+    Running: evidence still comes in, hold. Failed: the evidence is clear. Inconclusive: the step's deadline passed
+    undecided.
     """
 
     RUNNING = "Running"
@@ -21,7 +22,7 @@ class Measurement:
     """One metric of the gate.
 
     Attributes:
-        unit: what `canary`, `stable` and `limit` count; None where there is no number yet.
+        unit: what `canary`, `stable` and `limit` count; those are None where there is no number yet.
         message: one sentence with the numbers and the sample sizes.
     """
 
@@ -36,8 +37,15 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the gate of one step says now; `measurements` is empty for a step without analysis."""
+    """What the analysis of one step says now.
+
+    Attributes:
+        canary_requests, stable_requests: what the gateway sent to each in the step.
+        measurements: empty for a step without a gate.
+    """
 
     verdict: Verdict
     message: str
+    canary_requests: int = 0
+    stable_requests: int = 0
     measurements: tuple[Measurement, ...] = ()

@@ -1,47 +1,218 @@
-"""The API of policies, services and rollouts."""
+"""`/api/v1/policies`, `/services`, `/rollouts` and what is under them."""
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from django.db.models import Model, QuerySet
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
+from accounts.permissions import actor_of
+from common.pagination import CursorPagination
+from deployments import selectors, services
+from deployments.api.serializers import (
+    EventSerializer,
+    PolicySerializer,
+    RevisionSerializer,
+    RolloutSerializer,
+    RolloutStartSerializer,
+    ServiceSerializer,
+)
+from deployments.models import Rollout
 
-class PolicyListView(APIView):
-    """All policies."""
+M = TypeVar("M", bound=Model)
+_PAGE = [
+    OpenApiParameter("cursor", str, description="Where the page begins; out of `next`."),
+    OpenApiParameter("limit", int, description="How many at most."),
+]
+
+
+class _ListView(APIView):
+    """A view whose GET is one page of rows, shown as `shape` makes values of them."""
+
+    ordering: ClassVar[str] = "-id"
+
+    def page(
+        self,
+        request: Request,
+        rows: QuerySet[M],
+        shape: Callable[[list[M]], Iterable[Any]],
+        form: type[Serializer[Any]],
+    ) -> Response:
+        paginator = CursorPagination()
+        values = list(shape(paginator.paginate_queryset(rows, request, view=self)))
+        return paginator.get_paginated_response(form(values, many=True).data)
+
+
+class PolicyListView(_ListView):
+    """Policies by name."""
+
+    ordering = "name"
+
+    @extend_schema(responses=PolicySerializer(many=True), parameters=_PAGE)
+    def get(self, request: Request) -> Response:
+        """Return a page of policies."""
+        return self.page(request, selectors.policy_query(), list, PolicySerializer)
 
 
 class PolicyDetailView(APIView):
     """One policy."""
 
+    @extend_schema(responses=PolicySerializer)
+    def get(self, _request: Request, name: str) -> Response:
+        """Return the policy."""
+        return Response(PolicySerializer(selectors.policy_get(name=name)).data)
 
-class ServiceListView(APIView):
-    """All services."""
+    @extend_schema(request=OpenApiTypes.OBJECT, responses={200: PolicySerializer, 201: PolicySerializer})
+    def put(self, request: Request, name: str) -> Response:
+        """Make or change the policy; the body is the policy file. Rollouts in progress keep what they began with."""
+        policy, created = services.policy_apply(
+            document=request.data, name=name, actor=actor_of(request), now=timezone.now()
+        )
+        return Response(PolicySerializer(policy).data, status=201 if created else 200)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        """Delete the policy; refused while a service names it."""
+        services.policy_delete(name=name, actor=actor_of(request), now=timezone.now())
+        return Response(status=204)
+
+
+class ServiceListView(_ListView):
+    """All services, in the order they were made."""
+
+    ordering = "id"
+
+    @extend_schema(responses=ServiceSerializer(many=True), parameters=_PAGE)
+    def get(self, request: Request) -> Response:
+        """Return a page of services."""
+        return self.page(request, selectors.service_query(), selectors.service_views, ServiceSerializer)
 
 
 class ServiceDetailView(APIView):
     """One service."""
 
+    @extend_schema(responses=ServiceSerializer)
+    def get(self, _request: Request, namespace: str, name: str) -> Response:
+        """Return the service."""
+        return Response(ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data)
 
-class RevisionListView(APIView):
-    """A service's revisions."""
+    @extend_schema(request=OpenApiTypes.OBJECT, responses={200: ServiceSerializer, 201: ServiceSerializer})
+    def put(self, request: Request, namespace: str, name: str) -> Response:
+        """Make or change the service; the body is the service file. A change for a live service starts a rollout."""
+        _, created = services.service_apply(
+            document=request.data, namespace=namespace, name=name, actor=actor_of(request), now=timezone.now()
+        )
+        body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
+        return Response(body, status=201 if created else 200)
+
+    @extend_schema(responses={202: ServiceSerializer})
+    def delete(self, request: Request, namespace: str, name: str) -> Response:
+        """Drain and remove the service; it is in phase Deleting until nothing of it runs."""
+        services.service_delete(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
+        body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
+        return Response(body, status=202)
 
 
-class EventListView(APIView):
-    """A service's events."""
+class RevisionListView(_ListView):
+    """Revisions of a service, newest first."""
+
+    ordering = "-number"
+
+    @extend_schema(responses=RevisionSerializer(many=True), parameters=_PAGE)
+    def get(self, request: Request, namespace: str, name: str) -> Response:
+        """Return a page of revisions."""
+        service = selectors.service_get(namespace=namespace, name=name)
+
+        def shape(page: Sequence[Any]) -> Iterable[Any]:
+            return selectors.revision_views(service, page)
+
+        return self.page(request, selectors.revision_query(service=service), shape, RevisionSerializer)
 
 
-class RolloutListView(APIView):
-    """A service's rollouts."""
+class EventListView(_ListView):
+    """Events of a service, newest first."""
+
+    ordering = "-seq"
+
+    @extend_schema(responses=EventSerializer(many=True), parameters=_PAGE)
+    def get(self, request: Request, namespace: str, name: str) -> Response:
+        """Return a page of events."""
+        events = selectors.event_query(service=selectors.service_get(namespace=namespace, name=name))
+        return self.page(request, events, lambda rows: map(selectors.event_view, rows), EventSerializer)
+
+
+class RolloutListView(_ListView):
+    """Rollouts of a service, newest first."""
+
+    @extend_schema(responses=RolloutSerializer(many=True), parameters=_PAGE)
+    def get(self, request: Request, namespace: str, name: str) -> Response:
+        """Return a page of rollouts."""
+        service = selectors.service_get(namespace=namespace, name=name)
+        rollouts = selectors.rollout_query(service=service)
+        return self.page(request, rollouts, selectors.rollout_views, RolloutSerializer)
+
+    @extend_schema(request=RolloutStartSerializer, responses={201: RolloutSerializer})
+    def post(self, request: Request, namespace: str, name: str) -> Response:
+        """Start a rollout to another version; one in progress is superseded."""
+        asked = RolloutStartSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        rollout = services.rollout_start(
+            namespace=namespace,
+            name=name,
+            version=asked.validated_data["version"],
+            policy=asked.validated_data.get("policy"),
+            actor=actor_of(request),
+            now=timezone.now(),
+        )
+        return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout.pk)).data, status=201)
 
 
 class RolloutDetailView(APIView):
     """One rollout."""
 
+    @extend_schema(responses=RolloutSerializer)
+    def get(self, _request: Request, rollout_id: int) -> Response:
+        """Return the rollout with its analysis runs."""
+        return _shown(rollout_id)
+
 
 class RolloutPromoteView(APIView):
     """Leave a pause."""
 
+    @extend_schema(request=None, responses=RolloutSerializer)
+    def post(self, request: Request, rollout_id: int) -> Response:
+        """Let a paused rollout go on."""
+        return _moved(services.rollout_promote, request, rollout_id)
+
 
 class RolloutAbortView(APIView):
-    """Give all traffic back to stable."""
+    """Give up."""
+
+    @extend_schema(request=None, responses=RolloutSerializer)
+    def post(self, request: Request, rollout_id: int) -> Response:
+        """Give all traffic back to stable."""
+        return _moved(services.rollout_abort, request, rollout_id)
 
 
 class RolloutRetryView(APIView):
     """Begin again."""
+
+    @extend_schema(request=None, responses=RolloutSerializer)
+    def post(self, request: Request, rollout_id: int) -> Response:
+        """Begin a degraded or aborted rollout again at its first step."""
+        return _moved(services.rollout_retry, request, rollout_id)
+
+
+def _moved(move: Callable[..., Rollout], request: Request, rollout_id: int) -> Response:
+    move(rollout_id=rollout_id, actor=actor_of(request), now=timezone.now())
+    return _shown(rollout_id)
+
+
+def _shown(rollout_id: int) -> Response:
+    return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout_id)).data)

@@ -1,10 +1,12 @@
-"""What changes services, policies and rollouts. Every function takes `now` and who asks (`actor`), and leaves an audit entry."""
+"""What changes services, policies and rollouts; every function is told who asks and leaves an audit entry."""
 
 from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
-from deployments.services.serving import service_apply, service_delete
+from deployments.services.serving import alias_follow, cluster_default, service_apply, service_delete
 
 __all__ = [
+    "alias_follow",
+    "cluster_default",
     "policy_apply",
     "policy_delete",
     "rollout_abort",

@@ -1,25 +1,169 @@
-"""Changes of rollouts."""
+"""Changes of rollouts that people and CI jobs ask for."""
 
+import copy
+import re
+from collections.abc import Callable
 from datetime import datetime
 
-from deployments.models import Rollout
+from django.db import transaction
+
+from accounts.services import audit_record
+from common.errors import Conflict, InvalidInput, InvalidTransition, NotFound
+from deployments import hints, rows
+from deployments import rollout as machine
+from deployments.desired import Role
+from deployments.models import InferenceService, Revision, Rollout
+from deployments.phases import Phase
+from deployments.recording import Change, changing
+from deployments.rollout import RolloutState
+from deployments.services.serving import policy_named, service_named, spec_of
+from deployments.services.turning import begin, check_ready, check_signature
+from registry.models import ModelVersion
+from registry.selectors import model_version_resolve
+
+_VERSION = re.compile(r"\d{1,9}")
+_ALIAS = re.compile(r"@[^/@]+")
 
 
+@transaction.atomic
 def rollout_start(*, namespace: str, name: str, version: str, policy: str | None, actor: str, now: datetime) -> Rollout:
-    """Start a rollout of a service to another model version; one in progress is superseded."""
-    raise NotImplementedError
+    """Start a rollout of a service to another model version; one in progress is superseded.
+
+    Args:
+        version: `2`, `@alias` or `models:/NAME/2`.
+        policy: the policy's name; None takes the one that the service names.
+
+    Raises:
+        InvalidInput: `version` has another form, or no policy is named.
+        NotFound: no such service, version, alias or policy.
+        Conflict: the version is live or on its way already, not READY, or does not fit the live one.
+    """
+    found = service_named(namespace, name)
+    with changing(found.pk, now=now) as change:
+        service = change.service
+        if service.deleting_at is not None:
+            raise Conflict(f"service {service} is being deleted, so nothing can be rolled out")
+        chosen = policy_named(policy, field="policy") if policy is not None else service.policy
+        if chosen is None:
+            raise InvalidInput(
+                f"service {service} names no policy; say which one the rollout is to follow", field="policy"
+            )
+        stable = _stable_of(change)
+        target = _version_of(stable.model_version, version)
+        _refuse_if_there(change, stable, target)
+        check_ready(target)
+        check_signature(stable.model_version, target)
+        spec = spec_of(service)
+        by = f"a rollout to version {target.number}"
+        row = begin(change, stable, spec=spec, version=target, policy=chosen, actor=actor, by=by)
+        if not spec.follows_alias:
+            _write_into_document(service, target)
+        detail = {"rollout": row.pk, "version": target.uri, "policy": chosen.name}
+        audit_record(actor=actor, action="rollout.start", target=_target(service), now=now, detail=detail)
+    hints.reconcile_soon(found.pk)
+    return row
 
 
 def rollout_promote(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
     """Leave the present pause; raises InvalidTransition unless the rollout is paused."""
-    raise NotImplementedError
+    return _move(rollout_id, "promote", lambda _change, state: machine.promote(state), actor, now)
 
 
 def rollout_abort(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
     """Give all traffic back to stable; raises InvalidTransition if the rollout is over."""
-    raise NotImplementedError
+    return _move(rollout_id, "abort", lambda _change, state: machine.abort(state, now, actor), actor, now)
 
 
 def rollout_retry(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
-    """Begin a degraded or aborted rollout again at step 0."""
-    raise NotImplementedError
+    """Begin a degraded or aborted rollout again at its first step.
+
+    Raises:
+        InvalidTransition: it is in another phase, is not the service's newest, or the service went elsewhere meanwhile.
+    """
+
+    def again(change: Change, state: RolloutState) -> RolloutState:
+        row, stable = change.newest, change.revision(Role.STABLE)
+        if row is None or row.pk != rollout_id:
+            newest = row.pk if row is not None else None
+            raise InvalidTransition(
+                f"rollout {rollout_id} is not the newest of its service, {newest} is; retry that one"
+            )
+        after = machine.retry(state, now)
+        if stable is None or stable.pk != row.from_revision_id:
+            raise InvalidTransition(f"rollout {rollout_id} began at {row.from_revision}, which is not stable any more")
+        row.latency_edges_us = {}
+        return after
+
+    return _move(rollout_id, "retry", again, actor, now)
+
+
+@transaction.atomic
+def _move(
+    rollout_id: int, verb: str, transition: Callable[[Change, RolloutState], RolloutState], actor: str, now: datetime
+) -> Rollout:
+    service_id = Rollout.objects.filter(pk=rollout_id).values_list("service_id", flat=True).first()
+    if service_id is None:
+        raise NotFound(f"there is no rollout {rollout_id}")
+    with changing(service_id, now=now) as change:
+        row = _row_of(change, rollout_id)
+        if change.service.deleting_at is not None:
+            raise Conflict(f"service {change.service} is being deleted, so its rollouts are over")
+        change.move(row, transition(change, rows.rollout_state(row)))
+        detail = {"service": str(change.service), "phase": row.phase, "step_index": row.step_index}
+        audit_record(actor=actor, action=f"rollout.{verb}", target=f"rollouts/{rollout_id}", now=now, detail=detail)
+    hints.reconcile_soon(service_id)
+    return row
+
+
+def _row_of(change: Change, rollout_id: int) -> Rollout:
+    """Return the rollout under its service's lock; the newest one as the change holds it."""
+    if change.newest is not None and change.newest.pk == rollout_id:
+        return change.newest
+    rollouts = Rollout.objects.select_related("service", "from_revision", "to_revision")
+    row = rollouts.get(pk=rollout_id)
+    row.service = change.service
+    return row
+
+
+def _stable_of(change: Change) -> Revision:
+    stable = change.revision(Role.STABLE)
+    if stable is None or change.service.live_at is None:
+        raise Conflict(
+            f"service {change.service} does not serve yet ({change.service.reason}); "
+            "apply its file with the version you want"
+        )
+    return stable
+
+
+def _version_of(live: ModelVersion, version: str) -> ModelVersion:
+    if _VERSION.fullmatch(version):
+        return model_version_resolve(uri=f"models:/{live.model.name}/{version}")
+    if _ALIAS.fullmatch(version):
+        return model_version_resolve(uri=f"models:/{live.model.name}{version}")
+    if version.startswith("models:/"):
+        return model_version_resolve(uri=version)
+    raise InvalidInput(
+        f"version is {version[:80]!r}; expected a number such as 2, an alias such as @champion, or models:/NAME/2",
+        field="version",
+    )
+
+
+def _refuse_if_there(change: Change, stable: Revision, target: ModelVersion) -> None:
+    if stable.model_version_id == target.pk:
+        raise Conflict(f"{target} is live already as {stable.name}, so there is nothing to roll out")
+    going = change.rollout
+    if going is not None and going.to_revision.model_version_id == target.pk:
+        raise Conflict(
+            f"rollout {going.pk} to {target} is in progress already ({Phase(going.phase)}); abort it to begin anew"
+        )
+
+
+def _write_into_document(service: InferenceService, target: ModelVersion) -> None:
+    """Let the service's file name the version it was told to go to, so that applying an older file goes back."""
+    document = copy.deepcopy(service.document)
+    document["spec"]["predictor"]["model"]["storageUri"] = target.uri
+    service.document, service.model_version = document, target
+
+
+def _target(service: InferenceService) -> str:
+    return f"services/{service.namespace}/{service.name}"

@@ -1,17 +1,171 @@
-"""Changes of services."""
+"""Changes of services: applied files, moved aliases, deletion."""
 
 from datetime import datetime
 
-from deployments.models import InferenceService
+from django.db import transaction
+
+from accounts.services import audit_record
+from common.errors import Conflict, FairleadError, NotFound
+from deployments import hints
+from deployments.history import Kind
+from deployments.models import Cluster, InferenceService, RolloutPolicy
+from deployments.phases import ServicePhase
+from deployments.recording import Change, changing
+from deployments.services.turning import check_ready, give_up, turn_to
+from deployments.spec import ServiceSpec, parse_service
+from registry.models import ModelVersion
+from registry.selectors import model_version_resolve
+
+PLATFORM = "fairlead"
+"""Who the audit log names for what the platform does by itself."""
 
 
+def cluster_default(*, now: datetime) -> Cluster:
+    """Return the cluster of the embedded mode, made where it is not yet."""
+    cluster, _ = Cluster.objects.get_or_create(name="local", defaults={"kind": "local", "created_at": now})
+    return cluster
+
+
+@transaction.atomic
 def service_apply(
     *, document: object, namespace: str | None, name: str | None, actor: str, now: datetime
 ) -> tuple[InferenceService, bool]:
-    """Make or change the service that the service file `document` says; returns it and whether it is new."""
-    raise NotImplementedError
+    """Make or change the service that a service file says; returns it and whether it is new.
+
+    A change of what it serves makes a new revision, and for a live service a rollout to it by the policy that the
+    file names. The same file again changes nothing, also where a rollout to what it says was rolled back: that one is
+    retried.
+
+    Raises:
+        InvalidInput: the file is wrong.
+        NotFound: the model, version, alias or policy it names is not there.
+        Conflict: the version is not READY or does not fit the live one; the service is being deleted.
+    """
+    spec = parse_service(document, namespace=namespace, name=name)
+    policy = None if spec.policy is None else policy_named(spec.policy, field="spec.rollout.policy")
+    version = model_version_resolve(uri=spec.storage_uri)
+    check_ready(version)
+    service, created = InferenceService.objects.get_or_create(
+        namespace=spec.namespace,
+        name=spec.name,
+        defaults={
+            "cluster": cluster_default(now=now),
+            "document": document,
+            "policy": policy,
+            "model_version": version,
+            "reason": "its first revision is being started",
+            "created_at": now,
+            "created_by": actor,
+        },
+    )
+    with changing(service.pk, now=now) as change:
+        _refuse_if_deleting(change.service)
+        if created:
+            change.event(Kind.SERVICE_CREATED, f"service {service} was created by {actor}")
+        elif parse_service(change.service.document) == spec:
+            return change.service, False
+        else:
+            change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
+        change.service.document, change.service.policy = document, policy
+        change.service.model_version, change.service.alias_problem = version, ""
+        turn_to(change, spec=spec, version=version, policy=policy, actor=actor, by="a newer service file")
+        audit_record(
+            actor=actor, action="service.apply", target=_target(service), now=now, detail={"document": document}
+        )
+    hints.reconcile_soon(service.pk)
+    return change.service, created
 
 
+@transaction.atomic
 def service_delete(*, namespace: str, name: str, actor: str, now: datetime) -> None:
-    """Drain the service and remove it; it is in phase Deleting until the cluster has nothing of it."""
-    raise NotImplementedError
+    """Drain the service and remove it; it is in phase Deleting until the cluster has nothing of it.
+
+    Deleting it again while it goes changes nothing. Raises NotFound.
+    """
+    service = service_named(namespace, name)
+    with changing(service.pk, now=now) as change:
+        if change.service.deleting_at is not None:
+            return
+        give_up(change, "the deletion of the service")
+        change.service.deleting_at = now
+        change.service.phase, change.service.reason = ServicePhase.DELETING, f"{actor} deletes it; its replicas drain"
+        # The cluster must take nothing that was decided before for the newer wish.
+        change.service.generation += 1
+        change.event(Kind.SERVICE_DELETING, f"service {service} is being deleted by {actor}")
+        audit_record(actor=actor, action="service.delete", target=_target(service), now=now)
+    hints.reconcile_soon(service.pk)
+
+
+def alias_follow(*, service_id: int, now: datetime) -> None:
+    """Turn a service whose file names an alias to the version that the alias means now.
+
+    A version that cannot be rolled out is told about once and tried again on every call, since its check may still end.
+    """
+    service = InferenceService.objects.select_related("model_version").filter(pk=service_id, deleting_at=None).first()
+    if service is None:
+        return
+    spec = parse_service(service.document)
+    if not spec.follows_alias:
+        return
+    try:
+        version = model_version_resolve(uri=spec.storage_uri)
+        if version.pk == service.model_version_id:
+            _note_alias_problem(service, "", now)
+            return
+        with changing(service_id, now=now) as change:
+            _follow(change, version, now)
+    except FairleadError as error:
+        _note_alias_problem(service, error.message, now)
+
+
+def _follow(change: Change, version: ModelVersion, now: datetime) -> None:
+    spec = parse_service(change.service.document)
+    if change.service.deleting_at is not None or not spec.follows_alias:
+        return
+    change.event(Kind.ALIAS_MOVED, f"{spec.storage_uri} means version {version.number} now")
+    change.service.model_version, change.service.alias_problem = version, ""
+    policy = change.service.policy
+    rollout = turn_to(
+        change, spec=spec, version=version, policy=policy, actor=PLATFORM, by=f"{spec.storage_uri}, which moved"
+    )
+    detail = {"alias": spec.storage_uri, "version": version.number, "rollout": None if rollout is None else rollout.pk}
+    audit_record(actor=PLATFORM, action="service.follow_alias", target=_target(change.service), now=now, detail=detail)
+
+
+def _note_alias_problem(service: InferenceService, problem: str, now: datetime) -> None:
+    if problem == service.alias_problem:
+        return
+    with changing(service.pk, now=now) as change:
+        change.service.alias_problem = problem
+        if problem:
+            change.event(Kind.ALIAS_REFUSED, f"the version that the service's alias means is not rolled out: {problem}")
+
+
+def service_named(namespace: str, name: str) -> InferenceService:
+    """Return the service; raises NotFound."""
+    service = InferenceService.objects.filter(namespace=namespace, name=name).first()
+    if service is None:
+        raise NotFound(f"there is no service {namespace}/{name}")
+    return service
+
+
+def policy_named(name: str, *, field: str) -> RolloutPolicy:
+    """Return the policy; raises NotFound with the field that named it."""
+    policy = RolloutPolicy.objects.filter(name=name).first()
+    if policy is None:
+        raise NotFound(f"{field} names the policy {name!r}, which is not there; apply it first", field=field)
+    return policy
+
+
+def spec_of(service: InferenceService) -> ServiceSpec:
+    """Return what the service's file says."""
+    return parse_service(service.document)
+
+
+def _refuse_if_deleting(service: InferenceService) -> None:
+    if service.deleting_at is not None:
+        raise Conflict(f"service {service} is being deleted; apply its file again once it is gone")
+
+
+def _target(service: InferenceService) -> str:
+    return f"services/{service.namespace}/{service.name}"

@@ -1,0 +1,167 @@
+"""JSON forms of policies, services and rollouts: the selectors' values field by field."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from deployments.models import RolloutPolicy
+from deployments.shapes import (
+    AnalysisRunView,
+    EventView,
+    ReasonView,
+    RequestsView,
+    RevisionView,
+    RolloutView,
+    ServiceView,
+    StepView,
+)
+
+
+class PolicySerializer(serializers.Serializer[RolloutPolicy]):
+    """A policy file with its defaults filled in, and how often it was changed."""
+
+    name = serializers.CharField()
+    strategy = serializers.CharField()
+    steps = serializers.SerializerMethodField()
+    onInconclusive = serializers.CharField(source="on_inconclusive")  # noqa: N815 - the policy file's word
+    scaleDownDelay = serializers.CharField(source="document.scaleDownDelay")  # noqa: N815
+    progressDeadline = serializers.CharField(source="document.progressDeadline")  # noqa: N815
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+    created_by = serializers.CharField()
+
+    @extend_schema_field({"type": "array", "items": {"type": "object"}})
+    def get_steps(self, policy: RolloutPolicy) -> Any:
+        """Return the steps as the file has them."""
+        return policy.document["steps"]
+
+
+class StepSerializer(serializers.Serializer[StepView]):
+    """One step of a policy."""
+
+    weight = serializers.IntegerField()
+    hold_seconds = serializers.FloatField()
+    pause = serializers.BooleanField()
+    analysis = serializers.DictField(allow_null=True)
+
+
+class ReasonSerializer(serializers.Serializer[ReasonView]):
+    """Why a rollout is where it is: for programs and for people."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class MeasurementSerializer(serializers.Serializer[Any]):
+    """One metric of a gate with its evidence."""
+
+    metric = serializers.CharField()
+    unit = serializers.CharField()
+    canary = serializers.FloatField(allow_null=True)
+    stable = serializers.FloatField(allow_null=True)
+    limit = serializers.FloatField(allow_null=True)
+    verdict = serializers.CharField()
+    message = serializers.CharField()
+
+
+class RequestsSerializer(serializers.Serializer[RequestsView]):
+    """Requests the gateway sent to each side."""
+
+    canary = serializers.IntegerField()
+    stable = serializers.IntegerField()
+
+
+class AnalysisRunSerializer(serializers.Serializer[AnalysisRunView]):
+    """What was counted and judged at one step of one attempt."""
+
+    step_index = serializers.IntegerField()
+    attempt = serializers.IntegerField()
+    weight_percent = serializers.IntegerField()
+    verdict = serializers.CharField()
+    message = serializers.CharField()
+    started_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    requests = RequestsSerializer()
+    seen_percent = serializers.FloatField(allow_null=True)
+    measurements = MeasurementSerializer(many=True)
+
+
+class RolloutSerializer(serializers.Serializer[RolloutView]):
+    """A rollout with its steps and analysis runs."""
+
+    id = serializers.IntegerField()
+    service = serializers.CharField()
+    from_revision = serializers.CharField()
+    to_revision = serializers.CharField()
+    from_version = serializers.IntegerField()
+    to_version = serializers.IntegerField()
+    policy = serializers.CharField(allow_null=True)
+    strategy = serializers.CharField()
+    phase = serializers.CharField()
+    attempt = serializers.IntegerField()
+    step_index = serializers.IntegerField()
+    steps = StepSerializer(many=True)
+    weight_wanted = serializers.IntegerField()
+    weight_actual = serializers.IntegerField()
+    weight_seen_percent = serializers.FloatField(allow_null=True)
+    seen_requests = serializers.IntegerField()
+    reason = ReasonSerializer()
+    verdict = serializers.CharField()
+    analysis_runs = AnalysisRunSerializer(many=True)
+    started_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    created_by = serializers.CharField()
+
+
+class RolloutStartSerializer(serializers.Serializer[Any]):
+    """What a new rollout is to go to; `version` is `2`, `@alias` or `models:/NAME/2`."""
+
+    version = serializers.CharField(max_length=300)
+    policy = serializers.CharField(max_length=63, required=False, allow_null=True)
+
+
+class RevisionSerializer(serializers.Serializer[RevisionView]):
+    """A revision and how it is now."""
+
+    name = serializers.CharField()
+    number = serializers.IntegerField()
+    model = serializers.CharField()
+    model_version = serializers.IntegerField()
+    role = serializers.CharField()
+    replicas_wanted = serializers.IntegerField()
+    replicas_ready = serializers.IntegerField()
+    restarts = serializers.IntegerField()
+    weight_wanted = serializers.IntegerField()
+    weight_actual = serializers.IntegerField()
+    message = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class ServiceSerializer(serializers.Serializer[ServiceView]):
+    """A service with its running revisions and its newest rollout."""
+
+    namespace = serializers.CharField()
+    name = serializers.CharField()
+    url = serializers.CharField()
+    phase = serializers.CharField()
+    reason = serializers.CharField()
+    model = serializers.CharField()
+    model_version = serializers.IntegerField()
+    policy = serializers.CharField(allow_null=True)
+    stable_revision = serializers.CharField(allow_null=True)
+    revisions = RevisionSerializer(many=True)
+    rollout = RolloutSerializer(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+class EventSerializer(serializers.Serializer[EventView]):
+    """What happened; `seq` counts up by one within the service."""
+
+    seq = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    kind = serializers.CharField()
+    message = serializers.CharField()
+    revision = serializers.CharField(allow_null=True)
+    rollout = serializers.IntegerField(allow_null=True)

@@ -1,0 +1,105 @@
+"""Gathers what the analysis of a rollout's present step rests on. Called by the reconciler, outside of any transaction.
+
+A window begins when the gateway confirmed the step's weight and goes on, tick after tick, from the totals in its
+AnalysisRun. Where metrics cannot be read nothing is counted and nothing is judged; the next tick has the difference.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+
+from common.errors import Unavailable
+from deployments import rows
+from deployments.analysis import totals
+from deployments.analysis.gate import Window, edges_of, evaluate, quantile_key
+from deployments.analysis.verdict import Finding
+from deployments.models import AnalysisRun, Rollout
+from deployments.phases import Phase
+from deployments.policy import Step
+from deployments.rollout import RolloutState
+from integrations.clusters.base import Observed, Sample
+
+Metrics = Callable[[Observed], Sequence[Sample]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was gathered in one tick.
+
+    Attributes:
+        run: the step's run with the new counts, not saved yet; None where nothing was counted.
+        edges_us: what is slow, by quantile, as far as stable's requests fix it.
+        problem: why metrics could not be read.
+    """
+
+    finding: Finding | None = None
+    run: AnalysisRun | None = None
+    edges_us: Mapping[str, float] = field(default_factory=dict)
+    problem: str = ""
+
+
+def gather(
+    rollout: Rollout | None, seen: Observed | None, *, confirmed: bool, metrics: Metrics, now: datetime
+) -> Evidence:
+    """Return the evidence for the rollout's present step; empty where none is at a step with its weight."""
+    if rollout is None or seen is None:
+        return Evidence()
+    state = rows.rollout_state(rollout)
+    if state.phase is Phase.PENDING or state.step is None:
+        return Evidence()
+    run = AnalysisRun.objects.filter(rollout=rollout, attempt=state.attempt, step_index=state.step_index).first()
+    if run is None and not (confirmed and state.weight == state.step.weight):
+        return Evidence()
+    try:
+        samples = metrics(seen)
+    except Unavailable as error:
+        return Evidence(problem=error.message)
+    stable, canary = rollout.from_revision.name, rollout.to_revision.name
+    samples = [sample for sample in samples if sample.revision in (stable, canary)]
+    if run is None:
+        run = _begin(rollout, state, samples, now)
+    else:
+        run.totals = totals.totals_json(totals.add(totals.stored_totals(run.totals), samples))
+    lifetime = totals.lifetime_latency(samples, stable)
+    edges = {**edges_of(state.policy, lifetime), **rollout.latency_edges_us}
+    finding = _judge(run, state.step, stable=stable, canary=canary, edges=edges, answered=lifetime.total, now=now)
+    return Evidence(finding, run, edges)
+
+
+def _begin(rollout: Rollout, state: RolloutState, samples: Sequence[Sample], now: datetime) -> AnalysisRun:
+    return AnalysisRun(
+        rollout=rollout,
+        attempt=state.attempt,
+        step_index=state.step_index,
+        weight=state.weight,
+        totals=totals.totals_json(totals.begin(samples, now.timestamp())),
+        started_at=now,
+    )
+
+
+def _judge(
+    run: AnalysisRun,
+    step: Step,
+    *,
+    stable: str,
+    canary: str,
+    edges: Mapping[str, float],
+    answered: int,
+    now: datetime,
+) -> Finding:
+    """Evaluate the step's gate and put what was found into the run."""
+    counted = totals.stored_totals(run.totals)
+    if run.first_request_at is None and counted.of(canary).requests:
+        run.first_request_at = now
+    window = Window(
+        canary=counted.of(canary),
+        stable=counted.of(stable),
+        edge_us=None if step.gate is None else edges.get(quantile_key(step.gate)),
+        waited=None if run.first_request_at is None else now - run.first_request_at,
+        stable_answered=answered,
+    )
+    finding = evaluate(step.gate, window)
+    run.verdict, run.message = finding.verdict, finding.message
+    run.canary_requests, run.stable_requests = finding.canary_requests, finding.stable_requests
+    run.measurements = [asdict(measurement) for measurement in finding.measurements]
+    return finding

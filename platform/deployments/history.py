@@ -1,0 +1,70 @@
+"""What to write into the list of events when a rollout moved. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from deployments.phases import Code, Phase
+from deployments.rollout import RolloutState
+
+
+class Kind(StrEnum):
+    """What happened."""
+
+    SERVICE_CREATED = "ServiceCreated"
+    SERVICE_CHANGED = "ServiceChanged"
+    SERVICE_READY = "ServiceReady"
+    SERVICE_DEGRADED = "ServiceDegraded"
+    SERVICE_DELETING = "ServiceDeleting"
+    ALIAS_MOVED = "AliasMoved"
+    ALIAS_REFUSED = "AliasRefused"
+    REVISION_CREATED = "RevisionCreated"
+    REVISION_STOPPED = "RevisionStopped"
+    REPLICA_RESTARTED = "ReplicaRestarted"
+    COMPONENT_RESTARTED = "ComponentRestarted"
+    ROLLOUT_STARTED = "RolloutStarted"
+    ROLLOUT_WEIGHT_WANTED = "RolloutWeightWanted"
+    ROLLOUT_WEIGHT_CONFIRMED = "RolloutWeightConfirmed"
+    ROLLOUT_CANARY_NOT_READY = "RolloutCanaryNotReady"
+    ROLLOUT_PAUSED = "RolloutPaused"
+    ROLLOUT_CONTINUED = "RolloutContinued"
+    ROLLOUT_RETRIED = "RolloutRetried"
+    ROLLOUT_HEALTHY = "RolloutHealthy"
+    ROLLOUT_DEGRADED = "RolloutDegraded"
+    ROLLOUT_ABORTED = "RolloutAborted"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One event before it gets its number."""
+
+    kind: Kind
+    message: str
+
+
+_ENDS = {
+    Phase.HEALTHY: Kind.ROLLOUT_HEALTHY,
+    Phase.DEGRADED: Kind.ROLLOUT_DEGRADED,
+    Phase.ABORTED: Kind.ROLLOUT_ABORTED,
+}
+
+
+def lines_between(before: RolloutState, after: RolloutState, canary: str) -> Iterator[Line]:
+    """Return what happened between two states of a rollout; progress in the evidence alone is no event."""
+    if after.attempt != before.attempt:
+        yield Line(Kind.ROLLOUT_RETRIED, f"the rollout to {canary} begins again (attempt {after.attempt})")
+        return
+    if after.phase is not before.phase and after.phase in _ENDS:
+        yield Line(_ENDS[after.phase], f"the rollout to {canary} is {after.phase}: {after.reason.message}")
+        return
+    if after.phase is Phase.PAUSED and before.phase is not Phase.PAUSED:
+        yield Line(Kind.ROLLOUT_PAUSED, after.reason.message)
+    if before.phase is Phase.PAUSED and after.phase is Phase.PROGRESSING:
+        yield Line(Kind.ROLLOUT_CONTINUED, f"the rollout to {canary} goes on after its pause")
+    if after.reason.code is Code.CANARY_NOT_READY and before.reason.code is not Code.CANARY_NOT_READY:
+        yield Line(Kind.ROLLOUT_CANARY_NOT_READY, after.reason.message)
+    if after.confirmed_at is not None and before.confirmed_at is None:
+        yield Line(Kind.ROLLOUT_WEIGHT_CONFIRMED, f"the gateway sends {after.weight} % of the requests to {canary}")
+    if after.weight != before.weight:
+        why = "" if after.weight else " until it is ready again"
+        yield Line(Kind.ROLLOUT_WEIGHT_WANTED, f"{canary} is to get {after.weight} % of the requests{why}")

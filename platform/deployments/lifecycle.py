@@ -1,0 +1,116 @@
+"""What follows for a service from its rollout and from what the cluster runs: roles, retirement, phase. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from deployments.desired import RevisionState, Role, ServiceState, desired_of
+from deployments.phases import Phase, Reason, ServicePhase
+from deployments.policy import Policy
+from integrations.clusters.base import Observed, ObservedRevision
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A service's phase and why, in one sentence."""
+
+    phase: ServicePhase
+    reason: str
+
+
+def roles_after(
+    revisions: Iterable[RevisionState], *, outcome: Phase, old: str, new: str, policy: Policy, now: datetime
+) -> tuple[RevisionState, ...]:
+    """Return the revisions after the rollout from `old` to `new` came to a phase.
+
+    Healthy: new is stable, old is kept warm. Degraded, Aborted: new goes as soon as the gateway sends it nothing. Any
+    other: new is the canary, and runs.
+    """
+    return tuple(
+        _in_role(revision, outcome, policy, now, is_new=revision.name == new)
+        if revision.name in (old, new)
+        else revision
+        for revision in revisions
+    )
+
+
+def _in_role(revision: RevisionState, outcome: Phase, policy: Policy, now: datetime, *, is_new: bool) -> RevisionState:
+    if outcome is Phase.HEALTHY:
+        if is_new:
+            return replace(revision, role=Role.STABLE, retire_at=None)
+        return replace(revision, role=Role.RETIRING, retire_at=now + policy.scale_down_delay)
+    if not is_new:
+        return revision
+    if outcome is Phase.DEGRADED:
+        return replace(revision, role=Role.FAILED, retire_at=now)
+    if outcome is Phase.ABORTED:
+        return replace(revision, role=Role.RETIRING, retire_at=now)
+    return replace(revision, role=Role.CANARY, retire_at=None, stopped_at=None)
+
+
+def retire(service: ServiceState, seen: Observed, now: datetime) -> ServiceState:
+    """Return the service with those revisions stopped whose time is over and to which the gateway sends nothing."""
+    return replace(
+        service,
+        revisions=tuple(
+            _stopped(revision, now) if _is_done(revision, seen, now) else revision for revision in service.revisions
+        ),
+    )
+
+
+def _is_done(revision: RevisionState, seen: Observed, now: datetime) -> bool:
+    if revision.stopped_at is not None or revision.retire_at is None or now < revision.retire_at:
+        return False
+    there = seen.revision(revision.name)
+    return there is None or there.weight_percent == 0
+
+
+def _stopped(revision: RevisionState, now: datetime) -> RevisionState:
+    role = Role.RETIRED if revision.role is Role.RETIRING else revision.role
+    return replace(revision, role=role, retire_at=None, stopped_at=now)
+
+
+def is_confirmed(service: ServiceState, generation: int, seen: Observed) -> bool:
+    """Return whether the gateway sends exactly what is wanted of `generation`."""
+    wanted = {revision.name: revision.weight_percent for revision in desired_of(service, generation).revisions}
+    actual = {revision.name: revision.weight_percent for revision in seen.revisions}
+    names = wanted.keys() | actual.keys()
+    return seen.generation >= generation and all(wanted.get(name, 0) == actual.get(name, 0) for name in names)
+
+
+def comes_alive(service: ServiceState, seen: Observed) -> bool:
+    """Return whether the service, without traffic so far, can take requests now."""
+    stable = service.first(Role.STABLE)
+    there = None if stable is None else seen.revision(stable.name)
+    return not service.live and there is not None and there.ready_replicas > 0
+
+
+def standing(
+    service: ServiceState, before: ServicePhase, seen: Observed | None, rollout: Reason | None, problem: str
+) -> Standing:
+    """Return the phase of a service that is not being deleted.
+
+    Args:
+        before: its phase so far, which stands while the cluster cannot be read.
+        seen: None where the cluster could not be read; `problem` then says why.
+        rollout: the reason of the rollout in progress; None without one.
+    """
+    stable = service.first(Role.STABLE)
+    if seen is None or stable is None:
+        return Standing(before, f"the cluster cannot be read: {problem}")
+    there = seen.revision(stable.name)
+    ready = there.ready_replicas if there is not None else 0
+    short = f"{ready} of {stable.replicas} replicas of {stable.name} are ready{_why(there)}"
+    if not service.live:
+        return Standing(ServicePhase.PENDING, f"not serving yet: {short}")
+    if ready < stable.replicas:
+        return Standing(ServicePhase.DEGRADED, short)
+    if rollout is not None:
+        return Standing(ServicePhase.PROGRESSING, rollout.message)
+    replicas = "replica" if stable.replicas == 1 else "replicas"
+    return Standing(ServicePhase.READY, f"{stable.name} serves all traffic with {stable.replicas} {replicas}")
+
+
+def _why(there: ObservedRevision | None) -> str:
+    message = next((replica.message for replica in there.replicas if replica.message), "") if there is not None else ""
+    return f" ({message})" if message else ""

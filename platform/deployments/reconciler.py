@@ -1,0 +1,221 @@
+"""The loop that brings services where they should be: observe -> advance -> record -> apply.
+
+One `tick` is one turn of the loop for one service. It holds the service's lease, talks to the cluster with no
+transaction open, decides with pure functions, records under the row lock, and then hands the whole desired state to
+the cluster. Record comes before apply, so a crash in between is repaired by the next tick; applying twice changes
+nothing. Two reconcilers cannot disagree: the lease lets one in at a time, whoever lost it finds `changes` moved on
+and records nothing, and what it might still apply carries a lower generation, which the cluster ignores.
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from django.db import transaction
+from django.db.models import Q
+
+from common.errors import NotFound, Unavailable
+from deployments import rows, watching
+from deployments.evidence import Evidence, Metrics, gather
+from deployments.history import Kind
+from deployments.lifecycle import comes_alive, is_confirmed, retire, standing
+from deployments.models import InferenceService, Rollout
+from deployments.phases import ServicePhase
+from deployments.recording import Change, changing, load
+from deployments.rollout import CanarySeen, Observation, advance
+from integrations.clusters.base import ClusterDriver, Desired, Observed
+
+LEASE = timedelta(seconds=30)
+"""Longer than a tick with every timeout in it; a reconciler that died is replaced after that."""
+
+
+class Outcome(StrEnum):
+    """What became of a tick."""
+
+    DONE = "done"
+    BUSY = "busy"
+    OVERTAKEN = "overtaken"
+    REMOVED = "removed"
+
+
+class _OvertakenError(Exception):
+    """Somebody changed the service since it was read; rolls the transaction back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a tick needs from outside.
+
+    Attributes:
+        metrics: reads the counters of what an observation found (`integrations.metrics.collect`).
+        clock: the time now, with time zone.
+    """
+
+    driver: ClusterDriver
+    metrics: Metrics
+    clock: Callable[[], datetime]
+
+
+def tick(service_id: int, outside: Outside) -> Outcome:
+    """Bring one service one step on.
+
+    Returns:
+        BUSY: another reconciler has it. OVERTAKEN: it was changed meanwhile, nothing was recorded; tick again.
+        REMOVED: it was being deleted, and is gone.
+
+    Raises:
+        Unavailable: the cluster did not take the desired state; what was recorded stands and the next tick applies it.
+    """
+    owner = uuid.uuid4().hex
+    if not _take_lease(service_id, owner, outside.clock()):
+        return Outcome.BUSY
+    try:
+        return _tick(service_id, owner, outside)
+    except _OvertakenError:
+        return Outcome.OVERTAKEN
+    finally:
+        _give_lease_back(service_id, owner, outside.clock())
+
+
+def _tick(service_id: int, owner: str, outside: Outside) -> Outcome:
+    try:
+        read = load(service_id, now=outside.clock())
+    except NotFound:
+        return Outcome.REMOVED
+    if read.service.deleting_at is not None:
+        return _remove(read, owner, outside)
+    seen, problem = _observe(read.service, outside.driver)
+    confirmed = seen is not None and is_confirmed(read.state(), read.service.generation, seen)
+    evidence = gather(read.rollout, seen, confirmed=confirmed, metrics=outside.metrics, now=read.now)
+    desired = _record(read, owner, seen, problem or evidence.problem, evidence, confirmed=confirmed)
+    if not _has_lease(service_id, owner, outside.clock()):
+        return Outcome.OVERTAKEN
+    outside.driver.apply(desired)
+    return Outcome.DONE
+
+
+def _observe(service: InferenceService, driver: ClusterDriver) -> tuple[Observed | None, str]:
+    """Return what the cluster runs of the service, or None and why it cannot be read."""
+    try:
+        return driver.observe(service.namespace, service.name), ""
+    except Unavailable as error:
+        return None, error.message
+
+
+def _record(
+    read: Change, owner: str, seen: Observed | None, problem: str, evidence: Evidence, *, confirmed: bool
+) -> Desired:
+    """Record what follows from what was seen, and return what the cluster should run now.
+
+    Raises:
+        _OvertakenError: the service is not as it was read any more.
+    """
+    with changing(read.service.pk, now=read.now) as change:
+        service = change.service
+        if service.changes != read.service.changes or service.lease_owner != owner:
+            raise _OvertakenError
+        if change.rollout is not None:
+            _advance(change, change.rollout, seen, problem, evidence, confirmed=confirmed)
+        if seen is not None:
+            _follow_cluster(change, seen)
+        _describe(change, seen, problem)
+    return change.desired()
+
+
+def _advance(
+    change: Change, row: Rollout, seen: Observed | None, problem: str, evidence: Evidence, *, confirmed: bool
+) -> None:
+    """Let the machine see what there is, and record the analysis and the rollout's new state."""
+    observation = Observation(
+        canary=None if seen is None else _canary(row, seen),
+        confirmed=confirmed,
+        gateway_message=_gateway_message(seen),
+        finding=evidence.finding,
+        problem=problem,
+    )
+    if evidence.run is not None:
+        evidence.run.save()
+        change.is_changed = True
+    row.latency_edges_us = {**evidence.edges_us, **row.latency_edges_us}
+    change.move(row, advance(rows.rollout_state(row), observation, change.now))
+
+
+def _canary(row: Rollout, seen: Observed) -> CanarySeen:
+    there = seen.revision(row.to_revision.name)
+    wanted = row.to_revision.min_replicas
+    if there is None:
+        return CanarySeen(replicas_wanted=wanted, replicas_ready=0)
+    return CanarySeen(
+        replicas_wanted=wanted,
+        replicas_ready=there.ready_replicas,
+        restarts={replica.name: replica.restarts for replica in there.replicas},
+        message=there.message or next((replica.message for replica in there.replicas if replica.message), ""),
+    )
+
+
+def _gateway_message(seen: Observed | None) -> str:
+    if seen is None:
+        return ""
+    return seen.message or next((revision.message for revision in seen.revisions if revision.message), "")
+
+
+def _follow_cluster(change: Change, seen: Observed) -> None:
+    """Record what follows from what runs: the service comes alive, old revisions stop, restarts become events."""
+    service = change.service
+    if seen.generation > service.generation:
+        # The database is older than the cluster (restored from a copy): a lower number would be ignored for ever.
+        service.generation = seen.generation + 1
+    state = change.state()
+    if comes_alive(state, seen):
+        service.live_at = change.now
+        change.event(Kind.SERVICE_READY, f"service {service} serves at the gateway")
+        state = change.state()
+    change.put_revisions(retire(state, seen, change.now).revisions)
+    watching.note_restarts(change, seen)
+    service.observed = watching.summary(seen)
+
+
+def _describe(change: Change, seen: Observed | None, problem: str) -> None:
+    """Record the service's phase and why."""
+    rollout = None if change.rollout is None else rows.rollout_state(change.rollout).reason
+    before = ServicePhase(change.service.phase)
+    now = standing(change.state(), before, seen, rollout, problem)
+    change.service.phase, change.service.reason = now.phase, now.reason
+    if now.phase is ServicePhase.DEGRADED and before is not ServicePhase.DEGRADED:
+        change.event(Kind.SERVICE_DEGRADED, now.reason)
+    if before is ServicePhase.DEGRADED and now.phase is not ServicePhase.DEGRADED:
+        change.event(Kind.SERVICE_READY, f"service {change.service} has recovered: {now.reason}")
+
+
+def _remove(read: Change, owner: str, outside: Outside) -> Outcome:
+    """Have the cluster drain the service; once it has nothing of it, forget the service."""
+    service = read.service
+    outside.driver.delete(service.namespace, service.name, service.generation)
+    seen = outside.driver.observe(service.namespace, service.name)
+    if seen.revisions or seen.generation:
+        return Outcome.DONE
+    with transaction.atomic():
+        row = InferenceService.objects.select_for_update().filter(pk=service.pk, lease_owner=owner).first()
+        if row is None or row.changes != service.changes:
+            raise _OvertakenError
+        row.delete()
+    return Outcome.REMOVED
+
+
+def _take_lease(service_id: int, owner: str, now: datetime) -> bool:
+    free = Q(lease_expires_at=None) | Q(lease_expires_at__lte=now)
+    return bool(
+        InferenceService.objects.filter(free, pk=service_id).update(lease_owner=owner, lease_expires_at=now + LEASE)
+    )
+
+
+def _has_lease(service_id: int, owner: str, now: datetime) -> bool:
+    return InferenceService.objects.filter(pk=service_id, lease_owner=owner, lease_expires_at__gt=now).exists()
+
+
+def _give_lease_back(service_id: int, owner: str, now: datetime) -> None:
+    InferenceService.objects.filter(pk=service_id, lease_owner=owner).update(
+        lease_owner="", lease_expires_at=None, ticked_at=now
+    )

@@ -1,0 +1,156 @@
+"""The one way in which a service and what belongs to it are changed: under its row lock, with events and a generation.
+
+Services (people's wishes) and the reconciler (what follows from what was seen) both come through `changing`. Whatever
+they did to the rows, the end is the same: the generation rises if the cluster should now run something else,
+`changes` rises, so that whoever decided on older rows notices, and the events get their numbers.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+
+from common.errors import NotFound
+from deployments import rows
+from deployments.desired import RevisionState, Role, ServiceState, desired_of
+from deployments.history import Kind, lines_between
+from deployments.lifecycle import roles_after
+from deployments.models import AnalysisRun, Event, InferenceService, Revision, Rollout
+from deployments.phases import Phase
+from deployments.rollout import RolloutState
+from integrations.clusters.base import Desired
+
+
+@dataclass
+class Change:
+    """A service to be changed in place, with what belongs to it.
+
+    Attributes:
+        revisions: those that run, and the one of the newest rollout, by number.
+        newest: its newest rollout, over or not.
+    """
+
+    service: InferenceService
+    revisions: list[Revision]
+    newest: Rollout | None
+    now: datetime
+    is_changed: bool = False
+    _events: list[Event] = field(default_factory=list)
+
+    @property
+    def rollout(self) -> Rollout | None:
+        """Return the rollout in progress."""
+        return self.newest if self.newest is not None and not Phase(self.newest.phase).is_finished else None
+
+    def revision(self, role: Role) -> Revision | None:
+        """Return the revision of a role that only one can have."""
+        return next((revision for revision in self.revisions if revision.role == role), None)
+
+    def event(self, kind: Kind, message: str, *, revision: str = "", rollout: Rollout | None = None) -> None:
+        """Tell what happened."""
+        self.is_changed = True
+        self.service.event_seq += 1
+        self._events.append(
+            Event(
+                service=self.service,
+                seq=self.service.event_seq,
+                at=self.now,
+                kind=kind,
+                message=message,
+                revision=revision,
+                rollout=rollout,
+            )
+        )
+
+    def move(self, rollout: Rollout, after: RolloutState) -> None:
+        """Record a rollout's new state with what follows from it: roles, finished analysis runs, events."""
+        before = rows.rollout_state(rollout)
+        if after == before:
+            return
+        self.is_changed = True
+        for line in lines_between(before, after, rollout.to_revision.name):
+            self.event(line.kind, line.message, revision=rollout.to_revision.name, rollout=rollout)
+        if (after.attempt, after.step_index) != (before.attempt, before.step_index) or after.phase.is_finished:
+            AnalysisRun.objects.filter(rollout=rollout, finished_at=None).update(finished_at=self.now)
+        rows.put_rollout(rollout, after)
+        rollout.save()
+        if after.phase is not before.phase:
+            self.put_revisions(
+                roles_after(
+                    (rows.revision_state(revision) for revision in self.revisions),
+                    outcome=after.phase,
+                    old=rollout.from_revision.name,
+                    new=rollout.to_revision.name,
+                    policy=after.policy,
+                    now=self.now,
+                )
+            )
+
+    def put_revisions(self, states: tuple[RevisionState, ...]) -> None:
+        """Record where the revisions stand now."""
+        by_name = {state.name: state for state in states}
+        changed = [
+            row for row in self.revisions if row.name in by_name and rows.revision_state(row) != by_name[row.name]
+        ]
+        # Only one revision may be stable at any time, so who leaves the role is written before who takes it.
+        for row in sorted(changed, key=lambda row: by_name[row.name].role in (Role.STABLE, Role.CANARY)):
+            if row.stopped_at is None and by_name[row.name].stopped_at is not None:
+                self.event(Kind.REVISION_STOPPED, f"{row.name} runs no more", revision=row.name)
+            rows.put_revision(row, by_name[row.name])
+            row.save(update_fields=["role", "retire_at", "stopped_at"])
+            self.is_changed = True
+
+    def state(self) -> ServiceState:
+        """Return the service as decisions see it."""
+        return rows.service_state(self.service, self.revisions, self.rollout)
+
+    def desired(self) -> Desired:
+        """Return what the cluster should run."""
+        return desired_of(self.state(), self.service.generation)
+
+    def write_events(self) -> None:
+        """Insert the events that were told; `changing` calls it."""
+        Event.objects.bulk_create(self._events)
+        self._events.clear()
+
+
+@contextmanager
+def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
+    """Give the service under its row lock to the caller's block, and record what the block did to it.
+
+    Raises:
+        NotFound: there is no such service any more.
+    """
+    with transaction.atomic():
+        change = load(service_id, now=now, lock=True)
+        desired, fields = change.desired(), _fields(change.service)
+        yield change
+        if change.desired() != desired:
+            change.service.generation += 1
+        if change.is_changed or _fields(change.service) != fields:
+            change.service.changes += 1
+            change.service.save()
+            change.write_events()
+
+
+def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
+    """Return a service with its revisions and its rollout in progress; raises NotFound."""
+    services = InferenceService.objects.select_related("cluster")
+    if lock:
+        services = services.select_for_update(of=("self",))
+    service = services.filter(pk=service_id).first()
+    if service is None:
+        raise NotFound(f"there is no service with id {service_id}")
+    rollouts = Rollout.objects.select_related("from_revision__model_version", "to_revision__model_version")
+    newest = rollouts.filter(service=service).order_by("-id").first()
+    needed = Q(stopped_at=None) | Q(pk=newest.to_revision_id if newest is not None else None)
+    revisions = Revision.objects.filter(needed, service=service).select_related("model_version").order_by("number")
+    return Change(service, list(revisions), newest, now)
+
+
+def _fields(service: InferenceService) -> dict[str, object]:
+    """Return the service's columns as they are now; JSON columns are replaced, never changed in place."""
+    return {field.attname: getattr(service, field.attname) for field in service._meta.concrete_fields}

@@ -1,0 +1,323 @@
+"""The rollout machine. Pure: the reconciler brings the clock and what was seen, and records what comes out.
+
+            start, or retry of Degraded and Aborted
+                             │
+                          Pending ───────────────────────────────────────────┐
+                             │ canary ready, gateway sends all to stable     │ canary crash-loops, or is not
+                             ▼                                               │ ready for progressDeadline;
+     ┌──────────► Progressing at step i ─────────────────────────────────────┤ the analysis failed
+     │ i + 1        weight asked for; the gateway confirms; hold; analysis   │
+     │                  │    │         │                                     ├──────────────────────► Degraded
+     │ Successful, held │    │         │ Inconclusive                        │
+     ├──────────────────┘    │         ├──────────────────► Aborted          │
+     │                pause: │         │ (onInconclusive: abort)             │
+     │ promote               ▼         ▼ (onInconclusive: pause)             │
+     └───────────────────── Paused ──────────────────────────────────────────┘
+                             │
+          after the last step: Progressing at 100 % ── the gateway confirms ──► Healthy
+
+    abort, and a newer rollout (Superseded): Pending, Progressing, Paused ──► Aborted
+
+Degraded and Aborted want weight 0 for the canary at once. A weight above 0 is only ever wanted while the canary is
+ready, and it rises only once the gateway confirmed the weight before; a canary that stops being ready gives its
+traffic to stable until it is ready again. An observation without evidence (metrics or cluster cannot be read) moves
+nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from common import durations
+from common.errors import InvalidTransition
+from deployments.analysis.verdict import Finding, Verdict
+from deployments.phases import Code, Phase, Reason
+from deployments.policy import OnInconclusive, Policy, Step
+
+RESTART_LIMIT = 3
+"""So many restarts of one replica within an attempt are a crash loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutState:
+    """A rollout as recorded.
+
+    Attributes:
+        step_index: the step it is at; the number of steps once all traffic is to move.
+        weight: percent of requests the canary should get now.
+        confirmed_at: when the gateway first sent the present weight; hold counts from there.
+        waiting_since: since when the canary has not been ready; None while it is.
+        restart_baseline: restarts of each of the canary's replicas before this attempt; None until they were seen.
+    """
+
+    policy: Policy
+    phase: Phase
+    reason: Reason
+    attempt_started_at: datetime
+    attempt: int = 1
+    step_index: int = 0
+    weight: int = 0
+    verdict: Verdict = Verdict.RUNNING
+    confirmed_at: datetime | None = None
+    waiting_since: datetime | None = None
+    finished_at: datetime | None = None
+    restart_baseline: Mapping[str, int] | None = None
+
+    @property
+    def step(self) -> Step | None:
+        """Return the step it is at; None once all traffic is to move."""
+        return self.policy.steps[self.step_index] if self.step_index < len(self.policy.steps) else None
+
+
+@dataclass(frozen=True, slots=True)
+class CanarySeen:
+    """The canary as the cluster reports it.
+
+    Attributes:
+        restarts: of each replica, since the replica exists.
+        message: why it is not ready; one sentence or empty.
+    """
+
+    replicas_wanted: int
+    replicas_ready: int
+    restarts: Mapping[str, int] = field(default_factory=dict)
+    message: str = ""
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether it has the replicas it should have, so that it may get more traffic."""
+        return 0 < self.replicas_wanted <= self.replicas_ready
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one tick saw.
+
+    Attributes:
+        canary: None where the cluster could not be read; `problem` says why.
+        confirmed: the gateway sends exactly the weights that were last asked for.
+        gateway_message: why it does not; empty where it gave no reason.
+        finding: of the present step's analysis; None before the step began and where metrics could not be read.
+        problem: why something could not be read.
+    """
+
+    canary: CanarySeen | None
+    confirmed: bool = False
+    gateway_message: str = ""
+    finding: Finding | None = None
+    problem: str = ""
+
+
+def start(policy: Policy, now: datetime) -> RolloutState:
+    """Return a new rollout, whose canary has yet to start."""
+    reason = Reason(Code.CANARY_STARTING, "the canary's replicas are being started")
+    return RolloutState(policy, Phase.PENDING, reason, attempt_started_at=now, restart_baseline={})
+
+
+def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:  # noqa: PLR0911 - guards in order
+    """Return the rollout after one tick; an equal one if nothing changed."""
+    if state.phase.is_finished:
+        return state
+    if seen.canary is None:
+        return _because(
+            state, Code.CLUSTER_UNAVAILABLE, f"the cluster cannot be read, so nothing moves: {seen.problem}"
+        )
+    if state.restart_baseline is None:
+        state = replace(state, restart_baseline=dict(seen.canary.restarts))
+    if seen.finding is not None and state.step is not None and state.phase is not Phase.PENDING:
+        state = replace(state, verdict=seen.finding.verdict)
+        if seen.finding.verdict is Verdict.FAILED:
+            message = f"the analysis failed at {_where(state)}: {seen.finding.message}"
+            return _finish(state, Phase.DEGRADED, Code.ANALYSIS_FAILED, message, now)
+    if restarts := _crash_loop(state, seen.canary):
+        message = f"a replica of the canary ended {restarts} times since the rollout began{_because_of(seen.canary)}"
+        return _finish(state, Phase.DEGRADED, Code.CANARY_CRASH_LOOPING, message, now)
+    if not seen.canary.is_ready:
+        return _wait_for_canary(state, seen.canary, now)
+    state = replace(state, waiting_since=None)
+    if state.phase is Phase.PENDING:
+        return _leave_pending(state, seen)
+    if state.weight != _target(state):
+        return _ask_for_weight(state, seen)
+    if not seen.confirmed:
+        return _wait_for_gateway(state, seen)
+    state = replace(state, confirmed_at=state.confirmed_at or now)
+    if state.phase is Phase.PAUSED:
+        return _stay_paused(state, seen)
+    return _at_step(state, seen, now)
+
+
+def promote(state: RolloutState) -> RolloutState:
+    """Return the rollout past its pause.
+
+    Raises:
+        InvalidTransition: it is not paused.
+    """
+    if state.phase is not Phase.PAUSED:
+        raise InvalidTransition(
+            f"only a paused rollout can be promoted; this one is {state.phase}: {state.reason.message}"
+        )
+    return _next_step(state)
+
+
+def abort(state: RolloutState, now: datetime, by: str) -> RolloutState:
+    """Return the rollout given up by a person; all traffic goes to stable.
+
+    Raises:
+        InvalidTransition: it is over.
+    """
+    if state.phase.is_finished:
+        raise InvalidTransition(
+            f"this rollout is over, so it cannot be aborted; it is {state.phase}: {state.reason.message}"
+        )
+    return _finish(state, Phase.ABORTED, Code.ABORTED, f"aborted by {by} at {_where(state)}", now)
+
+
+def supersede(state: RolloutState, now: datetime, by: str) -> RolloutState:
+    """Return the rollout given up for what `by` names; one that is over stays as it is."""
+    if state.phase.is_finished:
+        return state
+    return _finish(state, Phase.ABORTED, Code.SUPERSEDED, f"superseded by {by} at {_where(state)}", now)
+
+
+def retry(state: RolloutState, now: datetime) -> RolloutState:
+    """Return the rollout begun again at its first step.
+
+    Raises:
+        InvalidTransition: it is neither degraded nor aborted.
+    """
+    if state.phase not in (Phase.DEGRADED, Phase.ABORTED):
+        raise InvalidTransition(
+            f"only a degraded or aborted rollout can be retried; this one is {state.phase}: {state.reason.message}"
+        )
+    again = replace(start(state.policy, now), attempt=state.attempt + 1, restart_baseline=None)
+    return _because(again, Code.CANARY_STARTING, f"attempt {again.attempt}: the canary's replicas are being started")
+
+
+def _leave_pending(state: RolloutState, seen: Observation) -> RolloutState:
+    if not seen.confirmed:
+        return _wait_for_gateway(state, seen)
+    return _ask_for_weight(replace(state, phase=Phase.PROGRESSING), seen)
+
+
+def _ask_for_weight(state: RolloutState, seen: Observation) -> RolloutState:
+    """Return the rollout asking for its step's weight, unless the gateway still works on the one before."""
+    if not seen.confirmed:
+        return _wait_for_gateway(state, seen)
+    state = replace(state, weight=_target(state), confirmed_at=None)
+    code = Code.PROMOTING if state.step is None else Code.WAITING_FOR_GATEWAY
+    return _because(state, code, f"the gateway was asked to send {state.weight} % to the canary")
+
+
+def _wait_for_gateway(state: RolloutState, seen: Observation) -> RolloutState:
+    share = f"{state.weight} % to the canary" if state.weight else "all traffic to stable"
+    why = f" ({seen.gateway_message})" if seen.gateway_message else ""
+    return _because(state, Code.WAITING_FOR_GATEWAY, f"the gateway has yet to confirm that it sends {share}{why}")
+
+
+def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:  # noqa: PLR0911 - guards in order
+    step = state.step
+    if step is None:
+        message = "the gateway sends all traffic to the new revision; it is the stable one now"
+        return _finish(state, Phase.HEALTHY, Code.PROMOTED, message, now)
+    finding = seen.finding
+    if step.gate is not None:
+        if finding is None:
+            why = seen.problem or "the first counts of this step are being read"
+            return _because(state, Code.METRICS_UNAVAILABLE, f"{_where(state)} holds until there are metrics: {why}")
+        if finding.verdict is Verdict.INCONCLUSIVE:
+            return _on_inconclusive(state, finding, now)
+        if finding.verdict is Verdict.RUNNING:
+            code = Code.ANALYSIS_RUNNING if finding.canary_requests else Code.NO_TRAFFIC
+            return _because(state, code, f"{_where(state)}: {finding.message}")
+    evidence = finding.message if finding is not None else "no analysis at this step"
+    held = now - (state.confirmed_at or now)
+    if held < step.hold:
+        left = durations.render(timedelta(seconds=max(1, round((step.hold - held).total_seconds()))))
+        return _because(state, Code.HOLDING, f"{_where(state)} is held for another {left}; {evidence}")
+    if step.pause:
+        message = f"{_where(state)} waits for somebody to promote it; {evidence}"
+        return _because(replace(state, phase=Phase.PAUSED), Code.PAUSED_BY_STEP, message)
+    return _ask_for_weight(_next_step(state), seen)
+
+
+def _next_step(state: RolloutState) -> RolloutState:
+    """Return the rollout at its next step, whose weight the next observation of a ready canary will ask for."""
+    after = replace(
+        state,
+        phase=Phase.PROGRESSING,
+        step_index=state.step_index + 1,
+        verdict=Verdict.RUNNING,
+        confirmed_at=None,
+    )
+    return _because(after, Code.PROMOTING, f"{_where(after)} is next")
+
+
+def _on_inconclusive(state: RolloutState, finding: Finding, now: datetime) -> RolloutState:
+    message = f"the analysis of {_where(state)} is {finding.message}"
+    if state.policy.on_inconclusive is OnInconclusive.ABORT:
+        return _finish(state, Phase.ABORTED, Code.ANALYSIS_INCONCLUSIVE, message, now)
+    message += "; promote or abort it"
+    return _because(replace(state, phase=Phase.PAUSED), Code.PAUSED_INCONCLUSIVE, message)
+
+
+def _stay_paused(state: RolloutState, seen: Observation) -> RolloutState:
+    """Return the paused rollout; a reason that told of the canary or the gateway gives way to the pause again."""
+    if state.reason.code in (Code.PAUSED_BY_STEP, Code.PAUSED_INCONCLUSIVE):
+        return state
+    evidence = f"; {seen.finding.message}" if seen.finding is not None else ""
+    by_step = state.step is not None and state.step.pause
+    code = Code.PAUSED_BY_STEP if by_step else Code.PAUSED_INCONCLUSIVE
+    return _because(state, code, f"{_where(state)} waits for somebody to promote or abort it{evidence}")
+
+
+def _wait_for_canary(state: RolloutState, canary: CanarySeen, now: datetime) -> RolloutState:
+    """Return the rollout while replicas are missing; without a single ready one, stable gets all traffic meanwhile."""
+    since = state.waiting_since or now
+    ready = f"{canary.replicas_ready} of {canary.replicas_wanted} replicas of the canary are ready{_because_of(canary)}"
+    if now - since >= state.policy.progress_deadline:
+        message = f"{ready}, {durations.render(state.policy.progress_deadline)} after they should have been"
+        return _finish(state, Phase.DEGRADED, Code.PROGRESS_DEADLINE_EXCEEDED, message, now)
+    state = replace(state, waiting_since=since)
+    if state.phase is Phase.PENDING:
+        return _because(state, Code.CANARY_STARTING, ready)
+    if canary.replicas_ready == 0 and state.weight:
+        state = replace(state, weight=0, confirmed_at=None)
+    return _because(state, Code.CANARY_NOT_READY, f"{_where(state)} waits: {ready}")
+
+
+def _crash_loop(state: RolloutState, canary: CanarySeen) -> int:
+    """Return how often the worst replica was restarted in this attempt if that is a crash loop, else 0."""
+    before = state.restart_baseline or {}
+    worst = max((count - before.get(name, 0) for name, count in canary.restarts.items()), default=0)
+    return worst if worst >= RESTART_LIMIT else 0
+
+
+def _target(state: RolloutState) -> int:
+    return 100 if state.step is None else state.step.weight
+
+
+def _finish(state: RolloutState, phase: Phase, code: Code, message: str, now: datetime) -> RolloutState:
+    weight, verdict = 0, state.verdict
+    if phase is Phase.HEALTHY:
+        weight, verdict = 100, Verdict.SUCCESSFUL
+    else:
+        message += "; all traffic goes to stable"
+    if phase is Phase.DEGRADED:
+        verdict = Verdict.FAILED
+    state = replace(state, phase=phase, weight=weight, verdict=verdict, waiting_since=None, finished_at=now)
+    return _because(state, code, message)
+
+
+def _because(state: RolloutState, code: Code, message: str) -> RolloutState:
+    return replace(state, reason=Reason(code, message))
+
+
+def _where(state: RolloutState) -> str:
+    if state.step is None:
+        return "the move to 100 %"
+    return f"step {state.step_index + 1} of {len(state.policy.steps)} ({state.step.weight} %)"
+
+
+def _because_of(canary: CanarySeen) -> str:
+    return f" ({canary.message})" if canary.message else ""

@@ -1,0 +1,79 @@
+"""Between rows and the values that decisions are made of. No queries here."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from deployments.analysis.verdict import Verdict
+from deployments.desired import RevisionState, Role, ServiceState
+from deployments.models import InferenceService, Revision, Rollout
+from deployments.phases import Code, Phase, Reason
+from deployments.policy import stored_policy
+from deployments.rollout import RolloutState
+from integrations.clusters.base import Resources
+
+
+def rollout_state(row: Rollout) -> RolloutState:
+    """Return the machine's state in a row."""
+    return RolloutState(
+        policy=stored_policy(row.policy_document),
+        phase=Phase(row.phase),
+        reason=Reason(Code(row.reason_code), row.reason_message),
+        attempt_started_at=row.attempt_started_at,
+        attempt=row.attempt,
+        step_index=row.step_index,
+        weight=row.weight,
+        verdict=Verdict(row.verdict),
+        confirmed_at=row.confirmed_at,
+        waiting_since=row.waiting_since,
+        finished_at=row.finished_at,
+        restart_baseline=row.restart_baseline,
+    )
+
+
+def put_rollout(row: Rollout, state: RolloutState) -> None:
+    """Write the machine's state into a row, which the caller saves."""
+    row.phase = state.phase
+    row.reason_code, row.reason_message = state.reason.code, state.reason.message
+    row.attempt, row.attempt_started_at = state.attempt, state.attempt_started_at
+    row.step_index, row.weight, row.verdict = state.step_index, state.weight, state.verdict
+    row.confirmed_at, row.waiting_since, row.finished_at = state.confirmed_at, state.waiting_since, state.finished_at
+    row.restart_baseline = None if state.restart_baseline is None else dict(state.restart_baseline)
+
+
+def revision_state(row: Revision) -> RevisionState:
+    """Return a revision as decisions see it; its model version must be loaded."""
+    return RevisionState(
+        name=row.name,
+        role=Role(row.role),
+        model_version=str(row.model_version.number),
+        artifact_uri=row.artifact_uri,
+        artifact_digest=row.artifact_digest,
+        replicas=row.min_replicas,
+        model_config=row.model_config,
+        env=row.env,
+        resources=Resources(row.cpu_cores, row.memory_bytes),
+        retire_at=row.retire_at,
+        stopped_at=row.stopped_at,
+    )
+
+
+def put_revision(row: Revision, state: RevisionState) -> None:
+    """Write where a revision stands into its row, which the caller saves; what it serves never changes."""
+    row.role, row.retire_at, row.stopped_at = state.role, state.retire_at, state.stopped_at
+
+
+def service_state(service: InferenceService, revisions: Iterable[Revision], rollout: Rollout | None) -> ServiceState:
+    """Return a service as decisions see it; `rollout` is the one in progress."""
+    return ServiceState(
+        namespace=service.namespace,
+        name=service.name,
+        live=service.live_at is not None,
+        canary_weight=rollout.weight if rollout is not None else 0,
+        revisions=tuple(revision_state(revision) for revision in revisions),
+    )
+
+
+def put_live(service: InferenceService, state: ServiceState, now: datetime) -> None:
+    """Write that the service is live into its row, which the caller saves."""
+    if state.live and service.live_at is None:
+        service.live_at = now

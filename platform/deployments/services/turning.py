@@ -1,0 +1,163 @@
+"""How a service is turned to another revision; what applying a file, a moved alias and a person's wish have in common.
+
+Called with the service under its lock.
+"""
+
+from common.errors import Conflict
+from deployments import rollout as machine
+from deployments import rows
+from deployments.desired import Role
+from deployments.history import Kind
+from deployments.models import Revision, Rollout, RolloutPolicy
+from deployments.policy import DIRECT, Policy, policy_json, stored_policy
+from deployments.recording import Change
+from deployments.spec import ServiceSpec
+from registry.lifecycle import Status
+from registry.models import ModelVersion
+from registry.signature import mismatches
+
+
+def check_ready(version: ModelVersion) -> None:
+    """Raise Conflict unless the version can be served."""
+    if version.status == Status.READY:
+        return
+    why = f" ({version.reason})" if version.reason else ""
+    what_to_do = "wait for its check to end" if version.status == Status.PENDING else "register a better one"
+    raise Conflict(f"{version} is {version.status}, not READY{why}; {what_to_do}")
+
+
+def check_signature(stable: ModelVersion, version: ModelVersion) -> None:
+    """Raise Conflict where clients of the stable version could not go on with the other."""
+    found = mismatches(stable.signature, version.signature)
+    if found:
+        raise Conflict(
+            f"{version} does not fit the signature of {stable}, which is live: {'; '.join(found)}; "
+            "serve it as another service"
+        )
+
+
+def turn_to(
+    change: Change, *, spec: ServiceSpec, version: ModelVersion, policy: RolloutPolicy | None, actor: str, by: str
+) -> Rollout | None:
+    """Make the service end up with what `spec` and `version` say, and return the rollout that was started for it.
+
+    Nothing is started where the newest wish is there already: stable has it (then a rollout to something else is given
+    up), or a rollout to it is in progress. Before the service is live there is no traffic to protect: its revision is
+    replaced.
+
+    Args:
+        by: what wants it, such as `the service file`; superseded rollouts name it.
+
+    Raises:
+        Conflict: the version cannot be served, or not in place of the live one.
+    """
+    stable = change.revision(Role.STABLE)
+    check_ready(version)
+    if stable is None or change.service.live_at is None:
+        if stable is None or not _is_same(stable, spec, version):
+            _replace(change, stable, spec, version, actor)
+        return None
+    check_signature(stable.model_version, version)
+    going = change.rollout
+    if going is not None and _is_same(going.to_revision, spec, version):
+        return None
+    if _is_same(stable, spec, version):
+        give_up(change, by)
+        return None
+    return begin(change, stable, spec=spec, version=version, policy=policy, actor=actor, by=by)
+
+
+def begin(
+    change: Change,
+    stable: Revision,
+    *,
+    spec: ServiceSpec,
+    version: ModelVersion,
+    policy: RolloutPolicy | None,
+    actor: str,
+    by: str,
+) -> Rollout:
+    """Start a rollout to a new revision; one in progress is superseded. Without a policy there are no steps."""
+    give_up(change, by)
+    canary = _create_revision(change, spec, version, Role.CANARY, actor)
+    chosen = DIRECT if policy is None else stored_policy(policy.document)
+    row = Rollout(
+        service=change.service,
+        from_revision=stable,
+        to_revision=canary,
+        policy_name=chosen.name,
+        policy_version=0 if policy is None else policy.version,
+        policy_document=policy_json(chosen),
+        started_at=change.now,
+        created_by=actor,
+    )
+    rows.put_rollout(row, machine.start(chosen, change.now))
+    row.save()
+    change.newest = row
+    change.event(
+        Kind.ROLLOUT_STARTED,
+        f"rollout {row.pk} from {stable.name} (version {stable.model_version.number}) to {canary.name} (version "
+        f"{version.number}) was started by {actor}, {_how(chosen)}",
+        revision=canary.name,
+        rollout=row,
+    )
+    return row
+
+
+def give_up(change: Change, by: str) -> None:
+    """Supersede the rollout in progress, if there is one."""
+    if change.rollout is not None:
+        state = rows.rollout_state(change.rollout)
+        change.move(change.rollout, machine.supersede(state, change.now, by))
+
+
+def _replace(change: Change, old: Revision | None, spec: ServiceSpec, version: ModelVersion, actor: str) -> None:
+    """Put a new first revision in the place of one that never served."""
+    if old is not None:
+        old.role, old.stopped_at = Role.RETIRED, change.now
+        old.save(update_fields=["role", "stopped_at"])
+        change.event(Kind.REVISION_STOPPED, f"{old.name} was replaced before it served", revision=old.name)
+    _create_revision(change, spec, version, Role.STABLE, actor)
+
+
+def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, role: Role, actor: str) -> Revision:
+    service = change.service
+    service.revision_seq += 1
+    revision = Revision.objects.create(
+        service=service,
+        number=service.revision_seq,
+        name=f"{service.name}-{service.revision_seq:05d}",
+        model_version=version,
+        artifact_digest=version.digest,
+        artifact_uri=version.artifact_uri,
+        min_replicas=spec.min_replicas,
+        max_replicas=spec.max_replicas,
+        model_config=dict(spec.model_config),
+        env=dict(spec.env),
+        cpu_cores=spec.resources.cpu_cores,
+        memory_bytes=spec.resources.memory_bytes,
+        created_at=change.now,
+        created_by=actor,
+        role=role,
+    )
+    change.revisions.append(revision)
+    change.event(Kind.REVISION_CREATED, f"{revision.name} serves {version}", revision=revision.name)
+    return revision
+
+
+def _is_same(revision: Revision, spec: ServiceSpec, version: ModelVersion) -> bool:
+    """Return whether the revision is what `spec` and `version` ask for."""
+    return (
+        revision.model_version_id == version.pk
+        and (revision.min_replicas, revision.max_replicas) == (spec.min_replicas, spec.max_replicas)
+        and revision.model_config == dict(spec.model_config)
+        and revision.env == dict(spec.env)
+        and (revision.cpu_cores, revision.memory_bytes) == (spec.resources.cpu_cores, spec.resources.memory_bytes)
+    )
+
+
+def _how(policy: Policy) -> str:
+    if not policy.steps:
+        return "without a policy: all traffic moves when the new revision is ready"
+    weights = ", ".join(f"{step.weight} %" for step in policy.steps)
+    return f"by policy {policy.name}: {weights}, then all traffic"

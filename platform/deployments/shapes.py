@@ -1,0 +1,127 @@
+"""What the API and the pages show of services, rollouts and events, as values. Pure; made by the selectors."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from deployments.analysis.verdict import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonView:
+    """Why a rollout is where it is."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One step of the rollout's policy; `analysis` is the policy file's part, None without a gate."""
+
+    weight: int
+    hold_seconds: float
+    pause: bool
+    analysis: dict[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestsView:
+    """Requests the gateway sent to each side."""
+
+    canary: int
+    stable: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisRunView:
+    """What was counted and judged at one step; `seen_percent` is the canary's share of requests, None without any."""
+
+    step_index: int
+    attempt: int
+    weight_percent: int
+    verdict: str
+    message: str
+    started_at: datetime
+    finished_at: datetime | None
+    requests: RequestsView
+    seen_percent: float | None
+    measurements: tuple[Measurement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutView:
+    """A rollout as the API shows it; `steps` and `analysis_runs` are complete."""
+
+    id: int
+    service: str
+    from_revision: str
+    to_revision: str
+    from_version: int
+    to_version: int
+    policy: str | None
+    strategy: str
+    phase: str
+    attempt: int
+    step_index: int
+    steps: tuple[StepView, ...]
+    weight_wanted: int
+    weight_actual: int
+    weight_seen_percent: float | None
+    seen_requests: int
+    reason: ReasonView
+    verdict: str
+    analysis_runs: tuple[AnalysisRunView, ...]
+    started_at: datetime
+    finished_at: datetime | None
+    created_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionView:
+    """A revision and how it is now; `role` is stable, canary, retiring, retired or failed."""
+
+    name: str
+    number: int
+    model: str
+    model_version: int
+    role: str
+    replicas_wanted: int
+    replicas_ready: int
+    restarts: int
+    weight_wanted: int
+    weight_actual: int
+    message: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceView:
+    """A service with its running revisions and its newest rollout."""
+
+    id: int
+    namespace: str
+    name: str
+    url: str
+    phase: str
+    reason: str
+    model: str
+    model_version: int
+    policy: str | None
+    stable_revision: str | None
+    revisions: tuple[RevisionView, ...]
+    rollout: RolloutView | None
+    event_seq: int
+    changes: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """What happened; `seq` counts up by one within the service."""
+
+    seq: int
+    at: datetime
+    kind: str
+    message: str
+    revision: str | None
+    rollout: int | None

@@ -1,0 +1,80 @@
+"""Celery's way in. `sweep` finds every service that wants a tick; `reconcile` is only a hint that one wants it sooner.
+
+Sweeps may overlap when a cluster is slow: each service's lease lets one tick in at a time, a sweep that ran long
+leaves the rest to the next, and messages that waited too long are dropped. Nothing piles up.
+"""
+
+import logging
+import time
+from datetime import timedelta
+
+from celery import shared_task
+from django.conf import settings
+from django.db.models import F, Q
+from django.utils import timezone
+
+from common.errors import FairleadError, Unavailable
+from deployments import reconciler, watching
+from deployments.models import Cluster, InferenceService
+from deployments.reconciler import Outcome, Outside
+from deployments.services import alias_follow, cluster_default
+from integrations import metrics
+from integrations.clusters import driver_for
+from integrations.clusters.base import ClusterDriver
+
+logger = logging.getLogger(__name__)
+_BUDGET_S = 10.0
+
+
+@shared_task(expires=10)
+def reconcile(service_id: int) -> None:
+    """Give one service a tick; once more at once if somebody changed it meanwhile."""
+    cluster = Cluster.objects.filter(services=service_id).first()
+    if cluster is not None and _tick(service_id, _driver(cluster)) is Outcome.OVERTAKEN:
+        _tick(service_id, _driver(cluster))
+
+
+@shared_task(expires=2 * settings.RECONCILE_INTERVAL_S)
+def sweep() -> None:
+    """Give a tick to every service that had none lately, those that waited longest first."""
+    cluster_default(now=timezone.now())
+    began = time.monotonic()
+    for cluster in Cluster.objects.all():
+        driver = _driver(cluster)
+        _note_components(cluster, driver)
+        for service_id in _due(cluster):
+            if time.monotonic() - began > _BUDGET_S:
+                return
+            _tick(service_id, driver)
+
+
+def _due(cluster: Cluster) -> list[int]:
+    # Beat's own jitter must not make a service miss every other sweep.
+    before = timezone.now() - timedelta(seconds=settings.RECONCILE_INTERVAL_S / 2)
+    services = InferenceService.objects.filter(Q(ticked_at=None) | Q(ticked_at__lte=before), cluster=cluster)
+    return list(services.order_by(F("ticked_at").asc(nulls_first=True)).values_list("pk", flat=True))
+
+
+def _tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
+    """Tick one service; its trouble is logged here and must not keep others waiting."""
+    try:
+        alias_follow(service_id=service_id, now=timezone.now())
+        return reconciler.tick(service_id, Outside(driver, metrics.collect, timezone.now))
+    except Unavailable as error:
+        logger.warning("service %s waits for its cluster: %s", service_id, error)
+    except FairleadError as error:
+        logger.error("service %s cannot be reconciled: %s", service_id, error)
+    except Exception:
+        logger.exception("the tick of service %s failed", service_id)
+    return None
+
+
+def _note_components(cluster: Cluster, driver: ClusterDriver) -> None:
+    try:
+        watching.note_components(cluster_id=cluster.pk, nodes=driver.inventory(), now=timezone.now())
+    except Unavailable as error:
+        logger.warning("cluster %s cannot be read: %s", cluster.name, error)
+
+
+def _driver(cluster: Cluster) -> ClusterDriver:
+    return driver_for(cluster.kind, cluster_folder=settings.CLUSTER_FOLDER)

@@ -1,0 +1,65 @@
+"""Turns restarts into events, from counters, so that none is told twice and none is missed between two looks."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.db import transaction
+
+from deployments.history import Kind
+from deployments.models import Cluster, Event
+from deployments.recording import Change
+from integrations.clusters.base import Component, Nodes, Observed, ObservedReplica
+
+
+def note_restarts(change: Change, seen: Observed) -> None:
+    """Record an event for each replica that was restarted since the last look."""
+    told = change.service.replica_restarts
+    for revision, replica in _replicas(seen):
+        if replica.restarts > told.get(replica.name, 0):
+            why = f": {replica.message}" if replica.message else ""
+            message = f"replica {replica.name} ended by itself and was started again (restart {replica.restarts}){why}"
+            change.event(Kind.REPLICA_RESTARTED, message, revision=revision)
+    change.service.replica_restarts = {replica.name: replica.restarts for _, replica in _replicas(seen)}
+
+
+def summary(seen: Observed) -> dict[str, dict[str, object]]:
+    """Return what pages and the API show of an observation."""
+    return {
+        revision.name: {
+            "weight": revision.weight_percent,
+            "ready": revision.ready_replicas,
+            "restarts": sum(replica.restarts for replica in revision.replicas),
+            "message": revision.message or next((r.message for r in revision.replicas if r.message), ""),
+        }
+        for revision in seen.revisions
+    }
+
+
+@transaction.atomic
+def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
+    """Record an event for each part of the cluster (gateway, worker, agent) that was restarted since the last look."""
+    cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
+    events = []
+    for component in nodes.components:
+        if component.restarts > int(cluster.components.get(component.name, {}).get("restarts", 0)):
+            cluster.event_seq += 1
+            why = f": {component.message}" if component.message else ""
+            message = f"{component.name} ended by itself and was started again (restart {component.restarts}){why}"
+            events.append(
+                Event(cluster=cluster, seq=cluster.event_seq, at=now, kind=Kind.COMPONENT_RESTARTED, message=message)
+            )
+    components = {component.name: _component(component) for component in nodes.components}
+    if events or components != cluster.components:
+        cluster.components = components
+        cluster.save(update_fields=["components", "event_seq"])
+        Event.objects.bulk_create(events)
+
+
+def _replicas(seen: Observed) -> Iterator[tuple[str, ObservedReplica]]:
+    for revision in seen.revisions:
+        for replica in revision.replicas:
+            yield revision.name, replica
+
+
+def _component(component: Component) -> dict[str, object]:
+    return {"ready": component.ready, "restarts": component.restarts, "message": component.message}
