@@ -8,7 +8,7 @@ it: after the caller was authenticated, and no further than `allow_body` says. A
 import asyncio
 import json
 import threading
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -19,6 +19,7 @@ from django.http import HttpRequest
 
 from common.api_errors import error_body
 
+_STREAMED = b"application/octet-stream"
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -30,11 +31,15 @@ class StreamingASGIHandler(ASGIHandler):
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
         limit_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        if _is_small(scope, limit_bytes):
+        headers = dict(scope["headers"])
+        if _is_small(headers, limit_bytes):
             await super().handle(scope, receive, send)
         elif scope["method"] in ("GET", "HEAD"):
             # Nobody would read it, and until it is read a client that leaves a stream is not noticed.
-            await _refuse(send, f"{scope['method']} takes no large body; send none")
+            await _refuse(send, 413, "too_large", f"{scope['method']} takes no large body; send none")
+        elif b"content-length" not in headers and headers.get(b"content-type") != _STREAMED:
+            # DRF takes a body without a length for an empty one.
+            await _refuse(send, 411, "length_required", "the body has no Content-Length; send it with its length")
         else:
             body = LazyBody(receive, limit_bytes)
             await super().handle(scope, body.disconnected, send)
@@ -115,17 +120,16 @@ class LazyBody:
         return bytes(message.get("body", b""))
 
 
-def _is_small(scope: Any, limit_bytes: int) -> bool:
+def _is_small(headers: Mapping[bytes, bytes], limit_bytes: int) -> bool:
     """Return whether the headers promise a body of at most `limit_bytes`, or none."""
-    headers = dict(scope["headers"])
     if b"transfer-encoding" in headers:
         return False
-    length: bytes = headers.get(b"content-length", b"0")
+    length = headers.get(b"content-length", b"0")
     return length.isdigit() and int(length) <= limit_bytes
 
 
-async def _refuse(send: Send, message: str) -> None:
-    body = json.dumps(error_body("too_large", message)).encode()
+async def _refuse(send: Send, status: int, code: str, message: str) -> None:
+    body = json.dumps(error_body(code, message)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

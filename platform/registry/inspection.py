@@ -6,6 +6,7 @@
 """
 
 import json
+import re
 from collections.abc import Mapping
 
 from common.errors import InvalidInput
@@ -15,6 +16,8 @@ from registry.signature import Signature, parse
 
 _REFUSED = 2
 _MAX_REASON = 2000
+# The runtime names a model after the folder it was laid out in for the job, which nobody who reads the reason knows.
+_FOLDER_NAMES = re.compile(r"^model '[^']*' version [0-9]+: ")
 
 
 class NotAccepted(Exception):  # noqa: N818 - carries an outcome, not a fault
@@ -53,6 +56,6 @@ def _document(kind: JobKind, result: JobResult) -> Mapping[str, object]:
         if result.exit_code == 0:
             return {str(key): value for key, value in document.items()}
         if result.exit_code == _REFUSED and isinstance(document.get("error"), str):
-            raise NotAccepted(Refused(document["error"][:_MAX_REASON]))
+            raise NotAccepted(Refused(_FOLDER_NAMES.sub("", document["error"])[:_MAX_REASON]))
     without_answer = f"the {kind.value} of the model ended with exit code {result.exit_code} and no answer known here"
     raise NotAccepted(Unchecked((result.message.strip() or without_answer)[:_MAX_REASON]))

@@ -36,6 +36,11 @@ def test_a_profile_is_kept_without_its_schema() -> None:
             id="the runtime refuses the model",
         ),
         pytest.param(
+            JobResult(2, json.dumps({"schema": "fairlead.inspect/v1", "error": "model 'm' version 1: no ONNX"})),
+            Refused("no ONNX"),
+            id="the name of the job's folder is left out",
+        ),
+        pytest.param(
             JobResult(124, "", "the inspect of the model did not finish within 120 s"),
             Unchecked("the inspect of the model did not finish within 120 s"),
             id="a timeout",

@@ -1,0 +1,188 @@
+"""The check of a version: with the real runtime in processes of its own, and with a cluster that fails."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+from rest_framework.test import APIClient
+
+from accounts.scopes import Scope
+from common.errors import Unavailable
+from fairlead.celery import app
+from integrations.clusters.base import Job, JobKind, JobResult
+from registry import tasks
+from registry.lifecycle import MAX_ATTEMPTS, Status
+from registry.models import ModelVersion
+
+Api = Callable[..., APIClient]
+Onnx = Callable[..., bytes]
+Register = Callable[..., ModelVersion]
+
+
+class FakeCluster:
+    """A cluster whose jobs end as told; notes whether a transaction was open meanwhile."""
+
+    def __init__(self, *ends: JobResult | Exception) -> None:
+        self.ends = list(ends)
+        self.jobs: list[Job] = []
+        self.in_transaction: list[bool] = []
+
+    def run(self, job: Job) -> JobResult:
+        self.jobs.append(job)
+        self.in_transaction.append(connection.in_atomic_block)
+        end = self.ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeCluster]:
+    def use(*ends: JobResult | Exception) -> FakeCluster:
+        fake = FakeCluster(*ends)
+        monkeypatch.setattr(tasks, "driver_for", lambda kind, cluster_folder: fake)
+        return fake
+
+    return use
+
+
+@pytest.fixture
+def hints_run_at_once() -> Iterator[None]:
+    app.conf.task_always_eager = True
+    yield
+    app.conf.task_always_eager = False
+
+
+def push(client: APIClient, content: bytes) -> dict[str, object]:
+    address = "/api/v1/models/linear/versions?filename=model.onnx"
+    answer = client.post(address, content, content_type="application/octet-stream")
+    assert answer.status_code == 201
+    body: dict[str, object] = client.get(f"/api/v1/models/linear/versions/{answer.json()['number']}").json()
+    return body
+
+
+def test_a_model_is_ready_with_signature_and_profile(
+    api: Api, store_folder: Path, linear_model: Onnx, hints_run_at_once: None
+) -> None:
+    version = push(api(Scope.WRITE), linear_model())
+    assert (version["status"], version["reason"], version["platform"]) == ("READY", "", "onnxruntime_onnx")
+    assert version["signature"] == {
+        "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}],
+        "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 3]}],
+    }
+    profile = version["profile"]
+    assert isinstance(profile, dict)
+    assert profile.keys() == {"load_seconds", "memory_bytes", "batches"}
+    assert profile["batches"][0]["batch_size"] == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        pytest.param(lambda onnx: b"this is no model", "is not an ONNX model", id="no model"),
+        pytest.param(
+            lambda onnx: onnx()[:-40], "is not an ONNX model: it ends in the middle", id="a model that was cut off"
+        ),
+        pytest.param(
+            lambda onnx: onnx(opset=99), "uses opset 99 of ai.onnx; this runtime supports", id="an unsupported opset"
+        ),
+    ],
+)
+def test_what_the_runtime_cannot_serve_is_rejected_in_its_words(
+    api: Api,
+    store_folder: Path,
+    linear_model: Onnx,
+    hints_run_at_once: None,
+    content: Callable[[Onnx], bytes],
+    told: str,
+) -> None:
+    version = push(api(Scope.WRITE), content(linear_model))
+    assert version["status"] == "REJECTED"
+    assert told in str(version["reason"])
+    assert 10 < len(str(version["reason"])) < 400
+    assert "version 1: " not in str(version["reason"])
+    assert version["signature"] == {"inputs": [], "outputs": []}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_transaction_is_open_while_the_runtime_is_asked(
+    register: Register, cluster: Callable[..., FakeCluster], settings: Settings
+) -> None:
+    settings.MODEL_CHECK_TIMEOUT_S = 7
+    inspected = '{"schema":"fairlead.inspect/v1","platform":"p","inputs":[],"outputs":[]}'
+    fake = cluster(JobResult(0, inspected), JobResult(0, '{"schema":"fairlead.profile/v1","batches":[]}'))
+    version = register(status=Status.PENDING)
+    tasks.check_version(version.pk)
+    version.refresh_from_db()
+    assert version.status == "READY"
+    assert fake.in_transaction == [False, False]
+    assert [(job.kind, job.artifact_uri, job.timeout_s) for job in fake.jobs] == [
+        (JobKind.INSPECT, version.artifact_uri, 7.0),
+        (JobKind.PROFILE, version.artifact_uri, 7.0),
+    ]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        pytest.param(Unavailable("no process could be started"), "no process could be started", id="no cluster"),
+        pytest.param(
+            JobResult(124, "", "the inspect of the model did not finish within 7 s"),
+            "the inspect of the model did not finish within 7 s",
+            id="a timeout",
+        ),
+        pytest.param(ValueError("a bug"), "the check failed with ValueError: a bug", id="a fault of ours"),
+    ],
+)
+def test_a_check_that_learns_nothing_is_repeated_by_the_sweep_and_given_up_in_the_end(
+    register: Register,
+    cluster: Callable[..., FakeCluster],
+    hints_run_at_once: None,
+    end: JobResult | Exception,
+    reason: str,
+) -> None:
+    fake = cluster(*[end] * MAX_ATTEMPTS)
+    version = register(status=Status.PENDING)
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        version.refresh_from_db()
+        assert (version.status, version.reason, version.attempts) == (
+            "PENDING",
+            "" if attempt == 1 else reason,
+            attempt - 1,
+        )
+        tasks.sweep()
+        tasks.sweep()  # not due: nothing happens
+        assert len(fake.jobs) == attempt
+        ModelVersion.objects.filter(status="PENDING").update(next_check_at=timezone.now())
+    version.refresh_from_db()
+    assert version.status == "REJECTED"
+    assert reason in version.reason
+    tasks.sweep()
+    assert len(fake.jobs) == MAX_ATTEMPTS
+
+
+@pytest.mark.django_db
+def test_the_sweep_finds_every_version_that_a_lost_hint_left_behind(
+    register: Register, cluster: Callable[..., FakeCluster], hints_run_at_once: None
+) -> None:
+    refused = JobResult(2, '{"schema":"fairlead.inspect/v1","error":"no"}')
+    cluster(*[refused] * 5)
+    for content in "abcde":
+        register(content=content, status=Status.PENDING)
+    tasks.sweep()
+    assert set(ModelVersion.objects.values_list("status", "reason")) == {("REJECTED", "no")}
+
+
+@pytest.mark.django_db
+def test_a_version_somebody_else_checks_is_left_alone(register: Register, cluster: Callable[..., FakeCluster]) -> None:
+    version = register(status=Status.PENDING)
+    ModelVersion.objects.filter(pk=version.pk).update(next_check_at=timezone.now() + timedelta(minutes=1))
+    fake = cluster()
+    tasks.check_version(version.pk)
+    tasks.check_version(version.pk + 1000)
+    assert fake.jobs == []
