@@ -28,6 +28,7 @@ from deployments.feed import Feed, Topic
 from deployments.pages import Page, detail_page, list_cursor, list_page
 from deployments.selectors import change_marks, service_detail
 
+PERIOD_S = 1.0
 HEARTBEAT_S = 15.0
 RETRY_MS = 2000
 _feeds: WeakKeyDictionary[AbstractEventLoop, Feed] = WeakKeyDictionary()
@@ -63,7 +64,7 @@ def _stream(request: HttpRequest, topic: Topic) -> StreamingHttpResponse:
 
 async def _messages(topic: Topic, fragments: "Fragments", is_signed_in: Callable[[], bool]) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
-    feed = _feeds.setdefault(loop, Feed(change_marks))
+    feed = _feeds.setdefault(loop, Feed(change_marks, PERIOD_S))
     next_check = loop.time() + HEARTBEAT_S
     async with feed.join(topic) as mailbox:
         yield sse.retry(RETRY_MS)

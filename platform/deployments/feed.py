@@ -68,7 +68,7 @@ class Mailbox:
 class Feed:
     """The poller of one event loop."""
 
-    def __init__(self, read_marks: Callable[[], Marks], period_s: float = 1.0) -> None:
+    def __init__(self, read_marks: Callable[[], Marks], period_s: float) -> None:
         self._read_marks = read_marks
         self._period_s = period_s
         self._mailboxes: dict[Topic, set[Mailbox]] = {}

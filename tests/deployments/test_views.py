@@ -1,0 +1,179 @@
+"""The pages of services, on the real database and the real services."""
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from accounts.scopes import Scope
+from deployments.models import Rollout
+from deployments.phases import Phase
+from fairlead.security import POLICY
+from tests import scenes
+
+pytestmark = pytest.mark.django_db
+
+DETAIL = "/services/default/digits/"
+
+
+def signed_in(scope: Scope = Scope.ADMIN) -> Client:
+    client = Client()
+    client.post("/signin/", {"token": scenes.token(scope, f"{scope}-user")})
+    return client
+
+
+def text(client: Client, path: str) -> str:
+    response = client.get(path)
+    assert response.status_code == 200
+    return response.content.decode().replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_the_root_leads_to_the_services(client: Client) -> None:
+    assert client.get("/")["Location"] == "/services/"
+
+
+def test_an_empty_list_says_what_to_type() -> None:
+    assert "fairlead services apply -f service.yaml" in text(signed_in(), "/services/")
+
+
+def test_the_list_shows_phase_reason_model_rollout_and_replicas() -> None:
+    scenes.rollout(scenes.service(), step_index=1)
+    scenes.service("ranker")
+
+    page = text(signed_in(), "/services/")
+
+    for words in ("digits", "Progressing", "Step 2 of 3, 25 %", "2 of 2", "ranker", "Ready", "serves all traffic"):
+        assert words in page
+
+
+def test_the_detail_shows_the_rollout_and_why_it_waits() -> None:
+    scenes.rollout(scenes.service(), step_index=1)
+
+    page = text(signed_in(), DETAIL)
+
+    for words in (
+        "The canary has answered 200 requests at 25 %",
+        "Analysis running",
+        "1 of 200 canary requests failed",
+        "0.5 %",
+        "digits-00002",
+        "curl http://127.0.0.1:8090/serving/default/digits/v2/models/digits/infer",
+        "was created by test",
+    ):
+        assert words in page
+    assert 'aria-current="step"' in page
+
+
+def test_a_service_without_a_rollout_says_how_to_begin_one() -> None:
+    scenes.service()
+
+    assert "fairlead rollouts start default/digits --version 2" in text(signed_in(), DETAIL)
+
+
+@pytest.mark.parametrize(
+    ("scope", "phase", "verbs"),
+    [
+        pytest.param(Scope.WRITE, Phase.PROGRESSING, {"abort"}, id="a writer can abort"),
+        pytest.param(Scope.WRITE, Phase.PAUSED, {"promote", "abort"}, id="a writer can leave a pause"),
+        pytest.param(Scope.READ, Phase.PAUSED, set(), id="a reader can do nothing"),
+    ],
+)
+def test_buttons_are_there_for_who_may_press_them(scope: Scope, phase: Phase, verbs: set[str]) -> None:
+    scenes.rollout(scenes.service(), step_index=1, phase=phase)
+
+    page = text(signed_in(scope), DETAIL)
+
+    assert {verb for verb in ("promote", "abort", "retry") if f'popovertarget="confirm-{verb}"' in page} == verbs
+
+
+def test_a_button_acts_and_leads_back_to_the_page() -> None:
+    rollout = scenes.rollout(scenes.service(), step_index=1, phase=Phase.PAUSED)
+    client = signed_in(Scope.WRITE)
+
+    response = client.post(f"/rollouts/{rollout.pk}/promote", follow=True)
+
+    assert response.redirect_chain == [(DETAIL, 302)]
+    assert "Promoted; the rollout goes on." in response.content.decode()
+    assert Rollout.objects.get().phase == Phase.PROGRESSING
+
+
+def test_htmx_gets_the_rollout_as_it_is_now() -> None:
+    rollout = scenes.rollout(scenes.service())
+    client = signed_in(Scope.WRITE)
+
+    response = client.post(f"/rollouts/{rollout.pk}/abort", headers={"HX-Request": "true"})
+
+    page = response.content.decode()
+    assert page.lstrip().startswith('<section class="card" id="rollout"')
+    assert "Aborted" in page
+    assert 'popovertarget="confirm-retry"' in page
+
+
+@pytest.mark.parametrize(
+    ("path", "scope", "status", "sentence"),
+    [
+        pytest.param(
+            "/rollouts/{id}/promote", Scope.READ, 403, "needs a token with scope write", id="without the scope"
+        ),
+        pytest.param("/rollouts/{id}/promote", Scope.WRITE, 409, "", id="in another phase"),
+        pytest.param("/rollouts/{id}/explode", Scope.WRITE, 404, "no action", id="an unknown verb"),
+        pytest.param("/rollouts/999/abort", Scope.WRITE, 404, "no rollout 999", id="an unknown rollout"),
+    ],
+)
+def test_what_cannot_be_done_is_told_about(path: str, scope: Scope, status: int, sentence: str) -> None:
+    rollout = scenes.rollout(scenes.service())
+    client = signed_in(scope)
+
+    response = client.post(path.format(id=rollout.pk))
+
+    assert response.status_code == status
+    assert sentence in response.content.decode()
+    assert Rollout.objects.get().phase == Phase.PROGRESSING
+
+
+def test_an_unknown_service_is_a_page_of_its_own() -> None:
+    response = signed_in().get("/services/default/nothing/")
+
+    assert response.status_code == 404
+    assert "default/nothing" in response.content.decode()
+
+
+def test_an_unknown_address_is_one_too() -> None:
+    response = signed_in().get("/nowhere/")
+
+    assert response.status_code == 404
+    assert "No page has this address." in response.content.decode()
+
+
+def test_no_page_needs_more_than_its_own_files() -> None:
+    scenes.rollout(scenes.service())
+    client = signed_in()
+
+    for path in ("/signin/", "/services/", DETAIL, "/nowhere/"):
+        response = client.get(path)
+        assert response["Content-Security-Policy"] == POLICY
+        page = response.content.decode()
+        assert " style=" not in page
+        assert "<style" not in page
+        assert "onclick" not in page
+        assert all(' src="/static/' in tag for tag in page.split("<script")[1:])
+
+
+def test_the_number_of_queries_does_not_grow_with_what_is_shown(
+    django_assert_num_queries: DjangoAssertNumQueries, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    client = signed_in()
+    rollout = scenes.rollout(scenes.service())
+    with django_assert_max_num_queries(10) as listed:
+        client.get("/services/")
+    with django_assert_max_num_queries(14) as shown:
+        client.get(DETAIL)
+
+    for name in ("ranker", "scorer"):
+        scenes.rollout(scenes.service(name))
+    for step in (1, 2):
+        scenes.move(rollout, step_index=step)
+
+    with django_assert_num_queries(len(listed)):
+        client.get("/services/")
+    with django_assert_num_queries(len(shown)):
+        client.get(DETAIL)

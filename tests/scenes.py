@@ -1,0 +1,136 @@
+"""What page tests begin with: tokens, and a service in the middle of something, made by the real services.
+
+What a cluster and a model check would report is written into the rows under the service's lock, as the reconciler does.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from accounts.scopes import Scope
+from accounts.services import token_create, user_get_or_create
+from deployments.models import AnalysisRun, InferenceService, Rollout
+from deployments.phases import Code, Phase
+from deployments.recording import changing
+from deployments.services import policy_apply, rollout_start, service_apply
+from registry.models import ModelVersion, RegisteredModel
+
+POLICY = {
+    "name": "careful",
+    "strategy": "canary",
+    "steps": [
+        {"weight": 10, "hold": "10s", "analysis": {"minRequests": 100}},
+        {"weight": 25, "hold": "10s", "pause": True, "analysis": {"minRequests": 100}},
+        {"weight": 50, "hold": "20s"},
+    ],
+}
+MEASUREMENT = {
+    "metric": "server_errors",
+    "unit": "percent",
+    "canary": 0.5,
+    "stable": 0.1,
+    "limit": 1.0,
+    "verdict": "Running",
+    "message": "1 of 200 canary requests failed, 1 of 800 of stable",
+}
+
+
+def token(scope: Scope = Scope.ADMIN, name: str = "tester") -> str:
+    """Return the secret of a new token."""
+    user = user_get_or_create(username=name)
+    lifetime = timedelta(hours=1)
+    return token_create(user=user, name=name, scope=scope, lifetime=lifetime, now=timezone.now(), actor="test").secret
+
+
+def model_version(number: int, model: str = "digits") -> ModelVersion:
+    """Return a checked version of a model with one input of four numbers."""
+    now = timezone.now()
+    registered, _ = RegisteredModel.objects.get_or_create(
+        name=model, defaults={"created_at": now, "created_by": "test"}
+    )
+    signature = {
+        "inputs": [{"name": "image", "datatype": "FP32", "shape": [-1, 4]}],
+        "outputs": [{"name": "label", "datatype": "INT64", "shape": [-1]}],
+    }
+    return ModelVersion.objects.create(
+        model=registered,
+        number=number,
+        digest=f"sha256:{number:064d}",
+        artifact_uri=f"file:///artifacts/{model}-{number}",
+        size_bytes=1024,
+        source_name="model.onnx",
+        platform="onnxruntime_onnx",
+        signature=signature,
+        status="READY",
+        created_at=now,
+        created_by="test",
+    )
+
+
+def service(name: str = "digits", version: int = 1) -> InferenceService:
+    """Return a live service of `digits` with the policy `careful`; makes the model version where it is not there."""
+    now = timezone.now()
+    if not ModelVersion.objects.filter(model__name="digits", number=version).exists():
+        model_version(version)
+    policy_apply(document=POLICY, name="careful", actor="test", now=now)
+    document = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": name},
+        "spec": {
+            "predictor": {"model": {"modelFormat": {"name": "onnx"}, "storageUri": f"models:/digits/{version}"}},
+            "rollout": {"policy": "careful"},
+        },
+    }
+    row, _ = service_apply(document=document, namespace="default", name=name, actor="test", now=now)
+    with changing(row.pk, now=now) as change:
+        change.service.live_at, change.service.phase = now, "Ready"
+        change.service.reason = f"{name}-00001 serves all traffic with 1 replica"
+        change.service.observed = {f"{name}-00001": _seen(100)}
+    return row
+
+
+def rollout(
+    of: InferenceService, *, step_index: int = 0, phase: Phase = Phase.PROGRESSING, version: int = 2
+) -> Rollout:
+    """Return a rollout of the service to a new version, brought to a step."""
+    now = timezone.now()
+    if not ModelVersion.objects.filter(model__name="digits", number=version).exists():
+        model_version(version)
+    row = rollout_start(namespace=of.namespace, name=of.name, version=str(version), policy=None, actor="test", now=now)
+    move(row, step_index=step_index, phase=phase)
+    return row
+
+
+def move(row: Rollout, **fields: Any) -> None:
+    """Bring a rollout somewhere, with an analysis run at its step, as a tick of the reconciler would."""
+    now = timezone.now()
+    with changing(row.service_id, now=now) as change:
+        change.is_changed = True
+        for name, value in fields.items():
+            setattr(row, name, value)
+        weight = POLICY["steps"][row.step_index]["weight"] if row.phase in (Phase.PROGRESSING, Phase.PAUSED) else 0
+        row.weight, row.confirmed_at = weight, now
+        row.reason_code = fields.get("reason_code", Code.ANALYSIS_RUNNING)
+        row.reason_message = fields.get("reason_message", f"the canary has answered 200 requests at {weight} %")
+        row.save()
+        stable, canary = row.from_revision.name, row.to_revision.name
+        change.service.phase = "Progressing"
+        change.service.observed = {stable: _seen(100 - weight), canary: _seen(weight)}
+        AnalysisRun.objects.update_or_create(
+            rollout=row,
+            attempt=row.attempt,
+            step_index=row.step_index,
+            defaults={
+                "weight": weight,
+                "measurements": [MEASUREMENT],
+                "canary_requests": 200,
+                "stable_requests": 800,
+                "started_at": now,
+            },
+        )
+
+
+def _seen(weight: int) -> dict[str, Any]:
+    return {"weight": weight, "ready": 1, "restarts": 0, "message": ""}
