@@ -24,7 +24,7 @@ from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.protocol.http.metrics import MetricsApplication
 from serving_runtime.protocol.http.v2 import V2Application
 from serving_runtime.server.options import Options
-from serving_runtime.server.sockets import StartError, bind, bind_grpc, write_port_file
+from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, write_port_file
 
 logger = logging.getLogger(__name__)
 
@@ -98,10 +98,10 @@ class Server:
         limits = HttpLimits(max_body_bytes=self._options.http_max_input_bytes)
         if http is not None:
             self._http = Listener(V2Application(self._engine), http, limits)
-            await self._http.start()
+            await listen(self._http, self._options.http_address, self._ports["http"], "--http-port")
         if metrics is not None:
             self._metrics = Listener(MetricsApplication(self._engine), metrics, limits)
-            await self._metrics.start()
+            await listen(self._metrics, self._options.metrics_address, self._ports["metrics"], "--metrics-port")
         if self._grpc is not None:
             await self._grpc.start()
 

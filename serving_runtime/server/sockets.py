@@ -7,6 +7,7 @@ from pathlib import Path
 
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol.grpc.server import GrpcServer
+from serving_runtime.protocol.http.listener import Listener
 
 
 class StartError(ServingError):
@@ -28,12 +29,21 @@ def bind(address: str, port: int, flag: str) -> socket.socket:
 
 
 def bind_grpc(server: GrpcServer, address: str, port: int) -> int:
-    """Return the port the gRPC server is bound to; grpcio does not say why it failed, so a plain bind finds out."""
+    """Return the port the gRPC server is bound to; grpcio does not say why it failed, so a plain bind tries first."""
+    if port:
+        bind(address, port, "--grpc-port").close()
     try:
         return server.bind(address, port)
     except OSError as error:
-        bind(address, port, "--grpc-port").close()
         raise StartError(_cannot_listen(address, port, "--grpc-port", str(error))) from error
+
+
+async def listen(listener: Listener, address: str, port: int, flag: str) -> None:
+    """Start a listener; raises StartError when another process was quicker since the socket was bound."""
+    try:
+        await listener.start()
+    except OSError as error:
+        raise StartError(_cannot_listen(address, port, flag, error.strerror or str(error))) from error
 
 
 def _cannot_listen(address: str, port: int, flag: str, reason: str) -> str:

@@ -1,7 +1,7 @@
 """ModelInferRequest and ModelInferResponse to and from what the engine takes.
 
 Tensors come raw (views of the message's bytes) or typed in `contents`; the two exclude each other within a request.
-Answers are raw unless the request was typed, as Triton answers.
+Answers are always raw, as Triton's are.
 """
 
 from typing import Any

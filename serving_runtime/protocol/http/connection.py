@@ -9,6 +9,7 @@ the connection, because what follows cannot be told from it.
 """
 
 import asyncio
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
@@ -29,6 +30,8 @@ from serving_runtime.protocol.tensors import Buffer
 
 if TYPE_CHECKING:
     from serving_runtime.protocol.http.listener import Listener
+
+logger = logging.getLogger(__name__)
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _ALIGNMENT = 64
@@ -194,6 +197,9 @@ class Connection(asyncio.Protocol):
             self._job = self._app.handle(request, self._reply)
         except ServingError as error:
             self._reply(error_response(error))
+        except Exception:  # a mistake of ours: the client is told so, the log has the rest, the others are served
+            logger.exception("answering %s %r failed", request.method.decode("latin-1"), request.target[:200])
+            self._reply(text_error(500, "internal error"))
         else:
             if not self._answering:
                 self._job = None

@@ -1,0 +1,91 @@
+"""Values of a config are checked once, at load."""
+
+import pytest
+from google.protobuf import text_format
+
+from serving_runtime import proto
+from serving_runtime.config.model import ModelConfig, QueuePolicy, TimeoutAction
+from serving_runtime.errors import ModelError
+
+X = 'input { name: "x" data_type: TYPE_FP32 dims: [4] } output { name: "y" data_type: TYPE_FP32 dims: [4] }'
+
+
+def parsed(text: str) -> ModelConfig:
+    return ModelConfig.from_message(text_format.Parse(f'name: "m" {text}', proto.ModelConfig()))
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        pytest.param("max_batch_size: -1", "max_batch_size must be >= 0", id="negative batch size"),
+        pytest.param(
+            "max_batch_size: 4 dynamic_batching { preferred_batch_size: [8] }",
+            "preferred_batch_size must be in [1, 4], found [8]",
+            id="preferred above the maximum",
+        ),
+        pytest.param(
+            "dynamic_batching { }", "dynamic_batching needs max_batch_size > 0", id="batching without batches"
+        ),
+        pytest.param(
+            "max_batch_size: 4 dynamic_batching { priority_levels: 2 }",
+            "default_priority_level must be in [1, 2], found 0",
+            id="levels without a default",
+        ),
+        pytest.param(
+            "max_batch_size: 4 dynamic_batching { priority_queue_policy { key: 3 value { } } }",
+            "priority_queue_policy names level 3",
+            id="a policy for a level that is not there",
+        ),
+        pytest.param("instance_group { kind: KIND_GPU }", "KIND_GPU is not supported", id="instances on GPUs"),
+        pytest.param('input { name: "x" dims: [4] }', "'x' must have a data_type", id="no data type"),
+        pytest.param('input { name: "x" data_type: TYPE_FP32 }', "dims must not be empty", id="empty dims"),
+        pytest.param('input { name: "x" data_type: TYPE_FP32 dims: [0] }', "dims must be >= 1", id="a dimension of 0"),
+        pytest.param(
+            'input { name: "x" data_type: TYPE_FP32 dims: [4] reshape { shape: [3] } }',
+            "must hold as many elements",
+            id="a reshape to another size",
+        ),
+        pytest.param(
+            'input { name: "x" data_type: TYPE_FP32 dims: [1] reshape { } }',
+            "needs max_batch_size > 0",
+            id="an empty reshape without batches",
+        ),
+        pytest.param(f"{X} {X}", "input 'x' is configured twice", id="an input twice"),
+    ],
+)
+def test_a_config_that_makes_no_sense_is_refused(config: str, sentence: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        parsed(config)
+    assert str(caught.value).startswith("model 'm': ")
+    assert sentence in str(caught.value)
+
+
+def test_a_whole_config() -> None:
+    config = parsed(
+        f"""max_batch_size: 8 {X} instance_group {{ count: 2 }} instance_group {{ kind: KIND_CPU }}
+        dynamic_batching {{ preferred_batch_size: [4, 8] max_queue_delay_microseconds: 100
+            priority_levels: 2 default_priority_level: 2 default_queue_policy {{ max_queue_size: 5 }}
+            priority_queue_policy {{ key: 1 value {{ timeout_action: DELAY }} }} }}"""
+    )
+    assert config.instance_count == 3
+    assert config.inputs[0].dims == (4,)
+    batching = config.batching
+    assert batching is not None
+    assert (batching.max_batch_size, batching.max_queue_delay_us) == (8, 100)
+    assert batching.preferred_batch_sizes == {4, 8}
+    assert batching.queues == {1: QueuePolicy(TimeoutAction.DELAY), 2: QueuePolicy(max_queue_size=5)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "timeout"),
+    [
+        pytest.param(QueuePolicy(default_timeout_us=100), 0, 100, id="nobody asks: the default"),
+        pytest.param(QueuePolicy(default_timeout_us=100), 50, 100, id="asked where it is not allowed: the default"),
+        pytest.param(QueuePolicy(default_timeout_us=100, allow_timeout_override=True), 50, 50, id="shorter is taken"),
+        pytest.param(QueuePolicy(default_timeout_us=100, allow_timeout_override=True), 500, 100, id="longer is not"),
+        pytest.param(QueuePolicy(allow_timeout_override=True), 500, 500, id="no default: what is asked"),
+        pytest.param(QueuePolicy(allow_timeout_override=True), 0, 0, id="neither: no timeout"),
+    ],
+)
+def test_a_request_may_only_shorten_its_timeout(policy: QueuePolicy, asked: int, timeout: int) -> None:
+    assert policy.timeout_us(asked) == timeout

@@ -1,0 +1,53 @@
+"""A config that asks for what is not offered refuses the load by the field's dotted name."""
+
+import pytest
+from google.protobuf import text_format
+
+from serving_runtime import proto
+from serving_runtime.config.support import refuse_unsupported
+from serving_runtime.errors import ModelError
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        pytest.param("sequence_batching { }", "'sequence_batching'", id="sequences"),
+        pytest.param('ensemble_scheduling { step { model_name: "a" } }', "'ensemble_scheduling'", id="ensembles"),
+        pytest.param("response_cache { enable: true }", "'response_cache.enable'", id="the response cache"),
+        pytest.param(
+            "model_transaction_policy { decoupled: true }", "'model_transaction_policy.decoupled'", id="decoupled"
+        ),
+        pytest.param('model_warmup { name: "w" }', "'model_warmup'", id="warm-up samples"),
+        pytest.param("instance_group { gpus: [0] }", "'instance_group.gpus'", id="GPUs of an instance group"),
+        pytest.param('input { name: "x" optional: true }', "'input.optional'", id="optional inputs"),
+        pytest.param("input { allow_ragged_batch: true }", "'input.allow_ragged_batch'", id="ragged batches"),
+        pytest.param("optimization { cuda { graphs: true } }", "'optimization.cuda'", id="CUDA settings"),
+        pytest.param('metric_tags { key: "a" value: "b" }', "'metric_tags'", id="metric tags"),
+        pytest.param('backend: "python"', "backend 'python'", id="another backend"),
+        pytest.param('platform: "tensorrt_plan"', "platform 'tensorrt_plan'", id="another platform"),
+    ],
+)
+def test_what_is_not_offered_is_refused_by_name(config: str, named: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        refuse_unsupported(text_format.Parse(config, proto.ModelConfig()), "m")
+    assert str(caught.value).startswith("model 'm': ")
+    assert named in str(caught.value)
+
+
+def test_what_is_offered_passes() -> None:
+    config = """
+        name: "m" platform: "onnxruntime_onnx" max_batch_size: 8
+        version_policy { specific { versions: [1, 2] } }
+        input { name: "x" data_type: TYPE_FP32 dims: [4] reshape { shape: [2, 2] } }
+        output { name: "y" data_type: TYPE_FP32 dims: [4] label_filename: "labels.txt" }
+        instance_group { count: 2 kind: KIND_CPU }
+        dynamic_batching {
+            preferred_batch_size: [4] max_queue_delay_microseconds: 100 priority_levels: 2 default_priority_level: 1
+            priority_queue_policy { key: 1 value { timeout_action: DELAY default_timeout_microseconds: 5 } }
+        }
+        optimization { graph { level: 1 } }
+        parameters { key: "intra_op_thread_count" value { string_value: "2" } }
+        response_cache { enable: false }
+        model_transaction_policy { decoupled: false }
+    """
+    refuse_unsupported(text_format.Parse(config, proto.ModelConfig()), "m")

@@ -1,0 +1,93 @@
+"""Small ONNX models made for tests, and the folders they are served from."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+Dim = int | str
+
+
+def save(
+    file: Path,
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[tuple[str, int, Sequence[Dim]]],
+    outputs: Sequence[tuple[str, int, Sequence[Dim]]],
+    *,
+    initializers: Sequence[onnx.TensorProto] = (),
+    opset: int = 17,
+) -> Path:
+    """Write a model; tensors are (name, onnx type, shape)."""
+    graph = helper.make_graph(
+        list(nodes),
+        "test",
+        [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in inputs],
+        [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in outputs],
+        list(initializers),
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(model, str(file))
+    return file
+
+
+def identity(file: Path, kind: int = TensorProto.FLOAT, shape: Sequence[Dim] = ("N", 4), *, opset: int = 17) -> Path:
+    """x -> y, the same."""
+    node = helper.make_node("Identity", ["x"], ["y"])
+    return save(file, [node], [("x", kind, shape)], [("y", kind, shape)], opset=opset)
+
+
+def add(file: Path, kind: int = TensorProto.INT32, shape: Sequence[Dim] = ("N", 4)) -> Path:
+    """a, b -> sum, difference."""
+    nodes = [helper.make_node("Add", ["a", "b"], ["sum"]), helper.make_node("Sub", ["a", "b"], ["difference"])]
+    tensors = [("a", kind, shape), ("b", kind, shape)]
+    return save(file, nodes, tensors, [("sum", kind, shape), ("difference", kind, shape)])
+
+
+def mlp(file: Path, sizes: Sequence[int] = (8, 16, 3)) -> Path:
+    """x -> y through dense layers with fixed random weights."""
+    random = np.random.default_rng(7)
+    nodes, weights, current = [], [], "x"
+    for layer, (rows, columns) in enumerate(itertools.pairwise(sizes)):
+        weights.append(numpy_helper.from_array(random.standard_normal((rows, columns)).astype("f4"), f"w{layer}"))
+        nodes.append(helper.make_node("MatMul", [current, f"w{layer}"], [f"h{layer}"]))
+        nodes.append(helper.make_node("Tanh", [f"h{layer}"], [f"t{layer}"]))
+        current = f"t{layer}"
+    nodes.append(helper.make_node("Identity", [current], ["y"]))
+    outputs = [("y", TensorProto.FLOAT, ("N", sizes[-1]))]
+    return save(file, nodes, [("x", TensorProto.FLOAT, ("N", sizes[0]))], outputs, initializers=weights)
+
+
+def picky(file: Path) -> Path:
+    """x [N,1] INT64 -> y: row x of a table of four; the model fails for an x outside of it."""
+    table = numpy_helper.from_array(np.arange(8, dtype="f4").reshape(4, 2), "table")
+    node = helper.make_node("Gather", ["table", "x"], ["y"])
+    outputs = [("y", TensorProto.FLOAT, ("N", 1, 2))]
+    return save(file, [node], [("x", TensorProto.INT64, ("N", 1))], outputs, initializers=[table])
+
+
+def slow(file: Path, size: int = 1024, layers: int = 24) -> Path:
+    """x [N,size] -> y, some tens of milliseconds a run: long enough for requests to queue behind one."""
+    weight = numpy_helper.from_array(np.full((size, size), 1 / size, dtype="f4"), "w")
+    nodes, current = [], "x"
+    for layer in range(layers):
+        nodes.append(helper.make_node("MatMul", [current, "w"], [f"h{layer}"]))
+        current = f"h{layer}"
+    nodes.append(helper.make_node("ReduceMean", [current], ["y"], axes=[1], keepdims=1))
+    return save(
+        file,
+        nodes,
+        [("x", TensorProto.FLOAT, ("N", size))],
+        [("y", TensorProto.FLOAT, ("N", 1))],
+        initializers=[weight],
+    )
+
+
+def configure(folder: Path, text: str) -> Path:
+    """Write config.pbtxt into a model's folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.pbtxt").write_text(text)
+    return folder

@@ -1,0 +1,67 @@
+"""The messages are the wire format of V2 clients, and the generated file is that of the .proto files."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from google.protobuf import descriptor_pb2
+
+from serving_runtime import proto
+
+FOLDER = Path(proto.__file__).parent
+
+COMPARE = """
+import sys
+from google.protobuf import descriptor_pb2
+from tritonclient.grpc import model_config_pb2, service_pb2
+from serving_runtime import proto  # beside the client's own messages: the pools do not meet
+
+ours = descriptor_pb2.FileDescriptorSet.FromString((__import__("pathlib").Path(proto.__file__).parent
+       / "generated" / "descriptors.binpb").read_bytes())
+
+def fields(message, prefix):
+    yield from (((prefix + message.name, field.name), (field.number, field.type, field.label, field.type_name))
+                for field in message.field)
+    for nested in message.nested_type:
+        yield from fields(nested, prefix + message.name + ".")
+
+def values(enums, prefix):
+    return {(prefix + enum.name, value.name): value.number for enum in enums for value in enum.value}
+
+theirs, their_enums = {}, {}
+for module in (model_config_pb2, service_pb2):
+    file = descriptor_pb2.FileDescriptorProto()
+    module.DESCRIPTOR.CopyToProto(file)
+    for message in file.message_type:
+        theirs.update(fields(message, ""))
+        their_enums.update(values(message.enum_type, message.name + "."))
+    their_enums.update(values(file.enum_type, ""))
+compared = 0
+for file in ours.file:
+    if file.package != "inference":
+        continue
+    for message in file.message_type:
+        for name, field in fields(message, ""):
+            assert theirs[name] == field, (name, theirs[name], field)
+            compared += 1
+        for name, number in values(message.enum_type, message.name + ".").items():
+            assert their_enums[name] == number, name
+    for name, number in values(file.enum_type, "").items():
+        assert their_enums[name] == number, name
+print(compared)
+"""
+
+
+def test_the_generated_descriptors_are_those_of_the_proto_files(tmp_path: Path) -> None:
+    generated = tmp_path / "descriptors.binpb"
+    names = ["model_config.proto", "inference.proto", "health.proto"]
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{FOLDER}", f"--descriptor_set_out={generated}", *names]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    kept = descriptor_pb2.FileDescriptorSet.FromString((FOLDER / "generated" / "descriptors.binpb").read_bytes())
+    assert descriptor_pb2.FileDescriptorSet.FromString(generated.read_bytes()) == kept
+
+
+def test_every_field_has_the_number_and_type_that_v2_clients_use() -> None:
+    done = subprocess.run([sys.executable, "-c", COMPARE], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 200
