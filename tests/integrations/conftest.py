@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -17,15 +18,18 @@ from urllib.parse import urlsplit
 
 import grpc
 import pytest
+from onnx import TensorProto, helper
 
 from integrations.artifacts import ArtifactStore, StoredArtifact
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ReplicaPhase
 from integrations.clusters.local.driver import LocalDriver
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.records import is_alive, read_record
+from serving_runtime.proto import ModelInferRequest
 
 ROOT = Path(__file__).parents[2]
 V2_SERVER = Path(__file__).parent / "v2_server.py"
+RUNTIME = f"{sys.executable} -m serving_runtime"
 INFER = "/inference.GRPCInferenceService/ModelInfer"
 Found = TypeVar("Found")
 
@@ -40,6 +44,26 @@ def until(look: Callable[[], Found], what: str, within_s: float = 20.0) -> Found
     return found
 
 
+def model(number: int) -> bytes:
+    """Return an ONNX model that multiplies x [n, 4] by `number`."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xy")
+    factor = helper.make_tensor("factor", TensorProto.FLOAT, [1], [float(number)])
+    graph = helper.make_graph([helper.make_node("Mul", ["x", "factor"], ["y"])], "times", [x], [y], [factor])
+    opset = helper.make_opsetid("", 17)
+    return bytes(helper.make_model(graph, opset_imports=[opset], ir_version=9).SerializeToString())
+
+
+def infer_json() -> bytes:
+    return json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}).encode()
+
+
+def infer_message() -> bytes:
+    request = ModelInferRequest(model_name="digits")
+    request.inputs.add(name="x", datatype="FP32", shape=[1, 4])
+    request.raw_input_contents.append(struct.pack("<4f", 1, 2, 3, 4))
+    return bytes(request.SerializeToString())
+
+
 class Cluster:
     """One home folder with an agent that can be started, killed and asked. Not every test starts the agent."""
 
@@ -50,10 +74,19 @@ class Cluster:
         self.artifacts = ArtifactStore(home / "artifacts", max_bytes=1 << 30)
         self.agent: subprocess.Popen[bytes] | None = None
 
-    def start(self, *, runtime: str = f"{sys.executable} {V2_SERVER}", address: str = "127.0.0.1:0", **timing: float) -> None:
+    def start(
+        self, *, runtime: str = f"{sys.executable} {V2_SERVER}", address: str = "127.0.0.1:0", **timing: float
+    ) -> None:
         command = [sys.executable, "-m", "integrations.clusters.local.agent", "--home", str(self.home)]
         command += ["--gateway-address", address, "--runtime", runtime]
-        patience = {"probe_s": 0.1, "probe_timeout_s": 0.5, "backoff_first_s": 0.1, "drain_s": 5.0, "exit_s": 5.0, **timing}
+        patience = {
+            "probe_s": 0.1,
+            "probe_timeout_s": 0.5,
+            "backoff_first_s": 0.1,
+            "drain_s": 5.0,
+            "exit_s": 5.0,
+            **timing,
+        }
         command += [f"--timing={name}={value}" for name, value in patience.items()]
         env = {**os.environ, "PYTHONPATH": f"{ROOT / 'platform'}{os.pathsep}{ROOT}"}
         with (self.home / "agent.log").open("ab") as log:
@@ -63,7 +96,11 @@ class Cluster:
     def _up(self) -> bool:
         assert self.agent is not None
         assert self.agent.poll() is None, self.log()
-        return self.layout.cluster_status.exists() and self.status()["pid"] == self.agent.pid and self.status()["components"][0]["ready"]
+        return (
+            self.layout.cluster_status.exists()
+            and self.status()["pid"] == self.agent.pid
+            and self.status()["components"][0]["ready"]
+        )
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         assert self.agent is not None
@@ -114,8 +151,10 @@ class Cluster:
             writer.write(content)
             return writer.commit()
 
-    def revision(self, number: int, weight: int, replicas: int = 1, *, content: bytes | None = None, **more: Any) -> DesiredRevision:
-        stored = self.artifact(content or f"model {number}".encode())
+    def revision(
+        self, number: int, weight: int, replicas: int = 1, *, content: bytes | None = None, **more: Any
+    ) -> DesiredRevision:
+        stored = self.artifact(content or model(number))
         name = f"digits-{number:05}"
         return DesiredRevision(name, "digits", str(number), stored.uri, stored.digest, replicas, weight, **more)
 
@@ -151,7 +190,9 @@ class Cluster:
         assert found is not None
         return found
 
-    def request(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    def request(
+        self, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
         """Return status, headers with lower-case names, and body."""
         parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
@@ -199,12 +240,13 @@ class Traffic:
     def _http(self) -> None:
         parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+        body = infer_json()
         while not self._stop.is_set():
             try:
-                connection.request("POST", "/serving/default/digits/v2/models/digits/infer", b"{}")
+                connection.request("POST", "/serving/default/digits/v2/models/digits/infer", body)
                 answer = connection.getresponse()
-                body = answer.read().decode()
-                failure = "" if answer.status == 200 else f"HTTP {answer.status} {body}"
+                text = answer.read().decode()
+                failure = "" if answer.status == 200 else f"HTTP {answer.status} {text}"
                 self.outcomes.append((answer.headers.get("fairlead-revision", ""), failure))
             except (OSError, http.client.HTTPException) as error:
                 self.outcomes.append(("", f"HTTP {error!r}"))
@@ -214,9 +256,10 @@ class Traffic:
     def _grpc(self) -> None:
         with grpc.insecure_channel(urlsplit(self.url).netloc) as channel:
             call = channel.unary_unary(INFER)
+            message = infer_message()
             while not self._stop.is_set():
                 try:
-                    _, done = call.with_call(b"tensor", metadata=(("fairlead-service", "default/digits"),), timeout=20)
+                    _, done = call.with_call(message, metadata=(("fairlead-service", "default/digits"),), timeout=20)
                     metadata = dict(done.initial_metadata())
                     self.outcomes.append((str(metadata.get("fairlead-revision", "")), ""))
                 except grpc.RpcError as error:
@@ -231,6 +274,12 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.close()
+
+
+@pytest.fixture
+def runtime() -> str:
+    """The command of the real serving runtime."""
+    return RUNTIME
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from common.errors import FairleadError
 from integrations.clusters.base import DesiredRevision, ObservedReplica, ReplicaPhase
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
+from integrations.clusters.local.agent.room import lack, machine
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.envoy.words import Endpoint
 from integrations.clusters.local.files import Layout
@@ -149,6 +150,8 @@ class Replica:
         self._note(
             ReplicaPhase.STARTING, f"it is being started again; {before}" if before else "the model is being loaded"
         )
+        if why := lack(self._revision.resources, machine()):
+            return why
         try:
             await self._repository.prepare()
             self._ports_file.unlink(missing_ok=True)

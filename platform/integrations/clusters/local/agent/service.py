@@ -96,10 +96,7 @@ class Service:
             for revision in self.desired.revisions
             if self._ready(revision.name)
         )
-        wanted = sum(revision.replicas for revision in self.desired.revisions if revision.weight_percent)
-        starting = (
-            f"service {self.namespace}/{self.name} is starting: none of its {wanted} replicas is ready; try again soon"
-        )
+        starting = f"service {self.namespace}/{self.name} is starting: no replica takes requests yet; try again soon"
         return ServiceRoute(self.namespace, self.name, backends, starting)
 
     def leaving(self) -> Iterator[Replica]:

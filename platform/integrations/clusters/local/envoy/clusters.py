@@ -15,7 +15,7 @@ _ASSIGNMENT = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignmen
 _HTTP_OPTIONS = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
 # Below the runtime's own, so that it is Envoy who closes an idle connection and no request meets a closing one.
-UPSTREAM_IDLE_TIMEOUT_S = 20
+UPSTREAM_IDLE_TIMEOUT_S = 60
 
 
 def clusters(revisions: Iterable[RevisionEndpoints], *, folder: str, version: str) -> dict[str, Any]:

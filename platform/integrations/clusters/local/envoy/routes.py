@@ -22,6 +22,16 @@ _GRPC_META = (
     r"/inference\.GRPCInferenceService/(Server(Live|Ready|Metadata)|Model(Ready|Metadata))",
     r"/grpc\.health\.v1\.Health/(Check|Watch)",
 )
+# Only what surely never reached a model is tried again, on another replica where there is one.
+_RETRY = {
+    "retry_on": "connect-failure,refused-stream",
+    "num_retries": 3,
+    "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.050s"},
+    "retry_host_predicate": [
+        {"name": "envoy.retry_host_predicates.previous_hosts", "typed_config": {"@type": _PREVIOUS_HOSTS}}
+    ],
+    "host_selection_retry_max_attempts": 3,
+}
 _ALLOWED = "the gateway lets through health, metadata and infer calls of the V2 protocol only"
 
 Json = dict[str, Any]
@@ -33,6 +43,7 @@ def route_table(services: Iterable[ServiceRoute], *, version: str) -> Json:
     anyhow = {
         "name": "by-path-or-metadata",
         "domains": ["*"],
+        "retry_policy": _RETRY,
         "routes": [
             *(route for service in known for route in _grpc_routes(service, by_metadata=True)),
             *(route for service in known for route in _http_routes(service, f"/serving/{service.key}")),
@@ -57,6 +68,7 @@ def _host(service: ServiceRoute) -> Json:
     return {
         "name": service.key,
         "domains": [host, f"{host}.*"],
+        "retry_policy": _RETRY,
         "routes": [*_grpc_routes(service, by_metadata=False), *_http_routes(service, "")],
     }
 
@@ -106,21 +118,11 @@ def _action(service: ServiceRoute, backends: Sequence[Backend], use: ClusterUse,
     """Return where a matched request goes: to `backends` by share, or nowhere, with the reason."""
     weighted = [backend for backend in backends if backend.share_percent]
     if not weighted:
-        sentence = service.starting or f"service {service.key} is starting: no revision is ready"
+        sentence = service.starting or f"service {service.key} is starting: no replica takes requests yet"
         return {"direct_response": {"status": 503, "body": {"inline_string": sentence}}}
     route: Json = {
         "weighted_clusters": {"clusters": [_weighted(service, backend, use) for backend in weighted]},
         "timeout": "0s",
-        # Only what surely never reached a model is tried again, on another replica where there is one.
-        "retry_policy": {
-            "retry_on": "connect-failure,refused-stream",
-            "num_retries": 3,
-            "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.050s"},
-            "retry_host_predicate": [
-                {"name": "envoy.retry_host_predicates.previous_hosts", "typed_config": {"@type": _PREVIOUS_HOSTS}}
-            ],
-            "host_selection_retry_max_attempts": 3,
-        },
     }
     if rewrite:
         route["prefix_rewrite"] = rewrite

