@@ -12,14 +12,23 @@ from deployments.templatetags import formats
         pytest.param(24.71, "percent", "24.7 %", id="three telling digits"),
         pytest.param(0.044, "percent", "0.04 %", id="small shares keep theirs"),
         pytest.param(100.0, "percent", "100 %", id="a trailing zero before the point stays"),
-        pytest.param(412.0, "us", "412 µs", id="microseconds"),
-        pytest.param(1500.0, "us", "1.5 ms", id="from a thousand on milliseconds"),
+        pytest.param(0.24, "percentage points", "0.24 %", id="what is compared in points is a share itself"),
         pytest.param(1204.0, "requests", "1,204 requests", id="another unit is written out"),
         pytest.param(None, "percent", "\N{EN DASH}", id="nothing measured is a dash"),
     ],
 )
 def test_measured(value: float | None, unit: str, text: str) -> None:
     assert formats.measured(value, unit) == text.replace(" ", formats.NO_BREAK)
+
+
+def test_limit() -> None:
+    assert formats.limit(1.0, "percent") == f"1{formats.NO_BREAK}%"
+    assert formats.limit(0.5, "percentage points") == f"+0.5{formats.NO_BREAK}%"
+
+
+def test_sentence() -> None:
+    assert formats.sentence("the gateway sends") == "The gateway sends"
+    assert formats.sentence("digits-00002 runs no more") == "digits-00002 runs no more"
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,15 @@ def measured(value: float | None, unit: str) -> str:
     """Return a measured value with its unit; a dash where nothing was measured."""
     if value is None:
         return "\N{EN DASH}"
-    if unit in {"percent", "%"}:
+    if unit in {"percent", "percentage points"}:
         return percent(value)
-    if unit in {"us", "microseconds"}:
-        return f"{_short(value / 1000)}{NO_BREAK}ms" if value >= 1000 else f"{_short(value)}{NO_BREAK}µs"
-    return f"{_short(value)}{NO_BREAK}{unit}".rstrip()
+    return f"{_short(value)}{NO_BREAK}{unit}"
+
+
+@register.filter
+def limit(value: float | None, unit: str) -> str:
+    """Return a measurement's limit; one in percentage points is what the canary may have more than stable."""
+    return f"+{measured(value, unit)}" if unit == "percentage points" else measured(value, unit)
 
 
 @register.filter
