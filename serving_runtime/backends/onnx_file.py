@@ -44,6 +44,8 @@ def _read(stream: BinaryIO, size: int, name: str) -> OnnxHeader:
     ir_version, opsets, has_graph = 0, {}, False
     while stream.tell() < size:
         field, wire_type = divmod(_varint(stream), 8)
+        if field == 0:
+            raise _MalformedError("it is not a protobuf message")  # protobuf: fields are numbered from 1
         if wire_type == _VARINT:
             value = _varint(stream)
             ir_version = value if field == _IR_VERSION else ir_version

@@ -52,7 +52,7 @@ class RequestPlan:
         if len(tensors) != len(self._inputs):
             raise self._miscounted(tensors)
         batched = self._max_batch_size
-        rows = 0
+        rows = -1  # not known yet
         arrays: list[Array] = [None] * len(tensors)  # type: ignore[list-item]
         for name, datatype, array in tensors:
             expected = self._inputs.get(name)
@@ -68,7 +68,7 @@ class RequestPlan:
             if (dims != expected.fixed and not _matches(dims, expected)) or (batched and not shape):
                 raise self._misshaped(expected, shape)
             if batched and shape[0] != rows:
-                if rows:
+                if rows > 0:
                     raise InvalidArgument(
                         f"input '{name}' batch size {shape[0]} does not match other inputs' {rows} for '{self._model}'"
                     )
@@ -79,9 +79,7 @@ class RequestPlan:
                 array = array.reshape((rows, *expected.reshape) if batched else expected.reshape)  # noqa: PLW2901
             arrays[expected.position] = array
         key = tuple([array.shape[1:] for array in arrays]) if self._variable else None
-        if batched and not rows:
-            self._checked_rows(rows)
-        return arrays, rows or 1, key
+        return arrays, max(rows, 1), key
 
     def select(self, names: Sequence[str], arrays: Sequence[Array]) -> tuple[Tensor, ...]:
         """Return the outputs asked for, all of them for no names."""
