@@ -36,7 +36,8 @@ def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -
     if datatype is BYTES:
         return bytes_array([element.encode("utf-8") for element in flat]).reshape(shape)
     try:
-        array: Array = np.array(flat, dtype=datatype.dtype)
+        with np.errstate(over="ignore"):  # told below, as a refusal
+            array: Array = np.array(flat, dtype=datatype.dtype)
     except OverflowError as error:
         raise InvalidArgument(f"input '{tensor}' has a number that does not fit {datatype.name}") from error
     if datatype.name == "FP32" and not np.isfinite(array).all():  # JSON has no infinity: it was a larger number

@@ -1,0 +1,180 @@
+"""The infer codec over HTTP: what clients may send, and that nothing they send breaks it."""
+
+import contextlib
+import json
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving_runtime.datatypes import DATATYPES, Array
+from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
+from serving_runtime.protocol.http import infer
+from serving_runtime.protocol.http.message import Response
+from serving_runtime.request import InferResponse, Tensor
+
+X = {"name": "x", "datatype": "FP32", "shape": [2]}
+
+
+def binary(size: int, **extra: object) -> dict[str, object]:
+    return {**X, "parameters": {"binary_data_size": size}, **extra}
+
+
+def decode(content: object, tail: bytes = b"", *, offset: int = 0, json_length: int | None = -1):
+    head = content if isinstance(content, bytes) else json.dumps(content).encode()
+    length = len(head) if json_length == -1 else json_length
+    return infer.decode(b"\0" * offset + head + tail, offset, length, "m", "1")
+
+
+def test_json_and_binary_inputs_in_one_request() -> None:
+    content = {
+        "id": "42",
+        "parameters": {"timeout": 5, "binary_data_output": True},
+        "inputs": [{**X, "data": [1, 2]}, {**binary(8), "name": "y"}],
+        "outputs": [{"name": "a"}, {"name": "b", "parameters": {"binary_data": False}}],
+    }
+    request, form = decode(content, np.array([3, 4], "f4").tobytes(), offset=5)
+    assert (request.model_name, request.model_version, request.id) == ("m", "1", "42")
+    assert [(tensor.name, tensor.array.tolist()) for tensor in request.inputs] == [("x", [1, 2]), ("y", [3, 4])]
+    assert request.outputs == ("a", "b")
+    assert request.parameters["timeout"] == 5
+    assert form.by_name == {"b": False}
+    assert form.binary
+
+
+@pytest.mark.parametrize(
+    ("content", "tail", "sentence"),
+    [
+        pytest.param(b"", b"", "must begin with a JSON object", id="nothing"),
+        pytest.param(b"[]", b"", "must be a JSON object", id="an array"),
+        pytest.param(b'{"inputs"', b"", "not valid JSON", id="half an object"),
+        pytest.param(b'{"inputs":[{"data":[NaN]}]}', b"", "not valid JSON", id="NaN"),
+        pytest.param(b"[" * 100_000, b"", "not valid JSON", id="deep JSON"),
+        pytest.param(b'{"id":"\xff"}', b"", "not valid JSON", id="bytes that are no text"),
+        pytest.param({}, b"", "an array 'inputs'", id="no inputs"),
+        pytest.param({"inputs": []}, b"", "an array 'inputs'", id="empty inputs"),
+        pytest.param({"inputs": [1]}, b"", "must be an object", id="an input that is no object"),
+        pytest.param({"inputs": [{}]}, b"", "string 'name'", id="an input without a name"),
+        pytest.param({"inputs": [{"name": "x", "datatype": "FP32"}]}, b"", "an array 'shape'", id="no shape"),
+        pytest.param({"inputs": [X]}, b"", "neither data nor", id="no data"),
+        pytest.param({"inputs": [binary(8, data=[1])]}, bytes(8), "both data and", id="data twice"),
+        pytest.param({"inputs": [binary(9)]}, bytes(8), "only 8 bytes are left", id="a size beyond the body"),
+        pytest.param({"inputs": [binary(-8)]}, bytes(8), "integer >= 0", id="a negative size"),
+        pytest.param({"inputs": [binary(4)]}, bytes(4), "unexpected byte size 4, expecting 8", id="a size that lies"),
+        pytest.param({"inputs": [binary(8)]}, bytes(9), "1 bytes after its last tensor", id="bytes left over"),
+        pytest.param({"inputs": [{**X, "data": [1, 2]}], "id": 7}, b"", "'id' must be a string", id="a number as id"),
+        pytest.param(
+            {"inputs": [{**X, "data": [1, 2]}], "outputs": {}}, b"", "'outputs' must be", id="no outputs array"
+        ),
+        pytest.param(
+            {"inputs": [{**X, "data": [1, 2]}], "outputs": [{}]}, b"", "string 'name'", id="a nameless output"
+        ),
+        pytest.param(
+            {"inputs": [{**X, "data": [1, 2]}], "parameters": {"binary_data_output": 1}},
+            b"",
+            "must be true or false",
+            id="a number for a flag",
+        ),
+    ],
+)
+def test_wrong_requests_are_refused_in_words(content: object, tail: bytes, sentence: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        decode(content, tail)
+    assert sentence in str(caught.value)
+
+
+def test_a_json_length_beyond_the_body_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="Inference-Header-Content-Length is 99, but the request body has 2"):
+        decode(b"{}", json_length=99)
+
+
+def test_a_flood_of_empty_arrays_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(InvalidArgument, match="more than 1000000 arrays"):
+        decode(b'{"inputs":[' + b"[]," * 1_000_001 + b"[]]}")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param({"inputs": [{**X, "parameters": {"shared_memory_region": "r"}}]}, id="shared memory in"),
+        pytest.param(
+            {"inputs": [{**X, "data": [1, 2]}], "outputs": [{"name": "y", "parameters": {"classification": 3}}]},
+            id="classification",
+        ),
+    ],
+)
+def test_extensions_that_are_not_offered_are_named(content: object) -> None:
+    with pytest.raises(Unsupported, match=r"(shared memory|classification).* not supported"):
+        decode(content)
+
+
+Json = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=4) | st.sampled_from(["FP32", "BYTES"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["inputs", "outputs", "name", "shape", "datatype", "data", "parameters", "binary_data_size", "id"]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=25,
+)
+
+
+@given(Json, st.binary(max_size=20), st.none() | st.integers(0, 80))
+def test_whatever_comes_is_taken_or_refused(content: object, tail: bytes, json_length: int | None) -> None:
+    with contextlib.suppress(InvalidArgument, Unsupported):
+        decode(content, tail, json_length=json_length)
+
+
+@given(st.binary(max_size=200), st.none() | st.integers(0, 220))
+def test_even_noise_is_taken_or_refused(body: bytes, json_length: int | None) -> None:
+    with pytest.raises(ServingError):
+        infer.decode(body, 0, json_length, "m", "")
+
+
+def response(*outputs: tuple[str, str, Array], request_id: str = "") -> InferResponse:
+    tensors = tuple(Tensor(name, DATATYPES[datatype], array) for name, datatype, array in outputs)
+    return InferResponse("m", "3", tensors, request_id)
+
+
+def parted(answer: Response) -> tuple[dict[str, object], bytes]:
+    whole = b"".join(bytes(chunk) for chunk in answer.chunks)
+    assert len(whole) == answer.length
+    marker = b"Inference-Header-Content-Length: "
+    if marker not in answer.headers:
+        return orjson.loads(whole), b""
+    length = int(answer.headers.split(marker)[1].split(b"\r\n")[0])
+    return orjson.loads(whole[:length]), whole[length:]
+
+
+def test_outputs_come_as_asked_for_each() -> None:
+    outputs = ("a", "FP32", np.array([[1, 2]], "f4")), ("b", "BYTES", np.array([[b"xy"]], dtype=object))
+    form = infer.OutputForm(binary=False, by_name={"b": True})
+    head, tail = parted(infer.encode(response(*outputs, request_id="7"), form))
+    assert head == {
+        "model_name": "m",
+        "model_version": "3",
+        "id": "7",
+        "outputs": [
+            {"name": "a", "datatype": "FP32", "shape": [1, 2], "data": [1.0, 2.0]},
+            {"name": "b", "datatype": "BYTES", "shape": [1, 1], "parameters": {"binary_data_size": 6}},
+        ],
+    }
+    assert tail == b"\x02\x00\x00\x00xy"
+
+
+def test_json_keeps_the_shortest_digits_that_read_back_the_same_float() -> None:
+    answer = infer.encode(response(("a", "FP32", np.array([0.1], "f4"))), infer.OutputForm(binary=False, by_name={}))
+    assert b'"data":[0.1]' in bytes(answer.chunks[0])
+
+
+def test_a_view_that_is_not_contiguous_is_written_in_row_major_order() -> None:
+    array = np.arange(6, dtype="f4").reshape(2, 3).T
+    _, tail = parted(infer.encode(response(("a", "FP32", array)), infer.OutputForm(binary=True, by_name={})))
+    assert np.frombuffer(tail, "f4").tolist() == [0, 3, 1, 4, 2, 5]
