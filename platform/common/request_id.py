@@ -38,6 +38,7 @@ def RequestIdMiddleware(get_response: Callable[[HttpRequest], Any]) -> Callable[
 
         async def asynchronous(request: HttpRequest) -> HttpResponseBase:
             request_id = choose(request.headers.get(HEADER))
+            request.request_id = request_id  # type: ignore[attr-defined]
             token = _current.set(request_id)
             try:
                 response = await answer(request)
@@ -50,6 +51,7 @@ def RequestIdMiddleware(get_response: Callable[[HttpRequest], Any]) -> Callable[
 
     def synchronous(request: HttpRequest) -> HttpResponseBase:
         request_id = choose(request.headers.get(HEADER))
+        request.request_id = request_id  # type: ignore[attr-defined]
         token = _current.set(request_id)
         try:
             response: HttpResponseBase = get_response(request)
@@ -66,5 +68,7 @@ class RequestIdFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Never drops a record."""
-        record.request_id = current() or "-"
+        # Django logs refused requests when the middleware is through, and hands the request over.
+        request = getattr(record, "request", None)
+        record.request_id = current() or getattr(request, "request_id", "-")
         return True

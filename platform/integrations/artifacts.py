@@ -8,6 +8,7 @@ its files; the same files always have the same digest, whatever they were called
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -21,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 from common.errors import Conflict, InvalidInput, NotFound, TooLarge
 
 _INCOMING = ".incoming"
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _STORED_NAMES = {".onnx": "model.onnx"}
 _ABANDONED_AFTER_S = 24 * 3600.0
 
@@ -91,12 +93,11 @@ class ArtifactStore:
         Raises:
             InvalidInput: not a digest; nothing but one may become part of a path.
         """
-        algorithm, _, value = digest.partition(":")
-        if algorithm != "sha256" or len(value) != 64 or not set(value) <= set("0123456789abcdef"):
+        if not _DIGEST.fullmatch(digest):
             raise InvalidInput(
                 f"{digest!r} is not an artifact digest; it looks like sha256:<64 hex digits>", field="digest"
             )
-        return self.folder / value
+        return self.folder / digest.removeprefix("sha256:")
 
     def get(self, digest: str) -> StoredArtifact:
         """Return the stored artifact, its files read again; raises NotFound."""
@@ -124,6 +125,15 @@ class ArtifactStore:
             pass
         finally:
             shutil.rmtree(doomed)
+
+    def stored_before(self, limit: float) -> list[str]:
+        """Return the digests of artifacts that were last stored, anew or again, before `limit` (Unix seconds)."""
+        places = self.folder.iterdir() if self.folder.is_dir() else ()
+        return [
+            f"sha256:{place.name}"
+            for place in places
+            if _DIGEST.fullmatch(f"sha256:{place.name}") and place.stat().st_mtime < limit
+        ]
 
     def _drop_abandoned(self) -> None:
         """Remove what uploads left behind whose process was killed."""
@@ -183,6 +193,7 @@ class ArtifactWriter:
         files = {self._name: self.sha256}
         digest = digest_of(files)
         place = self._store.path_of(digest)
+        os.utime(self._folder)
         self._folder.chmod(0o755)  # mkdtemp's 0700 would keep a runtime under another user out
         try:
             self._folder.rename(place)
@@ -190,6 +201,7 @@ class ArtifactWriter:
             if not place.is_dir():
                 raise
             shutil.rmtree(self._folder)
+            os.utime(place)  # stored again just now, which `stored_before` looks at
         else:
             _sync_folder(self._store.folder)
         return StoredArtifact(digest, place.as_uri(), self.size_bytes, files)

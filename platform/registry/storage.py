@@ -1,10 +1,29 @@
-"""The artifact store of this installation, as the settings say."""
+"""The artifact store of this installation, and the files in it that no version has.
+
+Deleting a version leaves its files, and an upload that dies before its version is registered leaves its own. Both go
+when they have been left for an hour: an upload that is just being registered, or is sent again, is never taken for left.
+"""
+
+from datetime import datetime, timedelta
 
 from django.conf import settings
 
 from integrations.artifacts import ArtifactStore
+from registry.models import ModelVersion
+
+_LEFT_FOR = timedelta(hours=1)
 
 
 def store() -> ArtifactStore:
     """Return the store that uploads go to."""
     return ArtifactStore(settings.ARTIFACTS_FOLDER, max_bytes=settings.MAX_ARTIFACT_BYTES)
+
+
+def delete_unused(*, now: datetime) -> list[str]:
+    """Delete the artifacts that no version has and return their digests."""
+    files = store()
+    settled = set(files.stored_before((now - _LEFT_FOR).timestamp()))
+    unused = sorted(settled - set(ModelVersion.objects.values_list("digest", flat=True)))
+    for digest in unused:
+        files.delete(digest)
+    return unused

@@ -1,4 +1,4 @@
-"""The check of a registered version, and the sweep that finds versions whose check is due.
+"""The check of a registered version, the sweep that finds versions whose check is due, and the tidying of files.
 
 A check asks the runtime twice, `inspect` then `profile`, in processes of their own where models run, with no
 transaction open. Its end is written by `checks.check_end`; a worker that dies in between leaves a claim that runs out.
@@ -19,6 +19,7 @@ from registry.checks import MAX_CONCURRENT, Claim, check_begin, check_end, check
 from registry.inspection import NotAccepted, read_inspection, read_profile
 from registry.lifecycle import Accepted, Outcome, Unchecked
 from registry.selectors import versions_to_check
+from registry.storage import delete_unused
 
 logger = logging.getLogger(__name__)
 _MARGIN = timedelta(seconds=30)
@@ -29,6 +30,13 @@ def sweep() -> None:
     """Send a hint for the versions that have waited longest for their check."""
     for version_id in versions_to_check(now=timezone.now(), limit=MAX_CONCURRENT):
         hints.send(check_version, version_id)
+
+
+@shared_task
+def delete_unused_files() -> None:
+    """Delete model files that no version has."""
+    for digest in delete_unused(now=timezone.now()):
+        logger.info("deleted the model files %s, which no version had", digest)
 
 
 @shared_task

@@ -54,3 +54,12 @@ def test_log_records_carry_the_id_and_a_dash_outside_of_requests() -> None:
     )
     assert inside.content == b"one"
     assert record() == "-"
+
+
+def test_what_django_logs_after_the_request_still_has_its_id(rf: RequestFactory) -> None:
+    request = rf.get("/", headers={"X-Request-ID": "one"})
+    RequestIdMiddleware(_answer)(request)
+    made = logging.LogRecord("django.request", logging.WARNING, "", 0, "Not Found", None, None)
+    made.request = request
+    RequestIdFilter().filter(made)
+    assert made.request_id == "one"  # type: ignore[attr-defined]

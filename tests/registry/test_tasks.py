@@ -83,6 +83,7 @@ def test_a_model_is_ready_with_signature_and_profile(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
+        pytest.param(lambda onnx: bytes(1000), "it is not a protobuf message", id="nothing but zeros"),
         pytest.param(lambda onnx: b"this is no model", "is not an ONNX model", id="no model"),
         pytest.param(
             lambda onnx: onnx()[:-40], "is not an ONNX model: it ends in the middle", id="a model that was cut off"
