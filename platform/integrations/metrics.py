@@ -119,9 +119,9 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str) -> Sample
         match name:
             case "process_start_time_seconds":
                 started_at = value
-            case "nv_inference_request_success" | "nv_inference_request_success_total":
+            case "nv_inference_request_success":
                 success += round(value)
-            case "nv_inference_request_failure" | "nv_inference_request_failure_total":
+            case "nv_inference_request_failure":
                 # Triton: metrics. REJECTED is a full queue, BACKEND a model that fails; the rest is the caller's.
                 if labels.get("reason") in ("REJECTED", "BACKEND"):
                     server_errors += round(value)
@@ -155,7 +155,8 @@ def _gateway_filter(namespace: str, revisions: Iterable[str]) -> str:
 def _rows(page: str) -> Iterable[Row]:
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
-            yield sample.name, sample.labels, sample.value
+            # The parser gives every counter the suffix that OpenMetrics asks for, whatever the page says.
+            yield sample.name.removesuffix("_total"), sample.labels, sample.value
 
 
 def _page(client: httpx.Client, url: str, query: Mapping[str, str] | None = None) -> str:

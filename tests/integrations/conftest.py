@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -161,6 +161,15 @@ class Cluster:
     def apply(self, generation: int, *revisions: DesiredRevision) -> None:
         self.driver.apply(Desired("default", "digits", generation, revisions))
 
+    def apply_to(self, service: str, generation: int, revision: DesiredRevision) -> None:
+        """Give another service of the namespace one revision."""
+        own = replace(revision, name=f"{service}-00001", model_name=service)
+        self.driver.apply(Desired("default", service, generation, (own,)))
+
+    def until_known(self, service: str) -> None:
+        """Wait until the gateway knows a service, whatever it answers."""
+        until(lambda: self.request(f"/serving/default/{service}/v2")[0] != 404, f"{service} is routed")
+
     def observe(self) -> Observed:
         return self.driver.observe("default", "digits")
 
@@ -264,6 +273,12 @@ class Traffic:
                     self.outcomes.append((str(metadata.get("fairlead-revision", "")), ""))
                 except grpc.RpcError as error:
                     self.outcomes.append(("", f"gRPC {error.code()} {error.details()}"))
+
+
+@pytest.fixture(scope="session")
+def make_cluster() -> type[Cluster]:
+    """For modules whose tests share one cluster; they close it themselves."""
+    return Cluster
 
 
 @pytest.fixture

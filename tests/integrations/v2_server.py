@@ -117,6 +117,12 @@ class Methods(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(handler)
 
 
+def write_ports(path: str, ports: dict[str, int]) -> None:
+    new = Path(path + ".new")
+    new.write_text(json.dumps(ports))
+    new.rename(path)
+
+
 async def main() -> int:
     parser = argparse.ArgumentParser()
     for name in (
@@ -131,7 +137,7 @@ async def main() -> int:
         parser.add_argument(f"--{name}")
     options = parser.parse_args()
     if os.environ.get("V2_START") == "fail":
-        print("cannot load the model: as asked", file=sys.stderr)
+        sys.stderr.write("cannot load the model: as asked\n")
         return 3
     server = Server(Path(options.model_repository))
     http = await asyncio.start_server(server.serve_http, "127.0.0.1", 0)
@@ -140,9 +146,7 @@ async def main() -> int:
     grpc_port = rpc.add_insecure_port("127.0.0.1:0")
     await rpc.start()
     http_port = http.sockets[0].getsockname()[1]
-    new = Path(options.port_file + ".new")
-    new.write_text(json.dumps({"http": http_port, "grpc": grpc_port, "metrics": http_port}))
-    new.rename(options.port_file)
+    write_ports(options.port_file, {"http": http_port, "grpc": grpc_port, "metrics": http_port})
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     await stop.wait()

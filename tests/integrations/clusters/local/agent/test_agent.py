@@ -13,6 +13,7 @@ import pytest
 from integrations.clusters.base import Desired, Observed, ReplicaPhase
 from integrations.clusters.local.files import write_text
 from integrations.clusters.local.records import ProcessRecord, start_ticks, write_record
+from integrations.metrics import collect
 
 
 def test_no_request_fails_while_weights_change_twenty_times(cluster, traffic, runtime):
@@ -32,8 +33,8 @@ def test_no_request_fails_while_weights_change_twenty_times(cluster, traffic, ru
     assert set(sent.by_revision()) == {"digits-00001", "digits-00002"}
 
 
-def test_clients_get_the_share_that_was_asked_for(cluster, traffic):
-    cluster.start()
+def test_clients_get_the_share_that_was_asked_for_and_all_is_counted(cluster, traffic, runtime):
+    cluster.start(runtime=runtime)
     cluster.apply(1, cluster.revision(1, 75), cluster.revision(2, 25))
     cluster.until_weights(r1=75, r2=25)
     with traffic(cluster.url) as sent:
@@ -41,6 +42,13 @@ def test_clients_get_the_share_that_was_asked_for(cluster, traffic):
     seen = sent.by_revision()
     assert sent.failures == []
     assert seen["digits-00002"] / seen.total() == pytest.approx(0.25, abs=0.05)  # 0.01 is one standard deviation
+    samples = {(each.source == "gateway", each.revision): each for each in collect(cluster.observe())}
+    for name, requests in seen.items():
+        gateway, replica = samples[True, name], samples[False, name]
+        assert (gateway.requests, gateway.client_errors, gateway.server_errors) == (requests, 0, 0)
+        assert (replica.requests, replica.client_errors, replica.server_errors) == (requests, 0, 0)
+        assert sum(replica.latency_counts) == requests
+        assert (replica.latency_edges_us[0], len(replica.latency_counts)) == (50, len(replica.latency_edges_us) + 1)
 
 
 def test_weight_stays_with_what_is_ready(cluster, eventually):
@@ -223,7 +231,9 @@ def test_refusal_to_start(cluster, taken, sentence):
         port = server.getsockname()[1]
         command = [sys.executable, "-m", "integrations.clusters.local.agent", "--home", str(cluster.home)]
         command += ["--gateway-address", f"127.0.0.1:{port}"]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=20, cwd=cluster.home, env=_env())
+        ended = subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=20, cwd=cluster.home, env=_env()
+        )
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1
     assert sentence in ended.stderr

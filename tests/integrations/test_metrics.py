@@ -1,0 +1,99 @@
+"""Pages to samples. What real processes say is read in test_gateway.py and in the agent's tests."""
+
+import pytest
+
+from common.errors import Unavailable
+from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase, Sample
+from integrations.metrics import collect, gateway_samples, replica_sample
+
+REPLICA = ObservedReplica("digits-00001-0", ReplicaPhase.READY)
+OBSERVED = Observed(
+    "default",
+    "digits",
+    1,
+    (
+        ObservedRevision("digits-00001", 90, gateway_since=100.0),
+        ObservedRevision("digits-00002", 10, gateway_since=300.0),
+        ObservedRevision("digits-00003", 0),
+    ),
+)
+
+
+def test_replica_sums_its_models_and_parts_its_buckets():
+    page = """
+# TYPE process_start_time_seconds gauge
+process_start_time_seconds 1700000000.25
+# TYPE nv_inference_request_success counter
+nv_inference_request_success{model="a",version="1"} 7
+nv_inference_request_success{model="b",version="1"} 3
+# TYPE nv_inference_request_failure counter
+nv_inference_request_failure{model="a",version="1",reason="REJECTED"} 1
+nv_inference_request_failure{model="a",version="1",reason="BACKEND"} 2
+nv_inference_request_failure{model="a",version="1",reason="CANCELED"} 4
+nv_inference_request_failure{model="a",version="1",reason="OTHER"} 8
+# TYPE fairlead_inference_request_duration_us histogram
+fairlead_inference_request_duration_us_bucket{model="a",version="1",le="50"} 1
+fairlead_inference_request_duration_us_bucket{model="a",version="1",le="100"} 4
+fairlead_inference_request_duration_us_bucket{model="a",version="1",le="+Inf"} 6
+fairlead_inference_request_duration_us_sum{model="a",version="1"} 900
+fairlead_inference_request_duration_us_count{model="a",version="1"} 6
+fairlead_inference_request_duration_us_bucket{model="b",version="1",le="50"} 0
+fairlead_inference_request_duration_us_bucket{model="b",version="1",le="100"} 2
+fairlead_inference_request_duration_us_bucket{model="b",version="1",le="+Inf"} 2
+"""
+    assert replica_sample("digits-00001", REPLICA, page) == Sample(
+        source="digits-00001-0",
+        revision="digits-00001",
+        started_at=1700000000.25,
+        requests=25,
+        client_errors=12,
+        server_errors=3,
+        latency_edges_us=(50.0, 100.0),
+        latency_counts=(1, 5, 2),
+    )
+
+
+def test_replica_without_a_start_time_is_refused():
+    with pytest.raises(Unavailable, match="process_start_time_seconds"):
+        replica_sample("digits-00001", REPLICA, "nv_inference_count 1\n")
+
+
+def page(started_at: str, *, names: tuple[str, ...] = ("digits-00001", "digits-00002")) -> str:
+    lines = []
+    for name in names:
+        for use in ("http", "grpc"):
+            labels = f'fairlead_started_at="{started_at}",envoy_cluster_name="default/{name}/{use}"'
+            lines.append(f"envoy_cluster_upstream_rq_total{{{labels}}} 99")
+            lines.append(f'envoy_cluster_upstream_rq_xx{{envoy_response_code_class="2",{labels}}} 50')
+            lines.append(f'envoy_cluster_upstream_rq_xx{{envoy_response_code_class="4",{labels}}} 2')
+            lines.append(f'envoy_cluster_upstream_rq_xx{{envoy_response_code_class="5",{labels}}} 1')
+        for code, count in {0: 40, 3: 5, 13: 6, 14: 7}.items():
+            lines.append(f"envoy_cluster_grpc_ModelInfer_{code}{{{labels}}} {count}")
+    return "\n".join(lines) + "\n"
+
+
+def test_gateway_counts_http_by_status_and_grpc_by_grpc_status():
+    first, second = gateway_samples(OBSERVED, page("200"))
+    assert (first.source, first.revision, first.requests) == ("gateway", "digits-00001", 53 + 58)
+    assert (first.client_errors, first.server_errors) == (2 + 5, 1 + 13)
+    assert (first.latency_edges_us, first.latency_counts) == ((), ())
+    assert second.revision == "digits-00002"
+
+
+def test_counters_began_when_envoy_did_or_with_the_revision_whichever_is_later():
+    assert [sample.started_at for sample in gateway_samples(OBSERVED, page("200"))] == [200.0, 300.0]
+
+
+def test_revision_the_page_does_not_know_is_no_zero():
+    with pytest.raises(Unavailable, match="no counters for revision digits-00002"):
+        gateway_samples(OBSERVED, page("200", names=("digits-00001",)))
+
+
+def test_nothing_that_serves_gives_no_samples():
+    assert collect(Observed("default", "digits")) == ()
+
+
+def test_replica_that_does_not_answer_is_unavailable():
+    replica = ObservedReplica("r-0", ReplicaPhase.READY, metrics_url="http://127.0.0.1:1/metrics")
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1/metrics cannot be read"):
+        collect(Observed("default", "digits", 1, (ObservedRevision("r", 100, (replica,)),)))
