@@ -149,7 +149,9 @@ def _env(model: Document) -> dict[str, str]:
     for entry in model.documents("env") if model.raw("env", None) is not None else []:
         name = entry.text("name")
         if not _ENV_NAME.fullmatch(name):
-            raise InvalidInput(f"{entry.path('name')} is {name[:60]!r}, which is no name of a variable", field="env")
+            raise InvalidInput(
+                f"{entry.path('name')} is {name[:60]!r}, which is no name of a variable", field=entry.path("name")
+            )
         if name in env:
             raise InvalidInput(f"{entry.path('name')} is {name!r}, which is there twice", field=entry.path("name"))
         env[name] = entry.text("value")

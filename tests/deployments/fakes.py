@@ -1,0 +1,167 @@
+"""The outside as the reconciler sees it, without processes: a cluster, its counters, a clock.
+
+`test_driver_contract.py` runs the same tests on `FakeCluster` and on the real local driver with its agent.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from common.errors import Unavailable
+from integrations.clusters.base import (
+    Component,
+    Desired,
+    Job,
+    JobResult,
+    Nodes,
+    Observed,
+    ObservedReplica,
+    ObservedRevision,
+    ReplicaPhase,
+    Sample,
+)
+
+EDGES = (1000.0, 10_000.0)
+
+
+@dataclass
+class ManualClock:
+    """Stands still until it is told to go on."""
+
+    now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def go_on(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@dataclass
+class FakeCluster:
+    """Takes wishes at once and fulfils them when `settle` is called.
+
+    Attributes:
+        broken: revisions whose replicas never become ready.
+        away: why the cluster cannot be reached; empty while it can.
+        on_apply: called before each apply, for what happens at the worst moment.
+    """
+
+    desired: dict[tuple[str, str], Desired] = field(default_factory=dict)
+    observed: dict[tuple[str, str], Observed] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    restarts: dict[str, int] = field(default_factory=dict)
+    deleted: set[tuple[str, str]] = field(default_factory=set)
+    components: tuple[Component, ...] = ()
+    applied: list[Desired] = field(default_factory=list)
+    away: str = ""
+    on_apply: Callable[[Desired], None] = lambda _desired: None
+
+    def apply(self, desired: Desired) -> None:
+        self._reach()
+        self.on_apply(desired)
+        self.applied.append(desired)
+        key = (desired.namespace, desired.service)
+        if key not in self.desired or self.desired[key].generation <= desired.generation:
+            self.desired[key] = desired
+            self.deleted.discard(key)
+
+    def observe(self, namespace: str, service: str) -> Observed:
+        self._reach()
+        return self.observed.get((namespace, service), Observed(namespace, service))
+
+    def inventory(self) -> Nodes:
+        self._reach()
+        return Nodes(self.components)
+
+    def run(self, job: Job) -> JobResult:
+        raise AssertionError("the reconciler runs no jobs")
+
+    def delete(self, namespace: str, service: str, generation: int) -> None:
+        self._reach()
+        key = (namespace, service)
+        if key in self.desired and self.desired[key].generation <= generation:
+            self.deleted.add(key)
+
+    def settle(self) -> None:
+        """Make everything as it is wished: replicas run and are ready unless broken, and the gateway confirms."""
+        for key, desired in list(self.desired.items()):
+            if key in self.deleted:
+                del self.desired[key]
+                self.observed.pop(key, None)
+            else:
+                self.observed[key] = self._fulfilled(desired)
+
+    def crash(self, revision: str) -> None:
+        """A replica of the revision ended by itself and was started again."""
+        self.restarts[f"{revision}-0"] = self.restarts.get(f"{revision}-0", 0) + 1
+
+    def weights(self, namespace: str = "default", service: str = "digits") -> dict[str, int]:
+        """Return what the cluster was last asked to send where."""
+        desired = self.desired[namespace, service]
+        return {revision.name: revision.weight_percent for revision in desired.revisions}
+
+    def _fulfilled(self, desired: Desired) -> Observed:
+        ready = {each.name for each in desired.revisions if each.name not in self.broken and each.replicas}
+        given = sum(each.weight_percent for each in desired.revisions if each.name in ready)
+        return Observed(
+            desired.namespace,
+            desired.service,
+            desired.generation,
+            tuple(
+                ObservedRevision(
+                    name=each.name,
+                    weight_percent=round(100 * each.weight_percent / given) if given and each.name in ready else 0,
+                    replicas=tuple(self._replica(each.name, index) for index in range(each.replicas)),
+                )
+                for each in desired.revisions
+            ),
+        )
+
+    def _replica(self, revision: str, index: int) -> ObservedReplica:
+        name = f"{revision}-{index}"
+        message = self.broken.get(revision, "")
+        phase = ReplicaPhase.BACKING_OFF if message else ReplicaPhase.READY
+        return ObservedReplica(name, phase, self.restarts.get(name, 0), message=message)
+
+    def _reach(self) -> None:
+        if self.away:
+            raise Unavailable(self.away)
+
+
+@dataclass
+class FakeMetrics:
+    """Counters of the gateway and of one replica for each revision, which only `serve` moves."""
+
+    samples: dict[tuple[str, str], Sample] = field(default_factory=dict)
+    away: str = ""
+    asked: int = 0
+
+    def __call__(self, observed: Observed) -> Sequence[Sample]:
+        self.asked += 1
+        if self.away:
+            raise Unavailable(self.away)
+        names = {revision.name for revision in observed.revisions}
+        for name in names:
+            self._sample("gateway", name)
+            self._sample(f"{name}-0", name)
+        return [sample for (_, revision), sample in self.samples.items() if revision in names]
+
+    def serve(self, revision: str, requests: int, *, failed: int = 0, refused: int = 0, slow: int = 0) -> None:
+        """Let clients send requests to a revision."""
+        gateway, replica = self._sample("gateway", revision), self._sample(f"{revision}-0", revision)
+        self.samples["gateway", revision] = replace(
+            gateway,
+            requests=gateway.requests + requests,
+            client_errors=gateway.client_errors + refused,
+            server_errors=gateway.server_errors + failed,
+        )
+        fast, slower, slowest = replica.latency_counts
+        counts = (fast + requests - slow, slower + slow, slowest)
+        self.samples[f"{revision}-0", revision] = replace(
+            replica, requests=replica.requests + requests, latency_counts=counts
+        )
+
+    def _sample(self, source: str, revision: str) -> Sample:
+        edges, counts = ((), ()) if source == "gateway" else (EDGES, (0, 0, 0))
+        return self.samples.setdefault((source, revision), Sample(source, revision, 1.0, 0, 0, 0, edges, counts))
