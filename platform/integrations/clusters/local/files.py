@@ -141,7 +141,15 @@ def read_json(path: Path, schema: str) -> dict[str, Any]:
 
 
 def order_to_json(order: Order) -> dict[str, Any]:
-    return {"schema": DESIRED_SCHEMA, "deleted": order.deleted, **asdict(order.desired)}
+    desired = order.desired
+    return {
+        "schema": DESIRED_SCHEMA,
+        "deleted": order.deleted,
+        "namespace": desired.namespace,
+        "service": desired.service,
+        "generation": desired.generation,
+        "revisions": [_revision_to_json(revision) for revision in desired.revisions],
+    }
 
 
 def order_from_json(value: Mapping[str, Any]) -> Order:
@@ -155,6 +163,16 @@ def order_from_json(value: Mapping[str, Any]) -> Order:
     except (KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the desired state cannot be read: {type(error).__name__}: {error}") from error
     return Order(desired, bool(value.get("deleted", False)))
+
+
+def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
+    value = {field.name: getattr(revision, field.name) for field in fields(revision)}
+    own = {
+        "model_config": dict(revision.model_config),
+        "env": dict(revision.env),
+        "resources": asdict(revision.resources),
+    }
+    return {**value, **own}
 
 
 def observed_to_json(observed: Observed) -> dict[str, Any]:

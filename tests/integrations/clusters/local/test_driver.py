@@ -1,0 +1,148 @@
+"""The contract of a cluster driver, on the local one with a real agent, and what it does where no agent is."""
+
+import json
+import os
+import threading
+import time
+from dataclasses import asdict, replace
+
+import pytest
+
+from common.errors import InvalidInput, Unavailable
+from integrations.clusters.base import Component, Desired, Observed, ReplicaPhase
+from integrations.clusters.local.driver import LocalDriver
+from integrations.clusters.local.files import (
+    DESIRED_SCHEMA,
+    ClusterStatus,
+    cluster_status_to_json,
+    order_from_json,
+    read_json,
+    write_json,
+    write_text,
+)
+from integrations.clusters.local.records import ProcessRecord, start_ticks, write_record
+
+
+def desired(cluster) -> Desired:
+    return order_from_json(read_json(cluster.layout.desired_file("default", "digits"), DESIRED_SCHEMA)).desired
+
+
+def say(cluster, *, heartbeat_at: float) -> None:
+    status = ClusterStatus(heartbeat_at, 1, "http://127.0.0.1:1", (Component("gateway", True),))
+    write_json(cluster.layout.cluster_status, cluster_status_to_json(status))
+
+
+def test_a_service_from_nothing_to_nothing(cluster, eventually):
+    """The contract: unknown, applied, observed, scaled, stopped but known, deleted."""
+    cluster.start()
+    assert cluster.observe() == Observed("default", "digits")
+    cluster.driver.delete("default", "digits", 1)  # an unknown one is no error
+
+    cluster.apply(1, cluster.revision(1, 100))
+    seen = cluster.until_weights(r1=100)
+    replica = seen.revisions[0].replicas[0]
+    assert (seen.generation, replica.phase, replica.restarts, replica.message) == (1, ReplicaPhase.READY, 0, "")
+    assert replica.metrics_url.startswith("http://127.0.0.1:")
+    assert time.time() - 60 < (replica.started_at or 0) < time.time()
+
+    cluster.apply(1, cluster.revision(1, 100))  # twice changes nothing
+    cluster.apply(2, cluster.revision(1, 100, replicas=3))
+    cluster.until_ready(3)
+    assert cluster.observe().revisions[0].replicas[0] == replica
+    cluster.apply(3, cluster.revision(1, 100, replicas=1))
+    assert cluster.until_ready(1).revisions[0].replicas == (replica,)
+
+    cluster.apply(4, cluster.revision(1, 0, replicas=0))
+    eventually(lambda: cluster.observe().revisions[0].replicas == (), "no replica is left")
+    assert [(each.name, each.weight_percent) for each in cluster.observe().revisions] == [("digits-00001", 0)]
+
+    cluster.driver.delete("default", "digits", 5)
+    eventually(lambda: cluster.observe() == Observed("default", "digits"), "it is forgotten")
+    assert [component.name for component in cluster.driver.inventory().components] == ["gateway"]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "said"),
+    [
+        pytest.param(lambda cluster: None, "has not run in", id="no agent was ever started"),
+        pytest.param(
+            lambda cluster: say(cluster, heartbeat_at=time.time() - 11),
+            "not been heard of for 11 s",
+            id="a silent agent",
+        ),
+        pytest.param(
+            lambda cluster: write_text(cluster.layout.cluster_status, "{"), "cannot be read", id="a damaged status"
+        ),
+    ],
+)
+def test_no_agent_is_unavailable(cluster, prepare, said):
+    prepare(cluster)
+    for ask in (cluster.observe, cluster.driver.inventory):
+        with pytest.raises(Unavailable, match=said):
+            ask()
+
+
+def test_wishes_are_taken_without_an_agent(cluster):
+    cluster.apply(3, cluster.revision(1, 100))
+    assert desired(cluster) == Desired("default", "digits", 3, (cluster.revision(1, 100),))
+
+
+def test_damaged_status_of_a_service_is_unavailable(cluster):
+    say(cluster, heartbeat_at=time.time())
+    write_text(cluster.layout.status_file("default", "digits"), "[]")
+    with pytest.raises(Unavailable, match="status of default/digits cannot be read"):
+        cluster.observe()
+
+
+def test_lower_generation_is_ignored_and_a_damaged_wish_replaced(cluster):
+    cluster.apply(3, cluster.revision(1, 100))
+    cluster.apply(2, cluster.revision(2, 100))
+    assert desired(cluster).generation == 3
+    write_text(cluster.layout.desired_file("default", "digits"), "{")
+    cluster.apply(1, cluster.revision(2, 100))
+    assert desired(cluster).generation == 1
+
+
+def test_highest_generation_wins_among_many_writers(cluster):
+    revision = cluster.revision(1, 100)
+    driver = LocalDriver(cluster.layout.cluster)
+
+    def write(first: int) -> None:
+        for generation in range(first, 60, 6):
+            driver.apply(Desired("default", "digits", generation, (replace(revision, replicas=generation),)))
+
+    writers = [threading.Thread(target=write, args=(first,)) for first in range(6)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert (desired(cluster).generation, desired(cluster).revisions[0].replicas) == (59, 59)
+    assert [path.name for path in cluster.layout.desired.iterdir()] == ["default.digits.json"]
+
+
+@pytest.mark.parametrize("name", ["../digits", "a.b", "Digits", "a/b", ""])
+def test_name_that_is_no_label_never_becomes_a_path(cluster, name):
+    for wish in (Desired("default", name, 1, ()), Desired(name, "digits", 1, ())):
+        with pytest.raises(InvalidInput, match="must be a DNS label"):
+            cluster.driver.apply(wish)
+    with pytest.raises(InvalidInput, match="must be a DNS label"):
+        cluster.apply(1, replace(cluster.revision(1, 100), name=name))
+    assert not cluster.layout.desired.exists() or list(cluster.layout.desired.iterdir()) == []
+
+
+def test_inventory_tells_of_what_the_command_line_started(cluster):
+    say(cluster, heartbeat_at=time.time())
+    alive = ProcessRecord(os.getpid(), start_ticks(os.getpid()), 2, "it ended by SIGKILL")
+    write_record(cluster.layout.run / "web.json", alive)
+    (cluster.layout.run / "worker.json").write_text(json.dumps({**asdict(alive), "pid": None, "start_ticks": None}))
+    assert cluster.driver.inventory().components == (
+        Component("gateway", True),
+        Component("web", True, 2, "it ended by SIGKILL"),
+        Component("worker", False, 2, "it ended by SIGKILL"),
+    )
+
+
+def test_unwritable_folder_is_unavailable(tmp_path):
+    (tmp_path / "cluster").write_text("a file, no folder")
+    with pytest.raises(Unavailable, match="cannot be written"):
+        LocalDriver(tmp_path / "cluster").apply(Desired("default", "digits", 1, ()))

@@ -1,0 +1,129 @@
+import json
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from integrations.clusters.base import (
+    Component,
+    Desired,
+    DesiredRevision,
+    Observed,
+    ObservedReplica,
+    ObservedRevision,
+    ReplicaPhase,
+    Resources,
+)
+from integrations.clusters.local.files import (
+    DESIRED_SCHEMA,
+    BadFileError,
+    ClusterStatus,
+    Order,
+    cluster_status_from_json,
+    cluster_status_to_json,
+    observed_from_json,
+    observed_to_json,
+    order_from_json,
+    order_to_json,
+    read_json,
+    write_json,
+)
+
+REVISION = DesiredRevision(
+    name="digits-00001",
+    model_name="digits",
+    model_version="1",
+    artifact_uri="file:///a",
+    artifact_digest="sha256:0",
+    replicas=2,
+    weight_percent=100,
+    model_config={"dynamic_batching": {"preferred_batch_size": [4]}},
+    env={"A": "b"},
+    resources=Resources(0.5, 1 << 30),
+)
+OBSERVED = Observed(
+    "default",
+    "digits",
+    3,
+    (
+        ObservedRevision(
+            "a", 40, (ObservedReplica("a-0", ReplicaPhase.READY, 1, 5.5, "http://m", "why"),), "because", 7.5
+        ),
+        ObservedRevision("b", 60),
+    ),
+    "http://g",
+    "sentence",
+)
+
+
+def through_json(value: dict[str, object]) -> dict[str, object]:
+    return dict(json.loads(json.dumps(value)))
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_order_survives_its_file(deleted):
+    order = Order(Desired("default", "digits", 7, (REVISION,)), deleted=deleted)
+    assert order_from_json(through_json(order_to_json(order))) == order
+
+
+def test_order_takes_read_only_mappings():
+    frozen = replace(
+        REVISION, env=MappingProxyType({"A": "b"}), model_config=MappingProxyType(dict(REVISION.model_config))
+    )
+    written = order_to_json(Order(Desired("default", "digits", 7, (frozen,))))
+    assert order_from_json(through_json(written)).desired.revisions == (REVISION,)
+
+
+def test_observation_survives_its_file():
+    assert observed_from_json(through_json(observed_to_json(OBSERVED))) == OBSERVED
+
+
+def test_cluster_status_survives_its_file():
+    status = ClusterStatus(1.5, 42, "http://g", (Component("gateway", True, 3, "why"),))
+    assert cluster_status_from_json(through_json(cluster_status_to_json(status))) == status
+
+
+def test_fields_of_a_newer_writer_are_passed_over():
+    value = observed_to_json(OBSERVED)
+    value["colour"] = value["revisions"][0]["colour"] = value["revisions"][0]["replicas"][0]["colour"] = "green"
+    assert observed_from_json(value) == OBSERVED
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("{", "x.json is not JSON", id="cut off"),
+        pytest.param("[]", "x.json holds 'list'", id="another kind"),
+        pytest.param(
+            '{"schema": "fairlead.desired/v9"}', "'fairlead.desired/v9' where 'fairlead.desired/v1'", id="newer schema"
+        ),
+        pytest.param("\xff", "x.json is not JSON", id="no text"),
+    ],
+)
+def test_bad_file_is_named(tmp_path, text, said):
+    (tmp_path / "x.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(BadFileError, match=said):
+        read_json(tmp_path / "x.json", DESIRED_SCHEMA)
+
+
+@pytest.mark.parametrize("missing", ["namespace", "generation", "revisions"])
+def test_order_without_a_part_is_bad(missing):
+    value = order_to_json(Order(Desired("default", "digits", 7, (REVISION,))))
+    del value[missing]
+    with pytest.raises(BadFileError, match=missing):
+        order_from_json(value)
+
+
+def test_order_with_a_revision_of_another_shape_is_bad():
+    value = order_to_json(Order(Desired("default", "digits", 7, (REVISION,))))
+    del value["revisions"][0]["model_name"]
+    with pytest.raises(BadFileError, match="model_name"):
+        order_from_json(value)
+
+
+def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    write_json(tmp_path / "x.json", {"a": 1}, durable=True)
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "x.json", {"a": object()})
+    assert json.loads((tmp_path / "x.json").read_text()) == {"a": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]

@@ -1,0 +1,88 @@
+"""Jobs with the real runtime, and with programs that misbehave in its place."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from integrations.clusters.base import Job, JobKind
+from integrations.clusters.local import jobs, launch
+
+
+def program(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", code)
+
+
+@pytest.fixture
+def artifact(cluster):
+    return cluster.revision(2, 100).artifact_uri
+
+
+@pytest.mark.parametrize("kind", list(JobKind))
+def test_runtime_answers(cluster, artifact, kind):
+    result = cluster.driver.run(Job(kind, artifact, 60))
+    assert (result.exit_code, result.message) == (0, "")
+    assert json.loads(result.output)["schema"] == f"fairlead.{kind.value}/v1"
+
+
+def test_runtime_refuses_what_is_no_model(cluster):
+    result = cluster.driver.run(Job(JobKind.INSPECT, cluster.artifact(b"no model").uri, 60))
+    assert result.exit_code == 2
+    assert result.message == json.loads(result.output)["error"]
+    assert "not an ONNX model" in result.message
+
+
+def test_model_is_laid_out_as_the_runtime_wants_it(artifact):
+    code = "import sys, pathlib; print(sys.argv[1:], sorted(p.name for p in pathlib.Path(sys.argv[2]).rglob('*')))"
+    result = jobs.run(Job(JobKind.PROFILE, artifact, 30), runtime=program(code))
+    assert result.output.startswith("['profile', ")
+    assert result.output.endswith("'--json'] ['1', 'model.onnx']\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "said"),
+    [
+        pytest.param(
+            "import sys; sys.exit('first\\nlast words')", 1, "ended with exit code 1: last words", id="an exit code"
+        ),
+        pytest.param("raise SystemExit(3)", 3, "ended with exit code 3: it printed nothing", id="without a word"),
+        pytest.param("import os; os.abort()", -6, "was ended by SIGABRT", id="a crash"),
+        pytest.param("print('x' * 9000000)", 1, "ended with exit code 1", id="endless output"),
+        pytest.param("bytearray(1 << 50)", 1, "MemoryError", id="more memory than there is"),
+        pytest.param(
+            'print(\'{"error": "the sentence"}\'); raise SystemExit(2)', 2, "the sentence", id="an error in JSON"
+        ),
+    ],
+)
+def test_failures_are_told_in_a_sentence(artifact, code, exit_code, said):
+    result = jobs.run(Job(JobKind.INSPECT, artifact, 30), runtime=program(code))
+    assert result.exit_code == exit_code
+    assert said in result.message
+
+
+def test_job_is_killed_at_its_timeout_with_its_children(artifact, tmp_path, eventually):
+    child = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    began = time.monotonic()
+    result = jobs.run(Job(JobKind.INSPECT, artifact, 1.0), runtime=program(code))
+    assert time.monotonic() - began < 5
+    assert (result.exit_code, result.message) == (124, "the inspect of the model did not finish within 1 s")
+    pid = int((tmp_path / "pid").read_text())
+    eventually(
+        lambda: subprocess.run(["kill", "-0", str(pid)], capture_output=True, check=False).returncode, "the child ended"
+    )
+
+
+def test_missing_artifact_is_told(tmp_path):
+    result = jobs.run(Job(JobKind.INSPECT, (tmp_path / "gone").as_uri(), 5))
+    assert (result.exit_code, result.output) == (1, "")
+    assert "is not there" in result.message
+
+
+def test_program_does_not_start_for_a_parent_that_is_gone():
+    ended = subprocess.run(
+        [sys.executable, "-I", "-S", launch.__file__, "1", "--", "echo", "started"], capture_output=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (1, b"")
