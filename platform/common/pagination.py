@@ -81,6 +81,8 @@ class CursorPagination(BasePagination):
 def _decoded(cursor: str, model: type[Model], column: str) -> Any:
     try:
         text = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True).decode()
+        if "\0" in text:
+            raise UnicodeError("a zero byte, which PostgreSQL keeps in no text")
         field: Field[Any, Any] = model._meta.get_field(column)  # type: ignore[assignment]  # lists go by own columns
         return field.to_python(text)
     except (UnicodeError, binascii.Error, ValidationError) as error:

@@ -39,6 +39,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "common.request_id.RequestIdMiddleware",
+    "common.addresses.NoZeroBytesMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "common.static.StaticFilesMiddleware",
     "fairlead.security.ContentSecurityPolicyMiddleware",

@@ -1,8 +1,9 @@
 """Where everything is: health and metrics, the API, the pages."""
 
-from django.urls import include, path
+from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
+from common.addresses import NothingHereView
 from fairlead import health
 
 urlpatterns = [
@@ -13,6 +14,7 @@ urlpatterns = [
     path("api/v1/", include("accounts.api.urls")),
     path("api/v1/", include("registry.api.urls")),
     path("api/v1/", include("deployments.api.urls")),
+    re_path(r"^api/", NothingHereView.as_view()),
     path("", include("accounts.urls")),
     path("", include("deployments.urls")),
 ]

@@ -1,7 +1,7 @@
 """The artifact store of this installation, and the files in it that no version has.
 
 Deleting a version leaves its files, and an upload that dies before its version is registered leaves its own. Both go
-when they have been left for an hour: an upload that is just being registered, or is sent again, is never taken for left.
+when they have been left for an hour; an upload that is just being registered, or is sent again, is not left.
 """
 
 from datetime import datetime, timedelta
