@@ -28,8 +28,8 @@ def logs(call: Call) -> None:
     home = Home(Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead").resolve())
     if not home.logs.is_dir():
         raise CliError(
-            f"there are no logs in {home.path}; call this in the folder of `fairlead up`, or name it with FAIRLEAD_HOME "
-            "(on Kubernetes: kubectl logs)"
+            f"there are no logs in {home.path}; call this in the folder of `fairlead up`, or name that "
+            "with FAIRLEAD_HOME (on Kubernetes: kubectl logs)"
         )
     found = {
         file.stem.removeprefix(f"{namespace}."): _last_lines(file, call.options.lines)

@@ -54,8 +54,7 @@ def as_text(rollout: Json) -> str:
 
 def live(rollout: Json) -> RenderableType:
     """Return a rollout's steps as they stand now, to be drawn again and again."""
-    steps = Table("step", "weight", "seen", "requests", "verdict", title=f"{rollout['service']}: {line(rollout)}")
-    steps.title_justify, steps.title_style = "left", _STYLES.get(rollout["phase"], "")
+    steps = Table("step", "weight", "seen", "requests", "verdict")
     runs = {run["step_index"]: run for run in rollout["analysis_runs"]}
     for index, step in enumerate(rollout["steps"]):
         run = runs.get(index, {})
@@ -70,4 +69,4 @@ def live(rollout: Json) -> RenderableType:
             str(requests or "-"),
             Text(verdict, style=_STYLES.get(verdict, "")),
         )
-    return Group(steps)
+    return Group(Text(f"{rollout['service']}: {line(rollout)}", style=_STYLES.get(rollout["phase"], "")), steps)

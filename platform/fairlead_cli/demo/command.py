@@ -37,8 +37,9 @@ def run(call: Call) -> None:
     """Show it all: serve a model, roll out the next version by canary, roll back a bad one by itself."""
     options = call.options
     require_installed(demo=True)
-    # SIGTERM ends the demo as Ctrl-C does: through the `finally` of everything that was started.
+    # These end the demo as Ctrl-C does: through the `finally` of everything that was started.
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
     screen, home = Screen(Console()), Home(options.home.resolve())
     arguments = ["--home", str(home.path), "--address", str(options.address)]
     arguments += ["--gateway-address", str(options.gateway_address)]

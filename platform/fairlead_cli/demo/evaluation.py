@@ -72,9 +72,9 @@ def share(window: Window, requests: Iterable[Request]) -> Share:
 
 
 def by_revision(requests: Sequence[Request], versions: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return requests, failures and accuracy (of the answered ones) per revision, in the order of versions."""
+    """Return requests, failures and accuracy (of the answered ones) per revision, oldest first."""
     rows = []
-    for revision in sorted({request.revision for request in requests}, key=lambda name: (versions.get(name, 0), name)):
+    for revision in sorted({request.revision for request in requests}):
         own = [request for request in requests if request.revision == revision]
         answered = [request for request in own if request.ok]
         correct = sum(request.correct for request in answered)
@@ -121,7 +121,7 @@ def checks(
 
     Args:
         requests: all of the demo's requests.
-        shares: one per window of either rollout.
+        shares: one per step seen of either rollout.
         bad_revision: the one revision that may fail requests.
         good: the rollout that should have promoted itself, as the API shows it at its end.
         bad: the rollout that should have rolled back.
@@ -129,10 +129,11 @@ def checks(
     """
     return [
         _only_bad_failed(requests, bad_revision),
-        _ended("version 2 promoted itself", good, phase="Healthy", weight=100),
-        _ended("version 3 was rolled back", bad, phase="Degraded", weight=0),
+        _ended(f"version {good['to_version']} promoted itself", good, phase="Healthy", weight=100),
+        _ended(f"version {bad['to_version']} was rolled back", bad, phase="Degraded", weight=0),
         _stable_serves(service, good),
-        *(_share_fits(each) for each in shares),
+        # A bad version may be caught before enough requests came to judge its share.
+        *(_share_fits(each) for each in shares if each.enough or each.window.revision != bad_revision),
     ]
 
 
@@ -157,7 +158,11 @@ def _ended(name: str, rollout: Mapping[str, Any], *, phase: str, weight: int) ->
 def _stable_serves(service: Mapping[str, Any], good: Mapping[str, Any]) -> Check:
     weights = {row["name"]: row["weight_actual"] for row in service["revisions"] if row["weight_actual"]}
     ok = weights == {good["to_revision"]: 100}
-    return Check("version 2 serves all requests at the end", ok, f"weights {weights}, service {service['phase']}")
+    return Check(
+        f"version {good['to_version']} serves all requests at the end",
+        ok,
+        f"weights {weights}, service {service['phase']}",
+    )
 
 
 def _share_fits(seen: Share) -> Check:

@@ -59,7 +59,7 @@ def show(report: Json, screen: Screen) -> None:
     sent, failed = report["requests"]["sent"], report["requests"]["failed"]
     screen.plain(f"\n{sent} requests with real images in {report['seconds']:.0f} s, {failed} failed")
     screen.table(
-        "By revision (accuracy on images that no version was trained on)",
+        "By revision (accuracy of what it answered, on images that no version was trained on)",
         report["revisions"],
         {
             "revision": "revision",

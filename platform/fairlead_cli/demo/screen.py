@@ -75,8 +75,7 @@ class Screen:
 
 def _traffic(requests: list[Request], rollout: Json) -> Table:
     """Return what the client saw of the two revisions so far."""
-    table = Table("revision", "requests", "failed", "correct", title="as the client sees it")
-    table.title_justify = "left"
+    table = Table("as the client sees it", "requests", "failed", "correct")
     for role, revision in (("stable", rollout["from_revision"]), ("canary", rollout["to_revision"])):
         own = [request for request in requests if request.revision == revision]
         answered = [request for request in own if request.ok]

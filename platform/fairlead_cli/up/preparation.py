@@ -1,5 +1,6 @@
 """What happens before anything is started: the database's tables, and a token for whoever sits at this machine."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from fairlead_cli.up import processes
 from fairlead_cli.up.home import Home
 
 _TIMEOUT_S = 120.0
+# What Python puts before an exception's message, such as `django.core.exceptions.ImproperlyConfigured: `.
+_EXCEPTION = re.compile(r"^(\w+\.)+\w+: ")
 
 
 def migrate(variables: Mapping[str, str]) -> None:
@@ -44,4 +47,4 @@ def _manage(arguments: list[str], variables: Mapping[str, str]) -> None:
     )
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        raise CliError(f"`django {arguments[0]}` failed: {last}")
+        raise CliError(f"`django {arguments[0]}` failed: {_EXCEPTION.sub('', last)}")

@@ -52,7 +52,7 @@ def test_only_requests_wholly_inside_a_window_count() -> None:
     assert evaluation.share(window(10), edge).requests == 2
 
 
-def test_rows_by_revision_are_in_the_order_of_versions() -> None:
+def test_rows_by_revision_are_oldest_first() -> None:
     sent = requests(3, CANARY) + requests(1, CANARY, label=4) + requests(2) + requests(1, "", ok=False, label=None)
 
     rows = evaluation.by_revision(sent, {STABLE: 1, CANARY: 2})
@@ -74,7 +74,9 @@ def test_rows_by_protocol_have_latencies() -> None:
 
 
 def rollout(phase: str, weight: int, revision: str) -> dict[str, Any]:
-    return {"phase": phase, "weight_actual": weight, "to_revision": revision, "reason": {"message": "why"}}
+    version = int(revision[-1])
+    reason = {"message": "why"}
+    return {"phase": phase, "weight_actual": weight, "to_revision": revision, "to_version": version, "reason": reason}
 
 
 def judged(
@@ -136,6 +138,13 @@ def test_all_as_promised() -> None:
 )
 def test_each_promise_can_fail(case: dict[str, Any], failed: list[str]) -> None:
     assert judged(**{"sent": GOOD_TRAFFIC, **case}) == failed
+
+
+def test_a_bad_version_may_be_caught_before_its_share_can_be_judged() -> None:
+    few = Share(Window(3, BAD, 10, 0.0, 1.0), 40, 30.0, 21.0)
+
+    assert judged(GOOD_TRAFFIC, shares=(few,)) == []
+    assert judged(GOOD_TRAFFIC, shares=(Share(window(10), 40, 10.0, 21.0),)) == ["version 2 at 10 %"]
 
 
 def test_strange_failures_are_told_with_examples() -> None:

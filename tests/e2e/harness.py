@@ -1,0 +1,150 @@
+"""The whole platform as its users start it, on free ports and in a folder of its own."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fairlead_cli.client import Client
+from fairlead_cli.config import Access
+from fairlead_cli.demo.requests import Request, RequestLog
+from fairlead_cli.up import processes
+
+T = TypeVar("T")
+START_S, STOP_S = 60.0, 60.0
+
+
+def until(look: Callable[[], T], within_s: float = 30.0, what: str = "it") -> T:
+    """Return the first true value that `look` sees."""
+    deadline = time.monotonic() + within_s
+    while not (seen := look()):
+        assert time.monotonic() < deadline, f"{what} did not come true within {within_s:g} s"
+        time.sleep(0.05)
+    return seen
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def family(home: Path) -> dict[int, str]:
+    """Return every process that was started for this home, with how it was called."""
+    return {
+        seen.pid: processes.command_line(seen.pid)
+        for seen in processes.everyone()
+        if seen.alive and processes.has_variable(seen.pid, "FAIRLEAD_HOME", str(home))
+    }
+
+
+@dataclass
+class Platform:
+    """`fairlead up` with what a test needs to look at it."""
+
+    home: Path
+    port: int = field(default_factory=free_port)
+    gateway_port: int = field(default_factory=free_port)
+    process: "subprocess.Popen[str] | None" = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def gateway(self) -> str:
+        return f"127.0.0.1:{self.gateway_port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRLEAD_", "DJANGO_"))}
+        return kept | {"FAIRLEAD_HOME": str(self.home)}
+
+    @property
+    def command(self) -> list[str]:
+        up = [sys.executable, "-m", "fairlead_cli", "up", "--home", str(self.home)]
+        return [*up, "--address", f"127.0.0.1:{self.port}", "--gateway-address", self.gateway]
+
+    def start(self) -> None:
+        self.home.parent.mkdir(parents=True, exist_ok=True)
+        with (self.home.parent / "up.log").open("a") as log:
+            self.process = subprocess.Popen(
+                self.command,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        until(self._ready, START_S, "the platform's start")
+
+    def _ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, (self.home.parent / "up.log").read_text()
+        with suppress(OSError, ValueError):
+            said = json.loads((self.home / "endpoints.json").read_text())
+            return bool(said["pid"] == self.process.pid)
+        return False
+
+    def stop(self) -> int:
+        """Send SIGTERM and return the exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(STOP_S)
+
+    def client(self) -> Client:
+        return Client(Access(self.url, (self.home / "token").read_text().strip()))
+
+    def fairlead(self, *arguments: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
+        """Run the command in the platform's working folder, as a person would."""
+        return subprocess.run(
+            [sys.executable, "-m", "fairlead_cli", *arguments],
+            cwd=self.home.parent,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=check,
+        )
+
+    def record(self, component: str) -> dict[str, Any]:
+        """Return the running process of a part, once it runs."""
+
+        def running() -> dict[str, Any] | None:
+            with suppress(OSError, ValueError):
+                seen: dict[str, Any] = json.loads((self.home / "run" / f"{component}.json").read_text())
+                return seen if seen["pid"] and processes.is_running(seen["pid"], seen["start_ticks"]) else None
+            return None
+
+        seen = until(running, what=f"a process of {component}")
+        assert seen is not None
+        return seen
+
+
+@contextmanager
+def traffic(platform: Platform, models: Path, folder: Path, service: str, rate: float = 120.0) -> Iterator[RequestLog]:
+    """Send requests while the block runs; afterwards the log holds all of them."""
+    log = RequestLog(folder / "requests.jsonl")
+    command = [sys.executable, "-m", "fairlead_cli.demo.traffic", "--gateway", platform.gateway, "--service", service]
+    command += ["--images", str(models / "held-out.npz"), "--log", str(folder / "requests.jsonl"), "--rate", str(rate)]
+    with subprocess.Popen(command, env=platform.environment) as process:
+        try:
+            until(lambda: any(request.ok for request in (log.read(), log.requests)[1]), what="the first answer")
+            yield log
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+    log.read()
+
+
+def failed(log: RequestLog) -> list[Request]:
+    log.read()
+    return [request for request in log.requests if not request.ok]

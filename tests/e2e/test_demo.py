@@ -1,0 +1,81 @@
+"""`fairlead demo --once`: a canary to 100 % and a bad one rolled back, under traffic, on real processes and Envoy."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.harness import Platform, family
+
+pytestmark = pytest.mark.e2e
+
+
+def demo(platform: Platform) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "fairlead_cli", "demo", "--once", "--home", str(platform.home), "--hold", "3"]
+    command += ["--address", f"127.0.0.1:{platform.port}", "--gateway-address", platform.gateway]
+    return subprocess.run(command, env=platform.environment, capture_output=True, text=True, timeout=200, check=False)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Platform, "subprocess.CompletedProcess[str]"]:
+    """The demo, run once in a new folder."""
+    platform = Platform(tmp_path_factory.mktemp("demo") / ".fairlead")
+    return platform, demo(platform)
+
+
+@pytest.fixture(scope="module")
+def report(ran: tuple[Platform, Any]) -> Any:
+    return json.loads((ran[0].home / "demo-report.json").read_text())
+
+
+def test_it_holds(ran: tuple[Platform, "subprocess.CompletedProcess[str]"]) -> None:
+    done = ran[1]
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+
+
+def test_v2_promoted_itself_through_every_step(report: Any) -> None:
+    good = report["rollouts"][0]
+
+    assert (good["phase"], good["from_version"], good["to_version"]) == ("Healthy", "1", "2")
+    assert [step["weight_percent"] for step in report["steps"] if step["version"] == 2] == [10, 25, 50, 75, 100]
+    assert [run["verdict"] for run in good["analysis_runs"]] == ["Successful"] * 4
+
+
+def test_v3_was_rolled_back_for_its_errors(report: Any) -> None:
+    bad = report["rollouts"][1]
+
+    assert (bad["phase"], bad["to_version"]) == ("Degraded", "3")
+    assert bad["analysis_runs"][-1]["verdict"] == "Failed"
+    assert "error" in bad["reason"]
+
+
+def test_only_the_bad_version_failed_requests(report: Any) -> None:
+    assert {row["version"]: bool(row["failed"]) for row in report["revisions"]} == {1: False, 2: False, 3: True}
+    assert report["requests"]["failed"] == report["revisions"][2]["failed"]
+    assert {row["protocol"] for row in report["protocols"]} == {"grpc", "http-binary", "http-json"}
+
+
+def test_the_answers_are_the_models(report: Any) -> None:
+    trained = {row["name"]: row["accuracy_percent"] for row in report["training"]["versions"]}
+
+    for row in report["revisions"][:2]:
+        assert abs(row["accuracy_percent"] - trained[f"v{row['version']}"]) < 2.5
+
+
+def test_nothing_is_left_behind(ran: tuple[Platform, Any]) -> None:
+    assert family(ran[0].home) == {}
+
+
+def test_logs_hold_no_secret(ran: tuple[Platform, "subprocess.CompletedProcess[str]"]) -> None:
+    home: Path = ran[0].home
+    token, key = (home / "token").read_text().strip(), (home / "secret-key").read_text().strip()
+
+    for log in (home / "logs").glob("*.log"):
+        text = log.read_text(errors="replace")
+        assert token not in text
+        assert key not in text

@@ -1,0 +1,216 @@
+"""One platform, used as the README says, then hurt in every way it should survive; the tests run in this order."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead_cli.up import processes
+from tests.e2e.harness import Platform, failed, family, traffic, until
+
+pytestmark = pytest.mark.e2e
+
+SERVICE = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata:
+  name: digits
+spec:
+  predictor:
+    minReplicas: 2
+    model:
+      modelFormat: {name: onnx}
+      storageUri: models:/digits/1
+  rollout:
+    policy: quick
+"""
+POLICY = """
+name: quick
+strategy: canary
+steps:
+  - weight: 20
+    hold: 3s
+    analysis: {minRequests: 30, maxErrorPercent: 1.0, deadline: 1m}
+  - weight: 100
+    hold: 1s
+scaleDownDelay: 1s
+"""
+
+
+def service(platform: Platform) -> dict[str, Any]:
+    with platform.client() as client:
+        return client.get("services/default/digits")
+
+
+def events(platform: Platform) -> list[dict[str, Any]]:
+    with platform.client() as client:
+        return client.all("services/default/digits/events", limit=100)
+
+
+def ready(platform: Platform, replicas: int) -> bool:
+    seen = service(platform)
+    stable = next((row for row in seen["revisions"] if row["weight_actual"] == 100), None)
+    return seen["phase"] == "Ready" and stable is not None and stable["replicas_ready"] == replicas
+
+
+def infer(platform: Platform, example: list[int]) -> httpx.Response:
+    url = f"http://{platform.gateway}/serving/default/digits/v2/models/digits/infer"
+    tensor = {"name": "pixels", "datatype": "FP32", "shape": [1, 64], "data": example}
+    return httpx.post(url, json={"inputs": [tensor]}, trust_env=False)
+
+
+@pytest.fixture(scope="module")
+def served(platform: Platform, models: Path) -> Platform:
+    """Two versions pushed, version 1 served by two replicas: all by the command line."""
+    folder = platform.home.parent
+    (folder / "service.yaml").write_text(SERVICE)
+    (folder / "policy.yaml").write_text(POLICY)
+    for name in ("v1", "v2"):
+        platform.fairlead("models", "push", str(models / f"{name}.onnx"), "--name", "digits", "--wait")
+    platform.fairlead("policies", "apply", "-f", "policy.yaml")
+    platform.fairlead("services", "apply", "-f", "service.yaml")
+    until(lambda: ready(platform, 2), 60, "two replicas")
+    return platform
+
+
+def test_the_model_answers(served: Platform, models: Path) -> None:
+    training = json.loads((models / "training.json").read_text())
+
+    answer = infer(served, training["example"])
+
+    assert answer.status_code == 200
+    assert answer.headers["fairlead-revision"] == "digits-00001"
+    outputs = {each["name"]: each["data"] for each in answer.json()["outputs"]}
+    assert outputs["label"] == [training["example_label"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        pytest.param(("models", "show", "nothing"), 1, "nothing", id="an unknown model"),
+        pytest.param(("rollouts", "start", "digits", "--version", "1"), 1, "1", id="the version that is live already"),
+        pytest.param(("rollouts", "start", "digits", "--version", "9"), 1, "9", id="an unknown version"),
+        pytest.param(("models", "delete", "digits"), 1, "digits", id="a model in use"),
+        pytest.param(("policies", "delete", "quick"), 1, "quick", id="a policy in use"),
+    ],
+)
+def test_a_refusal_is_one_sentence(served: Platform, arguments: tuple[str, ...], code: int, complaint: str) -> None:
+    done = served.fairlead(*arguments, check=False)
+
+    assert (done.returncode, done.stdout) == (code, "")
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_second_start_in_the_folder_names_the_first(served: Platform) -> None:
+    done = subprocess.run(
+        served.command, env=served.environment, capture_output=True, text=True, timeout=30, check=False
+    )
+
+    assert served.process is not None
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Fairlead is already running in {served.home} (process {served.process.pid}); ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_taken_port_is_one_line(served: Platform, tmp_path: Path) -> None:
+    other = Platform(tmp_path / ".fairlead", port=served.port)
+    done = subprocess.run(other.command, env=other.environment, capture_output=True, text=True, timeout=30, check=False)
+
+    assert done.returncode == 1
+    web = served.record("web")["pid"]
+    assert done.stderr.startswith(f"port {served.port} on 127.0.0.1 is taken by process {web} (")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_killed_replica_costs_no_request_but_those_it_had(served: Platform, models: Path, tmp_path: Path) -> None:
+    replica = served.record("default.digits-00001-0")
+    with traffic(served, models, tmp_path, "default/digits") as log:
+        until(lambda: len(log.read()) > 30, what="steady traffic")
+        killed_at = time.time()
+        os.kill(replica["pid"], signal.SIGKILL)
+        until(lambda: served.record("default.digits-00001-0")["pid"] != replica["pid"], what="a new process")
+        until(lambda: ready(served, 2), what="both replicas")
+        count = len(log.requests)
+        until(lambda: (log.read(), len(log.requests) > count + 100)[1], what="more traffic")
+
+    lost = failed(log)
+    # Each of the three protocols has one request at a time under way.
+    assert len(lost) <= 3, lost
+    assert all(request.at <= killed_at <= request.ended_at for request in lost), lost
+    until(lambda: any("restart" in event["kind"].lower() for event in events(served)), what="an event of the restart")
+
+
+def test_a_worker_killed_in_the_middle_of_a_rollout_changes_nothing(
+    served: Platform, models: Path, tmp_path: Path
+) -> None:
+    with traffic(served, models, tmp_path, "default/digits") as log, served.client() as client:
+        rollout = client.post("services/default/digits/rollouts", {"version": "2"})
+        until(lambda: client.get(f"rollouts/{rollout['id']}")["weight_actual"] == 20, what="the first step")
+        killed = served.record("worker")["pid"]
+        os.kill(killed, signal.SIGKILL)
+        done = served.fairlead("rollouts", "status", str(rollout["id"]), "--wait", "--timeout", "60", "-o", "json")
+
+    ended = json.loads(done.stdout)
+    assert (ended["phase"], ended["weight_actual"]) == ("Healthy", 100)
+    assert failed(log) == []
+    assert served.record("worker")["pid"] != killed
+    assert served.record("worker")["restarts"] == 1
+    assert {request.revision for request in log.requests[-50:]} == {"digits-00002"}
+
+
+def test_what_a_killed_platform_left_is_ended_and_it_serves_again(served: Platform, models: Path) -> None:
+    training = json.loads((models / "training.json").read_text())
+    assert served.process is not None
+    before = family(served.home)
+    assert len(before) >= 6, before
+    served.process.kill()
+    served.process.wait()
+
+    served.start()
+
+    assert not set(before) & set(family(served.home))
+    until(lambda: ready(served, 2), 60, "the service after a restart")
+    answer = infer(served, training["example"])
+    assert (answer.status_code, answer.headers["fairlead-revision"]) == (200, "digits-00002")
+
+
+def test_a_wrong_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / ".fairlead")
+    environment = platform.environment | {"FAIRLEAD_MAX_ARTIFACT_BYTES": "lots"}
+    done = subprocess.run(platform.command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("`django migrate` failed: FAIRLEAD_MAX_ARTIFACT_BYTES is 'lots'; expected ")
+    assert done.stderr.count("\n") == 1
+    assert family(platform.home) == {}
+
+
+def test_ctrl_c_ends_a_start_that_is_under_way(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / ".fairlead")
+    with subprocess.Popen(
+        platform.command, env=platform.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        until((platform.home / "run" / "web.json").exists, what="the first part")
+        process.send_signal(signal.SIGINT)
+        _, complained = process.communicate(timeout=60)
+
+    assert (process.returncode, complained) == (0, "")
+    assert family(platform.home) == {}
+
+
+def test_sigterm_leaves_no_process(served: Platform) -> None:
+    left = {pid: processes.stat(pid) for pid in family(served.home)}
+
+    assert served.stop() == 0
+
+    assert family(served.home) == {}
+    assert not [pid for pid, seen in left.items() if seen and processes.is_running(pid, seen.start_ticks)]
+    assert list((served.home / "run").glob("*.json")) == []
+    assert not (served.home / "endpoints.json").exists()
