@@ -5,10 +5,14 @@ transaction open. Its end is written by `checks.check_end`; a worker that dies i
 """
 
 import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 from celery import shared_task
 from django.conf import settings
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from common import hints
@@ -22,7 +26,8 @@ from registry.selectors import versions_to_check
 from registry.storage import delete_unused
 
 logger = logging.getLogger(__name__)
-_MARGIN = timedelta(seconds=30)
+_LEASE = timedelta(seconds=20)
+_RENEW_EVERY_S = 5.0
 
 
 @shared_task
@@ -42,10 +47,11 @@ def delete_unused_files() -> None:
 @shared_task
 def check_version(version_id: int) -> None:
     """Find out whether the version can be served, unless somebody else is at it or it is not due."""
-    claim = check_begin(version_id=version_id, now=timezone.now(), lease=_lease())
+    claim = check_begin(version_id=version_id, now=timezone.now(), lease=_LEASE)
     if claim is None:
         return
-    outcome = _ask(claim)
+    with _held(claim):
+        outcome = _ask(claim)
     if not check_end(claim=claim, outcome=outcome, now=timezone.now()):
         logger.warning("the check of version id %s ended after its claim was lost; its outcome is dropped", version_id)
     sweep()
@@ -55,8 +61,6 @@ def _ask(claim: Claim) -> Outcome:
     """Return what the runtime says about the version's files."""
     try:
         signature, platform = read_inspection(_run(JobKind.INSPECT, claim))
-        if not check_renew(claim=claim, now=timezone.now(), lease=_lease()):
-            return Unchecked("the check took longer than it may")
         profile = read_profile(_run(JobKind.PROFILE, claim))
     except NotAccepted as answer:
         return answer.outcome
@@ -73,5 +77,27 @@ def _run(kind: JobKind, claim: Claim) -> JobResult:
     return driver.run(Job(kind=kind, artifact_uri=claim.artifact_uri, timeout_s=float(settings.MODEL_CHECK_TIMEOUT_S)))
 
 
-def _lease() -> timedelta:
-    return timedelta(seconds=settings.MODEL_CHECK_TIMEOUT_S) + _MARGIN
+@contextmanager
+def _held(claim: Claim) -> Iterator[None]:
+    """Renew the claim meanwhile, from a thread; the lease is short, so a dead worker's check is soon begun anew."""
+    done = threading.Event()
+    thread = threading.Thread(
+        target=_renew_until, args=(claim, done), name=f"hold-check-{claim.version_id}", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _renew_until(claim: Claim, done: threading.Event) -> None:
+    try:
+        while not done.wait(_RENEW_EVERY_S):
+            try:
+                check_renew(claim=claim, now=timezone.now(), lease=_LEASE)
+            except DatabaseError:
+                logger.warning("the claim on version id %s was not renewed", claim.version_id, exc_info=True)
+    finally:
+        connection.close()

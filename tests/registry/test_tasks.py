@@ -1,5 +1,7 @@
 """The check of a version: with the real runtime in processes of its own, and with a cluster that fails."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -125,6 +127,30 @@ def test_no_transaction_is_open_while_the_runtime_is_asked(
         (JobKind.INSPECT, version.artifact_uri, 7.0),
         (JobKind.PROFILE, version.artifact_uri, 7.0),
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_claim_is_renewed_for_as_long_as_the_runtime_takes(
+    register: Register, cluster: Callable[..., FakeCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_RENEW_EVERY_S", 0.01)
+    version = register(status=Status.PENDING)
+    held_until = []
+
+    class SlowCluster(FakeCluster):
+        def run(self, job: Job) -> JobResult:
+            deadline = time.monotonic() + 10
+            while len(set(held_until)) < 4 and time.monotonic() < deadline:
+                held_until.append(ModelVersion.objects.values_list("next_check_at", flat=True).get(pk=version.pk))
+            return JobResult(2, '{"schema":"fairlead.inspect/v1","error":"no"}')
+
+    monkeypatch.setattr(tasks, "driver_for", lambda kind, cluster_folder: SlowCluster())
+    tasks.check_version(version.pk)
+    assert len(set(held_until)) == 4
+    assert held_until == sorted(held_until)
+    version.refresh_from_db()
+    assert (version.status, version.next_check_at) == ("REJECTED", None)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("hold-check")]
 
 
 @pytest.mark.django_db

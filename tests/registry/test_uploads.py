@@ -75,7 +75,6 @@ def test_a_file_of_several_pieces_arrives_whole(client: APIClient, store_folder:
         pytest.param({"filename": "../model.onnx"}, 400, "filename", "is not a file name", id="a path upwards"),
         pytest.param({"filename": "/etc/passwd"}, 400, "filename", "is not a file name", id="an absolute path"),
         pytest.param({"filename": "..%5Cm.onnx"}, 400, "filename", "is not a file name", id="a Windows path"),
-        pytest.param({"filename": "a%00.onnx"}, 400, "filename", "is not a file name", id="a zero byte"),
         pytest.param({"filename": ".."}, 400, "filename", "is not a file name", id="only dots"),
         pytest.param({"filename": "x" * 300 + ".onnx"}, 400, "filename", "305 characters", id="a long name"),
         pytest.param({"filename": "model.pkl"}, 400, "filename", "accepted are *.onnx", id="a format nobody serves"),
