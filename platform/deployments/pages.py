@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployments.example import curl_line
-from deployments.presentation import actions_of, progress_of, replicas_of, runs_newest_first, service_row
+from deployments.presentation import actions_of, headline_of, progress_of, replicas_of, runs_newest_first, service_row
 from deployments.selectors import ServiceView, change_marks, events_newest, service_detail, service_list
 from registry.selectors import model_version_get
 
-EVENTS_SHOWN = 30
+EVENTS_SHOWN = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ def detail_page(namespace: str, name: str) -> Page:
         context={
             "service": service,
             "rollout": service.rollout,
+            "headline": headline_of(service),
             "replicas": replicas_of(service),
             "progress": progress_of(service.rollout),
             "actions": actions_of(service),

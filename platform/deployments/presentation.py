@@ -39,10 +39,18 @@ def service_row(service: ServiceView) -> ServiceRow:
     return ServiceRow(service, replicas_of(service), progress_of(service.rollout))
 
 
+def headline_of(service: ServiceView) -> str:
+    """Return why the service is in its phase; in a rollout, whose own reason is told below it, only how far that is."""
+    rollout = service.rollout
+    if service.phase != ServicePhase.PROGRESSING or rollout is None:
+        return service.reason
+    return f"version {rollout.to_version} is being rolled out: {progress_of(rollout).lower()}"
+
+
 def replicas_of(service: ServiceView) -> Replicas:
-    """Return the sums over the service's revisions."""
+    """Return the sums over the service's revisions; replicas that only drain do not make up for ones that lack."""
     return Replicas(
-        ready=sum(revision.replicas_ready for revision in service.revisions),
+        ready=sum(min(revision.replicas_ready, revision.replicas_wanted) for revision in service.revisions),
         wanted=sum(revision.replicas_wanted for revision in service.revisions),
     )
 

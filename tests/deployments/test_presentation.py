@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from deployments.presentation import actions_of, progress_of, replicas_of, runs_newest_first
+from deployments.presentation import actions_of, headline_of, progress_of, replicas_of, runs_newest_first
 from deployments.selectors import (
     AnalysisRunView,
     ReasonView,
@@ -123,6 +123,26 @@ def test_the_run_that_counts_now_comes_first() -> None:
 
 def test_replicas_are_summed_over_revisions() -> None:
     revision = RevisionView("digits-00001", 1, "digits", 1, "stable", 2, 1, 0, 75, 75, "", NOW)
-    replicas = replicas_of(replace(SERVICE, revisions=(revision, replace(revision, replicas_ready=2))))
+    draining = replace(revision, replicas_ready=1, replicas_wanted=0)
+    replicas = replicas_of(replace(SERVICE, revisions=(revision, replace(revision, replicas_ready=2), draining)))
 
     assert (replicas.ready, replicas.wanted) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("service", "sentence"),
+    [
+        pytest.param(
+            SERVICE,
+            "version 2 is being rolled out: step 2 of 3, 25 %",
+            id="in a rollout: how far, not its reason again",
+        ),
+        pytest.param(
+            replace(SERVICE, phase="Degraded", reason="0 of 1 replicas are ready"),
+            "0 of 1 replicas are ready",
+            id="else why",
+        ),
+    ],
+)
+def test_the_headline(service: ServiceView, sentence: str) -> None:
+    assert headline_of(service) == sentence
