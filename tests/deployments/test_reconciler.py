@@ -135,7 +135,7 @@ def test_a_bad_canary_gives_all_traffic_back_at_once_and_is_stopped(platform: Pl
     platform.live()
     platform.version(2)
     platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     platform.metrics.serve("digits-00001", 360)
     platform.metrics.serve("digits-00002", 40, failed=30)
     platform.turn()
@@ -154,7 +154,7 @@ def test_a_slow_canary_is_rolled_back(platform: Platform) -> None:
     platform.live()
     platform.version(2)
     platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     platform.metrics.serve("digits-00001", 900, slow=9)
     platform.metrics.serve("digits-00002", 100, slow=60)
     platform.turn()
@@ -177,7 +177,7 @@ def test_a_canary_that_crash_loops_is_rolled_back(platform: Platform) -> None:
     platform.live()
     platform.version(2)
     platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     for _ in range(3):
         platform.cluster.crash("digits-00002")
     platform.turn()
@@ -188,7 +188,7 @@ def test_one_restart_of_the_canary_is_survived(platform: Platform) -> None:
     platform.live()
     platform.version(2)
     platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     platform.cluster.crash("digits-00002")
     _promoted(platform)
 
@@ -197,7 +197,7 @@ def test_no_traffic_holds_the_step_for_ever(platform: Platform) -> None:
     platform.live()
     platform.version(2)
     platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     for _ in range(10):
         platform.turn(seconds=120)
     assert (platform.rollout().phase, platform.rollout().reason_code) == ("Progressing", "NoTraffic")
@@ -207,7 +207,7 @@ def test_an_undecided_step_pauses_at_its_deadline_and_can_be_promoted(platform: 
     platform.live()
     platform.version(2)
     rollout = platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     platform.metrics.serve("digits-00002", 20)
     platform.turn()
     assert platform.rollout().reason_code == "AnalysisRunning"
@@ -223,7 +223,7 @@ def test_metrics_that_cannot_be_read_hold_the_step_and_lose_no_evidence(platform
     platform.live()
     platform.version(2)
     platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     platform.metrics.away = "the metrics at http://127.0.0.1:1 cannot be read"
     platform.metrics.serve("digits-00002", 40, failed=30)
     for _ in range(10):
@@ -239,7 +239,7 @@ def test_a_cluster_that_cannot_be_read_holds_everything(platform: Platform) -> N
     platform.live()
     platform.version(2)
     platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     platform.cluster.away = "the local agent has not been heard of for 12 s"
     with pytest.raises(Unavailable):
         platform.turn(settle=False)
@@ -253,7 +253,7 @@ def test_abort_gives_all_traffic_back_and_retry_begins_again(platform: Platform)
     platform.live()
     platform.version(2)
     rollout = platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     rollout_abort(rollout_id=rollout.pk, actor="alice", now=platform.clock())
     platform.turn(settle=False)
     assert platform.cluster.weights() == {"digits-00001": 100, "digits-00002": 0}
@@ -272,7 +272,7 @@ def test_a_newer_rollout_supersedes_the_older_and_waits_until_its_traffic_is_gon
     platform.live()
     platform.version(2)
     older = platform.start("2")
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     platform.version(3)
     platform.start("3")
     older.refresh_from_db()
@@ -388,7 +388,7 @@ def test_a_crash_between_record_and_apply_is_repaired_by_the_next_turn(platform:
     platform.live()
     platform.version(2)
     platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     platform.metrics.serve("digits-00002", 40, failed=40)
 
     def die(_desired: Desired) -> None:
@@ -417,7 +417,7 @@ def test_an_abort_between_observe_and_record_is_not_overwritten(platform: Platfo
     platform.live()
     platform.version(2)
     rollout = platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
 
     def meanwhile(observed: Observed) -> Sequence[Sample]:
         rollout_abort(rollout_id=rollout.pk, actor="alice", now=platform.clock())
@@ -434,7 +434,7 @@ def test_a_worker_whose_lease_ran_out_before_apply_applies_nothing(platform: Pla
     platform.live()
     platform.version(2)
     platform.start()
-    platform.until(lambda: AnalysisRun.objects.exists())
+    platform.until(AnalysisRun.objects.exists)
     applied = len(platform.cluster.applied)
 
     def slow(observed: Observed) -> Sequence[Sample]:

@@ -321,7 +321,7 @@ def test_advance(state: RolloutState, seen: Observation, phase: str, step_index:
         pytest.param(
             _at(0),
             _seen(BAD),
-            "the analysis failed at step 1 of 3 (10 %): 30 of 40 requests to the canary failed; all traffic goes to stable",
+            "failed at step 1 of 3 (10 %): 30 of 40 requests to the canary failed; all traffic goes to stable",
             id="failed",
         ),
         pytest.param(

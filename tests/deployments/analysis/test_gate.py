@@ -99,13 +99,13 @@ def _by_metric(finding: Finding) -> dict[str, Measurement]:
         pytest.param(
             _window(_counts(1000, refused=200), _counts(9000, refused=90)),
             Verdict.FAILED,
-            "200 of 1000 requests to the canary were refused as the client's error (20.00 %) against 90 of 9000 to stable",
+            "200 of 1000 requests to the canary were refused as the client's error (20.00 %) against 90 of 9000",
             id="a canary that refuses what stable took",
         ),
         pytest.param(
             _window(_counts(1000, slow=400)),
             Verdict.FAILED,
-            "400 of 1000 requests of the canary took longer than 1 ms (40.0 %, limit 15 %), 27 of 900 of stable (3.0 %)",
+            "400 of 1000 requests of the canary took longer than 1 ms (40.0 %, limit 15 %), 27 of 900 of stable",
             id="clearly slower than stable",
         ),
         pytest.param(

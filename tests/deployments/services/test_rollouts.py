@@ -61,7 +61,7 @@ def test_a_service_that_does_not_serve_yet_has_nothing_to_roll_out_from(platform
     platform.version(2)
     platform.policy()
     platform.apply()
-    with pytest.raises(Conflict, match="does not serve yet .* apply its file with the version you want"):
+    with pytest.raises(Conflict, match=r"does not serve yet .* apply its file with the version you want"):
         platform.start()
 
 

@@ -1,0 +1,73 @@
+from collections.abc import Callable
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.scopes import Scope
+from tests.deployments.conftest import Platform
+
+Api = Callable[..., APIClient]
+URL = "/api/v1/services/default/digits/rollouts"
+
+
+def test_start_promote_abort_retry(platform: Platform, api: Api) -> None:
+    platform.live()
+    platform.version(2)
+    platform.policy(name="asking", steps=[{"weight": 10, "pause": True}])
+    client = api(Scope.WRITE)
+    started = client.post(URL, {"version": "2", "policy": "asking"})
+    assert started.status_code == 201
+    rollout = started.json()
+    assert (rollout["phase"], rollout["policy"], rollout["created_by"]) == (
+        "Pending",
+        "asking",
+        "alice (token alice-write)",
+    )
+    platform.until(lambda: platform.rollout().phase == "Paused")
+    one = f"/api/v1/rollouts/{rollout['id']}"
+    assert client.post(f"{one}/promote").json()["phase"] == "Progressing"
+    assert client.post(f"{one}/abort").json()["reason"]["code"] == "Aborted"
+    retried = client.post(f"{one}/retry").json()
+    assert (retried["phase"], retried["attempt"]) == ("Pending", 2)
+    assert client.get(one).json() == retried
+
+
+def test_a_policy_of_null_is_the_services_own(platform: Platform, api: Api) -> None:
+    platform.live()
+    platform.version(2)
+    assert api(Scope.WRITE).post(URL, {"version": "2", "policy": None}).json()["policy"] == "careful"
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "code", "field"),
+    [
+        pytest.param({}, 400, "invalid_input", "version", id="no version"),
+        pytest.param(
+            {"version": "2", "polizy": "x", "policy": "bold"}, 404, "not_found", "policy", id="unknown policy"
+        ),
+        pytest.param({"version": "9"}, 404, "not_found", None, id="unknown version"),
+        pytest.param({"version": "1"}, 409, "conflict", None, id="live already"),
+    ],
+)
+def test_a_rollout_that_cannot_be_is_refused(
+    platform: Platform, api: Api, asked: dict[str, str], status: int, code: str, field: str | None
+) -> None:
+    platform.live()
+    platform.version(2)
+    answer = api(Scope.WRITE).post(URL, asked)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["field"]) == (status, code, field)
+
+
+def test_a_transition_that_is_not_possible_is_a_conflict_with_its_own_code(platform: Platform, api: Api) -> None:
+    platform.live()
+    platform.version(2)
+    rollout = platform.start()
+    answer = api(Scope.WRITE).post(f"/api/v1/rollouts/{rollout.pk}/promote")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "invalid_transition")
+    assert answer.json()["error"]["message"].startswith("only a paused rollout can be promoted; this one is Pending: ")
+
+
+def test_an_unknown_rollout(db: None, api: Api) -> None:
+    assert api(Scope.READ).get("/api/v1/rollouts/7").status_code == 404
+    assert api(Scope.WRITE).post("/api/v1/rollouts/7/abort").status_code == 404

@@ -1,0 +1,163 @@
+from collections.abc import Callable
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+from rest_framework.test import APIClient
+
+from accounts.scopes import Scope
+from deployments.services import service_apply
+from tests.deployments.conftest import Platform
+
+Api = Callable[..., APIClient]
+URL = "/api/v1/services/default/digits"
+
+
+def _with_rollout(platform: Platform) -> None:
+    """A live service with a rollout at its first step, 40 requests in."""
+    platform.live()
+    platform.version(2)
+    platform.start()
+    platform.until(lambda: platform.rollout().confirmed_at is not None)
+    platform.traffic(400)
+    platform.turn()
+
+
+def test_put_makes_and_changes_a_service(platform: Platform, api: Api) -> None:
+    platform.version(1)
+    platform.version(2)
+    client = api(Scope.WRITE)
+    made = client.put(URL, platform.document(policy=None))
+    assert made.status_code == 201
+    body = made.json()
+    assert (body["namespace"], body["name"], body["phase"], body["model"], body["model_version"]) == (
+        "default",
+        "digits",
+        "Pending",
+        "digits",
+        1,
+    )
+    assert body["url"] == "http://127.0.0.1:8090/serving/default/digits/v2/models/digits"
+    assert client.put(URL, platform.document(policy=None)).status_code == 200
+    changed = client.put(URL, platform.document(uri="models:/digits/2", policy=None))
+    assert (changed.status_code, changed.json()["model_version"]) == (200, 2)
+
+
+def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -> None:
+    _with_rollout(platform)
+    body = api(Scope.READ).get(URL).json()
+    assert (body["phase"], body["policy"], body["stable_revision"]) == ("Progressing", "careful", "digits-00001")
+    stable, canary = body["revisions"]
+    assert {key: canary[key] for key in canary if key != "created_at"} == {
+        "name": "digits-00002",
+        "number": 2,
+        "model": "digits",
+        "model_version": 2,
+        "role": "canary",
+        "replicas_wanted": 1,
+        "replicas_ready": 1,
+        "restarts": 0,
+        "weight_wanted": 10,
+        "weight_actual": 10,
+        "message": "",
+    }
+    assert (stable["role"], stable["weight_wanted"], stable["weight_actual"]) == ("stable", 90, 90)
+    rollout = body["rollout"]
+    assert (rollout["service"], rollout["from_version"], rollout["to_version"]) == ("default/digits", 1, 2)
+    assert (rollout["phase"], rollout["step_index"], rollout["weight_wanted"], rollout["weight_actual"]) == (
+        "Progressing",
+        0,
+        10,
+        10,
+    )
+    assert (rollout["weight_seen_percent"], rollout["seen_requests"]) == (10.0, 400)
+    assert rollout["steps"][1]["hold_seconds"] == 10.0
+    assert rollout["reason"]["code"] == "AnalysisRunning"
+    assert "0 of 40 requests to the canary failed" in rollout["reason"]["message"]
+    [run] = rollout["analysis_runs"]
+    assert (run["step_index"], run["weight_percent"], run["verdict"], run["seen_percent"]) == (0, 10, "Running", 10.0)
+    assert run["requests"] == {"canary": 40, "stable": 360}
+    assert [measurement["metric"] for measurement in run["measurements"]] == [
+        "server_errors",
+        "server_error_increase",
+        "client_error_increase",
+        "slow_requests",
+    ]
+    assert run["measurements"][0] == {
+        "metric": "server_errors",
+        "unit": "percent",
+        "canary": 0.0,
+        "stable": 0.0,
+        "limit": 1.0,
+        "verdict": "Running",
+        "message": "0 of 40 requests to the canary failed (0.00 %, limit 1 %); a verdict needs 100 requests",
+    }
+
+
+def test_the_number_of_queries_does_not_depend_on_how_much_there_is(
+    platform: Platform, api: Api, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    _with_rollout(platform)
+    client = api(Scope.READ)
+    with django_assert_max_num_queries(7) as one:
+        client.get("/api/v1/services")
+    for index in range(5):
+        document = platform.document()
+        document["metadata"] = {"name": f"other-{index}"}
+        service_apply(document=document, namespace=None, name=None, actor="alice", now=platform.clock())
+    with django_assert_max_num_queries(len(one)):
+        assert len(client.get("/api/v1/services").json()["results"]) == 6
+
+
+def test_lists_are_pages(platform: Platform, api: Api) -> None:
+    _with_rollout(platform)
+    client = api(Scope.READ)
+    first = client.get(f"{URL}/events?limit=2").json()
+    assert len(first["results"]) == 2
+    second = client.get(first["next"]).json()
+    numbers = [event["seq"] for event in first["results"] + second["results"]]
+    assert numbers == sorted(numbers, reverse=True)
+    assert len(set(numbers)) == 4
+    [newest, _] = first["results"]
+    assert set(newest) == {"seq", "at", "kind", "message", "revision", "rollout"}
+    revisions = client.get(f"{URL}/revisions").json()["results"]
+    assert [revision["name"] for revision in revisions] == ["digits-00002", "digits-00001"]
+    assert [revision["weight_wanted"] for revision in revisions] == [10, 90]
+    rollouts = client.get(f"{URL}/rollouts").json()["results"]
+    assert [rollout["to_version"] for rollout in rollouts] == [2]
+    assert rollouts[0] == client.get(f"/api/v1/rollouts/{rollouts[0]['id']}").json()
+
+
+@pytest.mark.parametrize("path", ["", "/events", "/revisions", "/rollouts"])
+def test_an_unknown_service(db: None, api: Api, path: str) -> None:
+    answer = api(Scope.READ).get(f"/api/v1/services/default/nothing{path}")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"] == "there is no service default/nothing"
+
+
+def test_delete_answers_with_the_service_that_goes(platform: Platform, api: Api) -> None:
+    platform.live()
+    answer = api(Scope.WRITE).delete(URL)
+    assert (answer.status_code, answer.json()["phase"]) == (202, "Deleting")
+
+
+def test_a_wrong_file_is_refused_by_its_dotted_field(db: None, api: Api, platform: Platform) -> None:
+    document = platform.document()
+    document["spec"]["predictor"]["model"]["protocolVersion"] = "v2"
+    answer = api(Scope.WRITE).put(URL, document)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["field"] == "spec.predictor.model.protocolVersion"
+
+
+def test_reading_needs_read_and_changing_needs_write(platform: Platform, api: Api) -> None:
+    _with_rollout(platform)
+    assert APIClient().get(URL).status_code == 401
+    reader = api(Scope.READ)
+    assert reader.get(URL).status_code == 200
+    refused = [
+        reader.put(URL, platform.document()),
+        reader.delete(URL),
+        reader.post(f"{URL}/rollouts", {"version": "2"}),
+    ]
+    rollout = platform.rollout().pk
+    refused += [reader.post(f"/api/v1/rollouts/{rollout}/{verb}") for verb in ("promote", "abort", "retry")]
+    assert {answer.status_code for answer in refused} == {403}
