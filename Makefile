@@ -52,7 +52,7 @@ lock: .venv/.dev ## pin the Python dependencies anew
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.txt
 	@touch $@
 
-frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find frontend/src frontend/*.json frontend/*.mjs -type f 2>/dev/null)
+frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find frontend/src frontend/styles frontend/static frontend/*.json frontend/*.mjs -type f 2>/dev/null)
 	@echo "Building the front end"
 	@$(BIN)/python frontend/build.py
 	@touch $@
