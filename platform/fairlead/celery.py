@@ -36,6 +36,7 @@ def configure(sender: Celery, **_: object) -> None:
         broker_url=settings.BROKER_URL,
         broker_transport_options=_broker_options(),
         broker_connection_retry_on_startup=True,
+        broker_connection_timeout=1.0,  # seconds; a hint is not worth a longer wait of the request that sends it
         task_ignore_result=True,
         task_serializer="json",
         accept_content=["json"],

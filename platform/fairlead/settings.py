@@ -94,7 +94,7 @@ GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("
 MODEL_CHECK_TIMEOUT_S = env.integer("FAIRLEAD_MODEL_CHECK_TIMEOUT_S", 120, minimum=1)
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-BROKER_URL = env.secret("FAIRLEAD_BROKER_URL", "filesystem://")
+BROKER_URL = env.secret("FAIRLEAD_BROKER_URL", "filesystem://localhost")
 RECONCILE_INTERVAL_S = 2.0
 
 # --- API --------------------------------------------------------------------------------------------------------------
