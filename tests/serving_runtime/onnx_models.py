@@ -69,21 +69,27 @@ def picky(file: Path) -> Path:
     return save(file, [node], [("x", TensorProto.INT64, ("N", 1))], outputs, initializers=[table])
 
 
-def slow(file: Path, size: int = 1024, layers: int = 24) -> Path:
-    """x [N,size] -> y, some tens of milliseconds a run: long enough for requests to queue behind one."""
+def slow(file: Path, size: int = 256, rounds: int = 3000) -> Path:
+    """x [N,size] -> y [N,size], some tens of milliseconds a run: long enough for requests to queue behind one."""
     weight = numpy_helper.from_array(np.full((size, size), 1 / size, dtype="f4"), "w")
-    nodes, current = [], "x"
-    for layer in range(layers):
-        nodes.append(helper.make_node("MatMul", [current, "w"], [f"h{layer}"]))
-        current = f"h{layer}"
-    nodes.append(helper.make_node("ReduceMean", [current], ["y"], axes=[1], keepdims=1))
-    return save(
-        file,
-        nodes,
-        [("x", TensorProto.FLOAT, ("N", size))],
-        [("y", TensorProto.FLOAT, ("N", 1))],
-        initializers=[weight],
+    shape = ("N", size)
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["before", "w"], ["after"]), helper.make_node("Identity", ["go"], ["going"])],
+        "round",
+        [
+            helper.make_tensor_value_info("round", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("before", TensorProto.FLOAT, shape),
+        ],
+        [
+            helper.make_tensor_value_info("going", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("after", TensorProto.FLOAT, shape),
+        ],
     )
+    count = numpy_helper.from_array(np.array(rounds, dtype="i8"), "rounds")
+    node = helper.make_node("Loop", ["rounds", "", "x"], ["y"], body=body)
+    tensors = [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, shape)]
+    return save(file, [node], *tensors, initializers=[weight, count])
 
 
 def configure(folder: Path, text: str) -> Path:

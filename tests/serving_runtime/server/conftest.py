@@ -1,0 +1,41 @@
+"""One server with many models, for all tests that only ask."""
+
+from collections.abc import Iterator
+
+import pytest
+from onnx import TensorProto
+
+from tests.serving_runtime import onnx_models
+from tests.serving_runtime.processes import ServerProcess, server
+
+TYPES = {
+    "bool": TensorProto.BOOL,
+    "uint8": TensorProto.UINT8,
+    "uint16": TensorProto.UINT16,
+    "uint32": TensorProto.UINT32,
+    "uint64": TensorProto.UINT64,
+    "int8": TensorProto.INT8,
+    "int16": TensorProto.INT16,
+    "int32": TensorProto.INT32,
+    "int64": TensorProto.INT64,
+    "fp16": TensorProto.FLOAT16,
+    "bf16": TensorProto.BFLOAT16,
+    "fp32": TensorProto.FLOAT,
+    "fp64": TensorProto.DOUBLE,
+    "bytes": TensorProto.STRING,
+}
+
+
+@pytest.fixture(scope="package")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server of: identity_<datatype>, mlp, picky, versions (1 and 3)."""
+    root = tmp_path_factory.mktemp("repository")
+    for name, kind in TYPES.items():
+        onnx_models.identity(root / f"identity_{name}" / "1" / "model.onnx", kind, ("N", 2))
+    onnx_models.mlp(onnx_models.configure(root / "mlp", "max_batch_size: 8 dynamic_batching { }") / "1" / "model.onnx")
+    onnx_models.picky(root / "picky" / "1" / "model.onnx")
+    versions = onnx_models.configure(root / "versions", "version_policy { all { } }")
+    onnx_models.mlp(versions / "1" / "model.onnx", (4, 2))
+    onnx_models.mlp(versions / "3" / "model.onnx", (4, 3))
+    with server(root, scratch=tmp_path_factory.mktemp("ports")) as process:
+        yield process

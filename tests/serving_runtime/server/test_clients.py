@@ -1,0 +1,193 @@
+"""Unmodified V2 clients against a real server, in processes of their own: they bring protobuf messages of our names."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.serving_runtime.processes import ServerProcess
+
+PRELUDE = """
+import sys
+import numpy as np
+protocol, port = sys.argv[1:]
+if protocol == "http":
+    import tritonclient.http as v2
+else:
+    import tritonclient.grpc as v2
+client = v2.InferenceServerClient(f"127.0.0.1:{port}")
+
+def plain(answer):
+    if protocol == "http":
+        return answer
+    from google.protobuf.json_format import MessageToDict
+    return MessageToDict(answer, preserving_proto_field_name=True)
+
+def given(name, datatype, array, **form):
+    tensor = v2.InferInput(name, list(array.shape), datatype)
+    tensor.set_data_from_numpy(array, **form)
+    return tensor
+
+def refused(code, *args, **kwargs):
+    try:
+        client.infer(*args, **kwargs)
+    except v2.InferenceServerException as error:
+        status = str(error.status())
+        assert status == code, (status, error)
+        return error.message()
+    raise AssertionError("not refused")
+"""
+
+ASKING = """
+assert client.is_server_live() and client.is_server_ready()
+assert client.is_model_ready("versions") and client.is_model_ready("versions", "1")
+assert not client.is_model_ready("versions", "2") and not client.is_model_ready("nobody")
+metadata = plain(client.get_server_metadata())
+assert metadata["name"] == "fairlead" and "binary_tensor_data" in metadata["extensions"]
+metadata = plain(client.get_model_metadata("versions", "1"))
+assert metadata["versions"] == ["1", "3"] and metadata["platform"] == "onnxruntime_onnx", metadata
+assert [int(dim) for dim in metadata["outputs"][0]["shape"]] == [-1, 2]
+config = plain(client.get_model_config("mlp"))
+config = config.get("config", config)
+assert config["max_batch_size"] == 8 and config["input"][0]["data_type"] == "TYPE_FP32", config
+assert "dynamic_batching" in config
+index = plain(client.get_model_repository_index())
+index = index["models"] if protocol == "grpc" else index
+assert {"name": "versions", "version": "3", "state": "READY"}.items() <= index[-1].items(), index
+"""
+
+INFERRING = """
+x = np.arange(16, dtype=np.float32).reshape(2, 8) / 10
+answer = client.infer("mlp", [given("x", "FP32", x)], request_id="a7", outputs=[v2.InferRequestedOutput("y")])
+binary = answer.as_numpy("y")
+assert binary.shape == (2, 3) and binary.dtype == np.float32
+response = plain(answer.get_response())
+assert response["id"] == "a7" and response["model_name"] == "mlp" and response["model_version"] == "1", response
+assert np.array_equal(client.infer("mlp", [given("x", "FP32", x)]).as_numpy("y"), binary)
+if protocol == "http":
+    for ask in ({"binary_data": False}, {"binary_data": True}):
+        for send in ({"binary_data": False}, {"binary_data": True}):
+            outputs = [v2.InferRequestedOutput("y", **ask)]
+            found = client.infer("mlp", [given("x", "FP32", x, **send)], outputs=outputs).as_numpy("y")
+            np.testing.assert_allclose(found, binary, rtol=1e-6)
+for version, width in (("1", 2), ("3", 3), ("", 3)):
+    found = client.infer("versions", [given("x", "FP32", np.ones((1, 4), np.float32))], model_version=version)
+    assert found.as_numpy("y").shape == (1, width)
+futures = [client.async_infer("mlp", [given("x", "FP32", x[:1])]) for _ in range(20)] if protocol == "http" else []
+for future in futures:
+    assert future.get_result().as_numpy("y").shape == (1, 3)
+"""
+
+DATATYPES = """
+import ml_dtypes
+for name, dtype, values in (
+    ("BOOL", bool, [True, False]), ("UINT8", "u1", [0, 255]), ("UINT16", "u2", [0, 65535]),
+    ("UINT32", "u4", [0, 2**32 - 1]), ("UINT64", "u8", [0, 2**64 - 1]), ("INT8", "i1", [-128, 127]),
+    ("INT16", "i2", [-2**15, 2**15 - 1]), ("INT32", "i4", [-2**31, 2**31 - 1]), ("INT64", "i8", [-2**63, 2**63 - 1]),
+    ("FP16", "f2", [0.5, -2]), ("FP32", "f4", [0.1, -2]), ("FP64", "f8", [0.1, -2]),
+    ("BF16", ml_dtypes.bfloat16, [0.5, -2]), ("BYTES", object, [b"", "é".encode()]),
+):
+    array = np.array([values], dtype=dtype)
+    model = f"identity_{name.lower()}"
+    found = client.infer(model, [given("x", name, array)]).as_numpy("y")
+    assert found.tolist() == array.tolist(), (name, found)
+    if protocol == "http" and name not in ("FP16", "BF16"):
+        outputs = [v2.InferRequestedOutput("y", binary_data=False)]
+        found = client.infer(model, [given("x", name, array, binary_data=False)], outputs=outputs).as_numpy("y")
+        assert found.astype(array.dtype).tolist() == (array.tolist() if name != "BYTES" else [["", "é"]]), (name, found)
+"""
+
+REFUSALS = """
+codes = {400: "400", 404: "404", 500: "500", 501: "501"}
+if protocol == "grpc":
+    codes = {400: "StatusCode.INVALID_ARGUMENT", 404: "StatusCode.NOT_FOUND", 500: "StatusCode.INTERNAL",
+             501: "StatusCode.UNIMPLEMENTED"}
+def zeros(*shape, name="x", datatype="FP32", dtype=np.float32):
+    return [given(name, datatype, np.zeros(shape, dtype))]
+
+x = zeros(1, 8)
+bad = codes[400]
+assert "unknown model 'nobody'" in refused(codes[404], "nobody", x)
+assert "has no version '9'" in refused(codes[404], "versions", x, model_version="9")
+assert "unexpected shape for input 'x'" in refused(bad, "mlp", zeros(1, 7))
+assert "batch-size must be <= 8 for 'mlp'" in refused(bad, "mlp", zeros(9, 8))
+assert "unexpected inference input 'z'" in refused(bad, "mlp", zeros(1, 8, name="z"))
+assert "data-type is 'INT32'" in refused(bad, "mlp", zeros(1, 8, datatype="INT32", dtype=np.int32))
+assert "unexpected inference output 'z'" in refused(bad, "mlp", x, outputs=[v2.InferRequestedOutput("z")])
+assert "the model failed" in refused(codes[500], "picky", [given("x", "INT64", np.full((1, 1), 99))])
+classes = [v2.InferRequestedOutput("y", class_count=2)]
+assert "classification" in refused(codes[501], "mlp", x, outputs=classes)
+assert client.is_server_ready()
+"""
+
+STATISTICS = """
+def counts():
+    stats = plain(client.get_inference_statistics("mlp"))["model_stats"][0]
+    return int(stats.get("inference_count", 0)), int(stats["inference_stats"]["success"].get("count", 0))
+
+before = counts()
+for _ in range(3):
+    client.infer("mlp", [given("x", "FP32", np.zeros((2, 8), np.float32))])
+after = counts()
+assert (after[0] - before[0], after[1] - before[1]) == (6, 3), (before, after)
+stats = plain(client.get_inference_statistics())["model_stats"]
+assert len(stats) > 10
+"""
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(ASKING + INFERRING, id="asks and infers"),
+        pytest.param(DATATYPES, id="sends every datatype and gets it back"),
+        pytest.param(REFUSALS, id="is refused by code and in words"),
+        pytest.param(STATISTICS, id="reads statistics"),
+    ],
+)
+def test_tritonclient(shared: ServerProcess, protocol: str, steps: str) -> None:
+    port = shared.http if protocol == "http" else shared.grpc
+    arguments = [sys.executable, "-c", PRELUDE + steps, protocol, str(port)]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+TYPED = """
+import grpc
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+request = service_pb2.ModelInferRequest(model_name="identity_int8")
+tensor = request.inputs.add(name="x", datatype="INT8", shape=[1, 2])
+tensor.contents.int_contents.extend([-1, 2])
+answer = stub.ModelInfer(request)
+assert np.frombuffer(answer.raw_output_contents[0], "i1").tolist() == [-1, 2]
+for method, message in (
+    (stub.RepositoryModelLoad, service_pb2.RepositoryModelLoadRequest(model_name="mlp")),
+    (stub.SystemSharedMemoryStatus, service_pb2.SystemSharedMemoryStatusRequest()),
+):
+    try:
+        method(message)
+        raise AssertionError("answered")
+    except grpc.RpcError as error:
+        assert error.code() == grpc.StatusCode.UNIMPLEMENTED
+check = channel.unary_unary("/grpc.health.v1.Health/Check")
+assert check(b"") == b"\\x08\\x01"
+assert check(b"\\x0a\\x1e" + b"inference.GRPCInferenceService") == b"\\x08\\x01"
+try:
+    check(b"\\x0a\\x04else")
+    raise AssertionError("answered")
+except grpc.RpcError as error:
+    assert error.code() == grpc.StatusCode.NOT_FOUND
+try:
+    channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")(bytes(65 * 1024 * 1024))
+    raise AssertionError("answered")
+except grpc.RpcError as error:
+    assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error
+"""
+
+
+def test_a_plain_grpc_client_sends_typed_contents_and_probes_health(shared: ServerProcess) -> None:
+    arguments = [sys.executable, "-c", PRELUDE + TYPED, "grpc", str(shared.grpc)]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,67 @@
+"""`inspect` and `profile`, as the control plane calls them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serving_runtime import onnx_models
+
+
+def told(*arguments: str) -> tuple[int, dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "serving_runtime", *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stderr == ""
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_inspect(tmp_path: Path) -> None:
+    onnx_models.mlp(tmp_path / "m" / "1" / "model.onnx")
+    assert told("inspect", str(tmp_path / "m"), "--json") == (
+        0,
+        {
+            "schema": "fairlead.inspect/v1",
+            "platform": "onnxruntime_onnx",
+            "max_batch_size": 4,
+            "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 8]}],
+            "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 3]}],
+            "opset": {"ai.onnx": 17},
+        },
+    )
+
+
+def test_profile(tmp_path: Path) -> None:
+    onnx_models.mlp(onnx_models.configure(tmp_path / "m", "max_batch_size: 6") / "1" / "model.onnx")
+    code, profile = told("profile", str(tmp_path / "m"), "--json")
+    assert (code, profile["schema"]) == (0, "fairlead.profile/v1")
+    assert 0 < profile["load_seconds"] < 10
+    assert 0 < profile["memory_bytes"] < 500_000_000
+    assert [batch["batch_size"] for batch in profile["batches"]] == [1, 2, 4, 6]
+    for batch in profile["batches"]:
+        assert batch["iterations"] > 0
+        assert 0 < batch["latency_p50_us"] <= batch["latency_p99_us"]
+
+
+@pytest.mark.parametrize("command", ["inspect", "profile"])
+def test_a_model_that_cannot_be_served_is_one_sentence_and_exit_2(tmp_path: Path, command: str) -> None:
+    folder = tmp_path / "m"
+    for made, sentence in (
+        (lambda: None, "no such folder"),
+        (folder.mkdir, "model 'm' has no version to serve: no folder named by a number under its folder"),
+        ((folder / "1").mkdir, "model 'm' version 1: there is no model.onnx in "),
+        (lambda: (folder / "1" / "model.onnx").write_text("text"), "model.onnx is not an ONNX model"),
+        (
+            lambda: onnx_models.identity(folder / "1" / "model.onnx", opset=99),
+            "model 'm' version 1: model.onnx uses opset 99 of ai.onnx; this runtime supports up to 2",
+        ),
+        (lambda: onnx_models.configure(folder, "sequence_batching { }"), "sets 'sequence_batching'"),
+    ):
+        made()
+        code, answer = told(command, str(folder), "--json")
+        assert (code, answer["schema"]) == (2, f"fairlead.{command}/v1")
+        assert sentence in answer["error"]
+        assert "\n" not in answer["error"]
