@@ -107,6 +107,10 @@ def standing(
         return Standing(ServicePhase.DEGRADED, short)
     if rollout is not None:
         return Standing(ServicePhase.PROGRESSING, rollout.message)
+    if there is None or there.weight_percent != 100:
+        sent = there.weight_percent if there is not None else 0
+        moving = ServicePhase.PENDING if before is ServicePhase.PENDING else ServicePhase.PROGRESSING
+        return Standing(moving, f"the gateway sends {sent} % of the traffic to {stable.name} and was asked to send all")
     replicas = "replica" if stable.replicas == 1 else "replicas"
     return Standing(ServicePhase.READY, f"{stable.name} serves all traffic with {stable.replicas} {replicas}")
 
