@@ -41,7 +41,7 @@ def test_it_holds(ran: tuple[Platform, "subprocess.CompletedProcess[str]"]) -> N
 def test_v2_promoted_itself_through_every_step(report: Any) -> None:
     good = report["rollouts"][0]
 
-    assert (good["phase"], good["from_version"], good["to_version"]) == ("Healthy", "1", "2")
+    assert (good["phase"], good["from_version"], good["to_version"]) == ("Healthy", 1, 2)
     assert [step["weight_percent"] for step in report["steps"] if step["version"] == 2] == [10, 25, 50, 75, 100]
     assert [run["verdict"] for run in good["analysis_runs"]] == ["Successful"] * 4
 
@@ -49,7 +49,7 @@ def test_v2_promoted_itself_through_every_step(report: Any) -> None:
 def test_v3_was_rolled_back_for_its_errors(report: Any) -> None:
     bad = report["rollouts"][1]
 
-    assert (bad["phase"], bad["to_version"]) == ("Degraded", "3")
+    assert (bad["phase"], bad["to_version"]) == ("Degraded", 3)
     assert bad["analysis_runs"][-1]["verdict"] == "Failed"
     assert "error" in bad["reason"]
 
