@@ -38,7 +38,8 @@ def require_chromium() -> str:
     pytest.skip(how)
 
 
-@pytest.fixture(scope="session")
+# Not for the session: while Playwright runs, no asynchronous test can.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     path = require_chromium()
     with sync_playwright() as playwright, pytest.MonkeyPatch.context() as patch:
