@@ -39,7 +39,7 @@ def require_chromium() -> str:
 
 
 # Not for the session: while Playwright runs, no asynchronous test can.
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     path = require_chromium()
     with sync_playwright() as playwright, pytest.MonkeyPatch.context() as patch:
