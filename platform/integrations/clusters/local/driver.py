@@ -41,7 +41,7 @@ class LocalDriver:
         self._layout = Layout(folder.absolute())
 
     def apply(self, desired: Desired) -> None:
-        """Hand `desired` to the agent; a lower generation than what is there is ignored."""
+        """Hand `desired` to the agent; a lower generation than what is there is ignored, the same again not written."""
         self._order(Order(desired))
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
@@ -78,7 +78,8 @@ class LocalDriver:
                 raise InvalidInput(f"{word!r} cannot be part of a file name or route; it must be a DNS label")
         place = self._layout.desired_file(desired.namespace, desired.service)
         with self._locked():
-            if _generation(place) <= desired.generation:
+            there = _order_in(place)
+            if there is None or (there != order and there.desired.generation <= desired.generation):
                 write_json(place, order_to_json(order), durable=True)
 
     @contextmanager
@@ -115,9 +116,9 @@ class LocalDriver:
                 yield Component(name, ready=is_alive(record), restarts=record.restarts, message=record.message)
 
 
-def _generation(place: Path) -> int:
-    """Return the generation in a desired file; 0 where there is none or it cannot be read, so that it gets replaced."""
+def _order_in(place: Path) -> Order | None:
+    """Return what was ordered before; None where there is nothing or it cannot be read, so that it gets replaced."""
     try:
-        return order_from_json(read_json(place, DESIRED_SCHEMA)).desired.generation
+        return order_from_json(read_json(place, DESIRED_SCHEMA))
     except (FileNotFoundError, BadFileError):
-        return 0
+        return None

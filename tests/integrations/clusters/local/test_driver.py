@@ -103,6 +103,15 @@ def test_lower_generation_is_ignored_and_a_damaged_wish_replaced(cluster):
     assert desired(cluster).generation == 1
 
 
+def test_same_wish_again_is_not_written(cluster):
+    cluster.apply(1, cluster.revision(1, 100))
+    before = cluster.layout.desired_file("default", "digits").stat()
+    cluster.apply(1, cluster.revision(1, 100))
+    assert cluster.layout.desired_file("default", "digits").stat().st_ino == before.st_ino
+    cluster.apply(1, cluster.revision(1, 100, replicas=2))
+    assert desired(cluster).revisions[0].replicas == 2
+
+
 def test_highest_generation_wins_among_many_writers(cluster):
     revision = cluster.revision(1, 100)
     driver = LocalDriver(cluster.layout.cluster)

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ObservedRevision
 from integrations.clusters.local.agent.replica import Replica, Workshop
-from integrations.clusters.local.agent.shares import Claim, explanation, shares
+from integrations.clusters.local.agent.shares import Claim, explanation, is_first_start, shares
 from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
 from integrations.clusters.local.materialise import Repository
 
@@ -16,6 +17,7 @@ class RunningRevision:
     def __init__(self, workshop: Workshop, namespace: str, revision: DesiredRevision) -> None:
         self.revision = revision
         self.replicas: list[Replica] = []
+        self.was_ready = False
         self._workshop = workshop
         self._namespace = namespace
         self.repository = Repository(revision, workshop.layout.repositories / f"{namespace}.{revision.name}")
@@ -25,11 +27,12 @@ class RunningRevision:
         return sum(replica.ready for replica in self.replicas)
 
     def scale(self, wanted: int) -> None:
-        """Start what is missing and let go what is too many, the highest numbers first."""
+        """Start what is missing and let go what is too many, first what is not ready, then the highest numbers."""
         for replica in [replica for replica in self.replicas if replica.ended]:
             self.replicas.remove(replica)
+        self.was_ready = wanted > 0 and (self.was_ready or self.ready > 0)
         staying = [replica for replica in self.replicas if not replica.leaving]
-        for replica in sorted(staying, key=lambda replica: replica.index)[wanted:]:
+        for replica in sorted(staying, key=lambda replica: (not replica.ready, replica.index))[wanted:]:
             replica.leave()
         for _ in range(wanted - len(staying)):
             taken = {replica.index for replica in self.replicas}
@@ -57,6 +60,7 @@ class Service:
         self.complaint = ""
         self._workshop = workshop
         self._running: dict[str, RunningRevision] = {}
+        self._routed: dict[str, int] = {}
         self._removals: set[asyncio.Task[None]] = set()
 
     @property
@@ -75,8 +79,11 @@ class Service:
         for name, revision in wanted.items():
             if name not in self._running and revision.replicas and not self._removals:
                 self._running[name] = RunningRevision(self._workshop, self.namespace, revision)
+        held = self._held()
         for name, running in list(self._running.items()):
-            running.scale(wanted[name].replicas if name in wanted else 0)
+            same = name in wanted and _what_never_changes(wanted[name]) == _what_never_changes(running.revision)
+            replicas = wanted[name].replicas if same else 0
+            running.scale(max(replicas, len(running.replicas)) if held.get(name) else replicas)
             if not running.replicas:
                 del self._running[name]
                 removal = asyncio.create_task(running.repository.remove())
@@ -90,11 +97,12 @@ class Service:
 
     def route(self) -> ServiceRoute:
         """Return how requests should reach the service now."""
-        share = shares(self._claims())
+        held = self._held()
+        self._routed = held or shares(self._claims())
         backends = tuple(
-            Backend(revision.name, revision.model_version, share[revision.name])
-            for revision in self.desired.revisions
-            if self._ready(revision.name)
+            Backend(name, running.revision.model_version, self._routed.get(name, 0))
+            for name, running in sorted(self._running.items())
+            if running.ready
         )
         starting = f"service {self.namespace}/{self.name} is starting: no replica takes requests yet; try again soon"
         return ServiceRoute(self.namespace, self.name, backends, starting)
@@ -134,15 +142,29 @@ class Service:
             generation=self.desired.generation,
             revisions=tuple(revisions),
             gateway_stats_url=stats_url,
-            message=self.complaint or explanation(self._claims()),
+            message=self.complaint or explanation(self._claims(), served=any(self._routed.values())),
         )
 
     def _claims(self) -> list[Claim]:
-        return [Claim(each.name, each.weight_percent, self._ready(each.name)) for each in self.desired.revisions]
+        return [self._claim(each.name, each.weight_percent) for each in self.desired.revisions]
 
-    def _ready(self, revision: str) -> int:
-        return self._running[revision].ready if revision in self._running else 0
+    def _claim(self, revision: str, weight_percent: int) -> Claim:
+        running = self._running.get(revision)
+        if running is None:
+            return Claim(revision, weight_percent, 0)
+        return Claim(revision, weight_percent, running.ready, was_ready=running.was_ready)
+
+    def _held(self) -> dict[str, int]:
+        """Return the shares that stay as they were while what shall get the requests starts; empty where none do."""
+        if self.deleted or not is_first_start(self._claims()):
+            return {}
+        held = shares([self._claim(name, share) for name, share in self._routed.items()])
+        return held if any(held.values()) else {}
 
     def _removed(self, removal: asyncio.Task[None]) -> None:
         self._removals.discard(removal)
         self._workshop.changed()
+
+
+def _what_never_changes(revision: DesiredRevision) -> DesiredRevision:
+    return replace(revision, replicas=0, weight_percent=0)

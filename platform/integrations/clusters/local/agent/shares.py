@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one revision was given and how many replicas of it take requests."""
+    """What one revision was given, how many replicas of it take requests, and whether any ever did."""
 
     revision: str
     weight_percent: int
     ready_replicas: int
+    was_ready: bool = False
 
 
 def shares(claims: Sequence[Claim]) -> dict[str, int]:
@@ -34,12 +35,22 @@ def shares(claims: Sequence[Claim]) -> dict[str, int]:
     return result
 
 
-def explanation(claims: Sequence[Claim]) -> str:
-    """Return one sentence on whose weight goes elsewhere; empty where all get what they were given."""
+def is_first_start(claims: Sequence[Claim]) -> bool:
+    """Return whether all that was given weight has yet to be ready for the first time.
+
+    Requests then stay where they were. Once it was ready they do not go back by themselves: what had them before may
+    have lost them for a reason.
+    """
+    given = [claim for claim in claims if claim.weight_percent]
+    return bool(given) and not any(claim.was_ready or claim.ready_replicas for claim in given)
+
+
+def explanation(claims: Sequence[Claim], *, served: bool) -> str:
+    """Return one sentence on whose weight goes elsewhere, to nobody unless `served`; empty where all get theirs."""
     without = [claim for claim in claims if claim.weight_percent and not claim.ready_replicas]
     if not without:
         return ""
     names = ", ".join(f"{claim.revision} ({claim.weight_percent} %)" for claim in without)
-    if any(shares(claims).values()):
+    if served:
         return f"no replica is ready of {names}; the requests go to the other revisions"
     return f"no replica is ready of {names}; requests are refused until one is"

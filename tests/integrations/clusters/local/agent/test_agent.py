@@ -59,6 +59,19 @@ def test_weight_stays_with_what_is_ready(cluster, eventually):
     assert cluster.request("/serving/default/digits/v2")[0] == 200
 
 
+def test_requests_stay_where_they_are_until_what_shall_get_them_is_ready(cluster, traffic, eventually):
+    cluster.start()
+    cluster.apply(1, cluster.revision(1, 100))
+    cluster.until_weights(r1=100)
+    with traffic(cluster.url) as sent:
+        cluster.apply(2, cluster.revision(2, 100, env={"V2_START": "never-ready"}))
+        seen = cluster.until_weights(r1=100, r2=0)
+        assert seen.message == "no replica is ready of digits-00002 (100 %); the requests go to the other revisions"
+        cluster.apply(3, cluster.revision(3, 100))
+        cluster.until_weights(r3=100)
+    assert sent.failures == []
+
+
 def test_replica_killed_under_traffic_is_restarted_and_only_its_requests_in_flight_fail(
     cluster, traffic, eventually, runtime
 ):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.clusters.local.agent.shares import Claim, explanation, shares
+from integrations.clusters.local.agent.shares import Claim, explanation, is_first_start, shares
 
 CLAIMS = st.lists(
     st.builds(Claim, st.uuids().map(str), st.integers(0, 100), st.integers(0, 3)),
@@ -41,8 +41,9 @@ CLAIMS = st.lists(
 def test_shares(claims, expected, said):
     given = [Claim(*claim) for claim in claims]
     assert shares(given) == expected
-    assert said in explanation(given)
-    assert bool(explanation(given)) == bool(said)
+    sentence = explanation(given, served=any(expected.values()))
+    assert said in sentence
+    assert bool(sentence) == bool(said)
 
 
 @given(CLAIMS)
@@ -51,3 +52,21 @@ def test_shares_sum_to_100_and_go_to_the_ready_only(claims):
     able = {claim.revision for claim in claims if claim.ready_replicas and claim.weight_percent}
     assert sum(result.values()) == (100 if able else 0)
     assert {revision for revision, share in result.items() if share} <= able
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected"),
+    [
+        pytest.param([Claim("a", 100, 0)], True, id="starting for the first time"),
+        pytest.param([Claim("a", 100, 1)], False, id="ready"),
+        pytest.param([Claim("a", 100, 0, was_ready=True)], False, id="it was ready and died"),
+        pytest.param([Claim("a", 90, 0), Claim("b", 10, 0, was_ready=True)], False, id="one of two was ready"),
+        pytest.param(
+            [Claim("a", 100, 0), Claim("b", 0, 1, was_ready=True)], True, id="what has no weight does not count"
+        ),
+        pytest.param([Claim("a", 0, 0)], False, id="nobody was given weight"),
+        pytest.param([], False, id="nothing there"),
+    ],
+)
+def test_first_start(claims, expected):
+    assert is_first_start(claims) is expected
