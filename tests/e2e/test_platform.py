@@ -141,7 +141,7 @@ def test_a_killed_replica_costs_no_request_but_those_it_had(served: Platform, mo
         until(lambda: (log.read(), len(log.requests) > count + 100)[1], what="more traffic")
 
     lost = failed(log)
-    # Each of the three protocols has one request at a time under way, and the kernel takes a moment to close the sockets.
+    # Each of the three protocols has one request at a time under way; closing a dead process's sockets takes a moment.
     assert len(lost) <= 3, lost
     assert all(request.at <= killed_at + 0.5 and request.ended_at >= killed_at for request in lost), lost
     until(lambda: any("restart" in event["kind"].lower() for event in events(served)), what="an event of the restart")

@@ -2,8 +2,12 @@
 
 import argparse
 import json
+import shutil
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -15,7 +19,7 @@ from fairlead_cli.demo import family, report
 from fairlead_cli.demo.requests import RequestLog
 from fairlead_cli.demo.screen import Screen
 from fairlead_cli.demo.story import MODEL, NAMESPACE, SERVICE, Story
-from fairlead_cli.errors import EndedBadly
+from fairlead_cli.errors import CliError, EndedBadly
 from fairlead_cli.up.command import add_arguments as add_up_arguments
 from fairlead_cli.up.home import Home, write_atomic
 from fairlead_cli.up.installation import require_installed
@@ -55,7 +59,7 @@ def run(call: Call) -> None:
         screen.plain(f"\nThe same as JSON: {file}")
         if not options.once:
             _invite(screen, options, token, home)
-            platform.wait()
+            _stay(platform, screen, home)
     if not told["ok"]:
         failed = [check["name"] for check in told["checks"] if not check["ok"]]
         raise EndedBadly(f"the demo did not hold: {'; '.join(failed)}; see {file}")
@@ -119,7 +123,32 @@ def _invite(screen: Screen, options: argparse.Namespace, token: str, home: Home)
     screen.plain(f"  service   {options.address.url}/services/{NAMESPACE}/{SERVICE}/")
     screen.plain(f"Ask the model (the image shows a {training['example_label']}):")
     screen.plain(f"  curl -s {url} -H 'content-type: application/json' -d '{body}'")
-    screen.plain(f"Or: fairlead services show {SERVICE}; fairlead models show {MODEL}; fairlead events {SERVICE}")
+    screen.plain(f"Or by command, in {Path.cwd()}:")
+    for words in (
+        f"services show {SERVICE}",
+        f"rollouts status {SERVICE}",
+        f"models show {MODEL}",
+        f"events {SERVICE}",
+    ):
+        screen.plain(f"  {_own_command()} {words}")
+
+
+def _stay(platform: "subprocess.Popen[str]", screen: Screen, home: Home) -> None:
+    """Return on Ctrl-C or SIGTERM; CliError when the platform ended by itself."""
+    try:
+        code = platform.wait()
+    except KeyboardInterrupt:
+        screen.plain("\nstopping (Ctrl-C again to hurry)")
+        return
+    raise CliError(f"the platform ended by itself with exit code {code}; see {home.path / 'up.log'}")
+
+
+def _own_command() -> str:
+    """Return how to call this command: by its name where the shell finds it, else by where it is."""
+    beside = Path(sys.executable).with_name("fairlead")
+    if shutil.which("fairlead") or not beside.exists():
+        return "fairlead"
+    return str(beside.relative_to(Path.cwd())) if beside.is_relative_to(Path.cwd()) else str(beside)
 
 
 def _positive(text: str) -> float:
