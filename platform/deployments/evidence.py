@@ -6,7 +6,7 @@ AnalysisRun. Where metrics cannot be read nothing is counted and nothing is judg
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from common.errors import Unavailable
 from deployments import rows
@@ -39,9 +39,19 @@ class Evidence:
 
 
 def gather(
-    rollout: Rollout | None, seen: Observed | None, *, confirmed: bool, metrics: Metrics, now: datetime
+    rollout: Rollout | None,
+    seen: Observed | None,
+    *,
+    confirmed: bool,
+    metrics: Metrics,
+    now: datetime,
+    unseen: timedelta,
 ) -> Evidence:
-    """Return the evidence for the rollout's present step; empty where none is at a step with its weight."""
+    """Return the evidence for the rollout's present step; empty where none is at a step with its weight.
+
+    Args:
+        unseen: for how long nobody could look; the analysis deadline does not count it.
+    """
     if rollout is None or seen is None:
         return Evidence()
     state = rows.rollout_state(rollout)
@@ -59,6 +69,7 @@ def gather(
     if run is None:
         run = _begin(rollout, state, samples, now)
     else:
+        run.first_request_at = run.first_request_at and run.first_request_at + unseen
         run.totals = totals.totals_json(totals.add(totals.stored_totals(run.totals), samples))
     lifetime = totals.lifetime_latency(samples, stable)
     edges = {**edges_of(state.policy, lifetime), **rollout.latency_edges_us}

@@ -66,6 +66,7 @@ class InferenceService(models.Model):
         generation: number of the desired state; rises when that changes, and the cluster ignores lower ones.
         changes: rises with every recorded change; who read an older number must read again.
         lease_owner, lease_expires_at: which reconciler has the service now.
+        ticked_at, seen_at: when a reconciler last turned to the service, and when it last could read the cluster.
         event_seq, revision_seq: the numbers given last.
         observed: what the cluster was last seen to run: revision name -> {"weight", "ready", "restarts", "message"}.
         replica_restarts: restarts of each replica that events were written for.
@@ -87,6 +88,7 @@ class InferenceService(models.Model):
     lease_owner = models.CharField(max_length=64, blank=True)
     lease_expires_at = models.DateTimeField(null=True)
     ticked_at = models.DateTimeField(null=True)
+    seen_at = models.DateTimeField(null=True)
     event_seq = models.BigIntegerField(default=0)
     revision_seq = models.PositiveIntegerField(default=0)
     observed = models.JSONField(default=dict)

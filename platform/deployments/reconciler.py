@@ -24,11 +24,13 @@ from deployments.lifecycle import comes_alive, is_confirmed, retire, standing
 from deployments.models import InferenceService, Rollout
 from deployments.phases import ServicePhase
 from deployments.recording import Change, changing, load
-from deployments.rollout import CanarySeen, Observation, advance
+from deployments.rollout import CanarySeen, Observation, advance, pass_over
 from integrations.clusters.base import ClusterDriver, Desired, Observed
 
 LEASE = timedelta(seconds=30)
 """Longer than a tick with every timeout in it; a reconciler that died is replaced after that."""
+BLIND = timedelta(minutes=1)
+"""A longer time without a look at the cluster (all was off, or the cluster away) counts for no hold and no deadline."""
 
 
 class Outcome(StrEnum):
@@ -88,7 +90,8 @@ def _tick(service_id: int, owner: str, outside: Outside) -> Outcome:
         return _remove(read, owner, outside)
     seen, problem = _observe(read.service, outside.driver)
     confirmed = seen is not None and is_confirmed(read.state(), read.service.generation, seen)
-    evidence = gather(read.rollout, seen, confirmed=confirmed, metrics=outside.metrics, now=read.now)
+    unseen = _unseen(read.service, read.now)
+    evidence = gather(read.rollout, seen, confirmed=confirmed, metrics=outside.metrics, now=read.now, unseen=unseen)
     desired = _record(read, owner, seen, problem or evidence.problem, evidence, confirmed=confirmed)
     if not _has_lease(service_id, owner, outside.clock()):
         return Outcome.OVERTAKEN
@@ -120,6 +123,8 @@ def _record(
             _advance(change, change.rollout, seen, problem, evidence, confirmed=confirmed)
         if seen is not None:
             _follow_cluster(change, seen)
+            service.seen_at = change.now
+            InferenceService.objects.filter(pk=service.pk).update(seen_at=change.now)
         _describe(change, seen, problem)
     return change.desired()
 
@@ -137,9 +142,19 @@ def _advance(
     )
     if evidence.run is not None:
         evidence.run.save()
+        row.latency_edges_us = {**evidence.edges_us, **row.latency_edges_us}
+        row.save(update_fields=["latency_edges_us"])
         change.is_changed = True
-    row.latency_edges_us = {**evidence.edges_us, **row.latency_edges_us}
-    change.move(row, advance(rows.rollout_state(row), observation, change.now))
+    state = rows.rollout_state(row)
+    if seen is not None:
+        state = pass_over(state, _unseen(change.service, change.now))
+    change.move(row, advance(state, observation, change.now))
+
+
+def _unseen(service: InferenceService, now: datetime) -> timedelta:
+    """Return for how long nobody could look at the service; no time at all while turns follow each other as usual."""
+    gap = now - (service.seen_at or now)
+    return gap if gap >= BLIND else timedelta(0)
 
 
 def _canary(row: Rollout, seen: Observed) -> CanarySeen:

@@ -152,5 +152,9 @@ def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
 
 
 def _fields(service: InferenceService) -> dict[str, object]:
-    """Return the service's columns as they are now; JSON columns are replaced, never changed in place."""
-    return {field.attname: getattr(service, field.attname) for field in service._meta.concrete_fields}
+    """Return the service's columns as they are now; JSON columns are replaced, never changed in place.
+
+    That somebody looked is no change.
+    """
+    names = {field.attname for field in service._meta.concrete_fields} - {"seen_at", "ticked_at"}
+    return {name: getattr(service, name) for name in names}

@@ -194,6 +194,18 @@ def retry(state: RolloutState, now: datetime) -> RolloutState:
     return _because(again, Code.CANARY_STARTING, f"attempt {again.attempt}: the canary's replicas are being started")
 
 
+def pass_over(state: RolloutState, unseen: timedelta) -> RolloutState:
+    """Return the rollout as if the time in which nobody could look had not been.
+
+    A control plane that was off overnight must not find every deadline passed in the morning.
+    """
+    return replace(
+        state,
+        confirmed_at=state.confirmed_at and state.confirmed_at + unseen,
+        waiting_since=state.waiting_since and state.waiting_since + unseen,
+    )
+
+
 def _leave_pending(state: RolloutState, seen: Observation) -> RolloutState:
     if not seen.confirmed:
         return _wait_for_gateway(state, seen)
@@ -238,7 +250,11 @@ def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutSt
     if step.pause:
         message = f"{_where(state)} waits for somebody to promote it; {evidence}"
         return _because(replace(state, phase=Phase.PAUSED), Code.PAUSED_BY_STEP, message)
-    return _ask_for_weight(_next_step(state), seen)
+    after = _next_step(state)
+    if after.weight == _target(after):
+        # A last step of 100 % is all traffic already, and the gateway confirmed it.
+        return _at_step(after, seen, now)
+    return _ask_for_weight(after, seen)
 
 
 def _next_step(state: RolloutState) -> RolloutState:

@@ -1,52 +1,170 @@
-"""A service's phase follows from what the gateway does, not from what was asked of it."""
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from deployments.desired import RevisionState, Role, ServiceState
-from deployments.lifecycle import Standing, standing
-from deployments.phases import Code, Reason, ServicePhase
+from deployments.desired import RevisionState, Role, ServiceState, desired_of
+from deployments.lifecycle import comes_alive, is_confirmed, retire, roles_after, standing
+from deployments.phases import Code, Phase, Reason, ServicePhase
+from deployments.policy import Policy
 from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 
-NAME = "digits-00001"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+POLICY = Policy("p", scale_down_delay=timedelta(seconds=30))
 
 
-def service(*, live: bool = True) -> ServiceState:
-    revision = RevisionState(NAME, Role.STABLE, "1", "file:///m", "sha256:aa", replicas=2)
-    return ServiceState("default", "digits", live=live, canary_weight=0, revisions=(revision,))
+def _revision(number: int, role: Role, **more: object) -> RevisionState:
+    state = RevisionState(f"digits-{number:05}", role, str(number), "file:///x", "sha256:0", replicas=1)
+    return replace(state, **more)  # type: ignore[arg-type]
 
 
-def seen(ready: int, weight: int) -> Observed:
-    replicas = tuple(ObservedReplica(f"{NAME}-{index}", ReplicaPhase.READY) for index in range(ready))
-    return Observed("default", "digits", 1, (ObservedRevision(NAME, weight, replicas),))
+def _service(*revisions: RevisionState, live: bool = True, weight: int = 0) -> ServiceState:
+    return ServiceState("default", "digits", live, weight, revisions)
 
 
-PENDING, READY, PROGRESSING = ServicePhase.PENDING, ServicePhase.READY, ServicePhase.PROGRESSING
+STABLE = _revision(1, Role.STABLE)
+CANARY = _revision(2, Role.CANARY)
+
+
+def _seen(generation: int = 5, **weights: int) -> Observed:
+    """Return an observation with one ready replica for each revision `rN=weight`."""
+    ready = (ObservedReplica("replica", ReplicaPhase.READY),)
+    revisions = tuple(ObservedRevision(f"digits-0000{name[1:]}", weight, ready) for name, weight in weights.items())
+    return Observed("default", "digits", generation, revisions)
 
 
 @pytest.mark.parametrize(
-    ("live", "before", "ready", "weight", "phase", "reason"),
+    ("outcome", "old", "new"),
     [
-        pytest.param(False, PENDING, 1, 0, PENDING, "not serving yet: 1 of 2 replicas of ", id="replicas start"),
-        pytest.param(True, PENDING, 2, 0, PENDING, "the gateway sends 0 % of ", id="ready, but nothing gets to it yet"),
-        pytest.param(True, PENDING, 2, 100, READY, f"{NAME} serves all traffic with 2 ", id="requests get through"),
-        pytest.param(True, READY, 1, 100, ServicePhase.DEGRADED, "1 of 2 replicas of ", id="a replica is gone"),
-        pytest.param(True, PROGRESSING, 2, 90, PROGRESSING, "the gateway sends 90 % of ", id="traffic comes back"),
+        pytest.param(Phase.PENDING, (Role.STABLE, None), (Role.CANARY, None), id="in progress: a canary"),
+        pytest.param(
+            Phase.HEALTHY,
+            (Role.RETIRING, NOW + timedelta(seconds=30)),
+            (Role.STABLE, None),
+            id="healthy: new is stable, old is kept warm",
+        ),
+        pytest.param(Phase.DEGRADED, (Role.STABLE, None), (Role.FAILED, NOW), id="degraded: new has failed and goes"),
+        pytest.param(Phase.ABORTED, (Role.STABLE, None), (Role.RETIRING, NOW), id="aborted: new goes"),
     ],
 )
-def test_standing(live: bool, before: ServicePhase, ready: int, weight: int, phase: ServicePhase, reason: str) -> None:
-    found = standing(service(live=live), before, seen(ready, weight), None, "")
-
-    assert found.phase is phase
-    assert found.reason.startswith(reason)
-
-
-def test_a_rollout_in_progress_says_why_it_waits() -> None:
-    reason = Reason(Code.HOLDING, "held for another 3s")
-
-    assert standing(service(), READY, seen(2, 90), reason, "") == Standing(PROGRESSING, "held for another 3s")
+def test_roles_after_a_rollout(
+    outcome: Phase, old: tuple[Role, datetime | None], new: tuple[Role, datetime | None]
+) -> None:
+    other = _revision(3, Role.RETIRING, retire_at=NOW)
+    first, second, third = roles_after(
+        (STABLE, CANARY, other), outcome=outcome, old=STABLE.name, new=CANARY.name, policy=POLICY, now=NOW
+    )
+    assert ((first.role, first.retire_at), (second.role, second.retire_at)) == (old, new)
+    assert third == other
 
 
-def test_an_unreadable_cluster_changes_no_phase() -> None:
-    found = standing(service(), READY, None, None, "no answer")
+def test_a_stopped_canary_runs_again_for_a_retry() -> None:
+    stopped = _revision(2, Role.FAILED, stopped_at=NOW)
+    _, canary = roles_after(
+        (STABLE, stopped), outcome=Phase.PENDING, old=STABLE.name, new=stopped.name, policy=POLICY, now=NOW
+    )
+    assert (canary.role, canary.stopped_at) == (Role.CANARY, None)
 
-    assert found == Standing(READY, "the cluster cannot be read: no answer")
+
+@pytest.mark.parametrize(
+    ("revision", "seen", "role", "stopped"),
+    [
+        pytest.param(
+            _revision(2, Role.RETIRING, retire_at=NOW), _seen(r1=100, r2=0), Role.RETIRED, True, id="its time is over"
+        ),
+        pytest.param(
+            _revision(2, Role.RETIRING, retire_at=NOW + timedelta(seconds=1)),
+            _seen(r1=100, r2=0),
+            Role.RETIRING,
+            False,
+            id="still kept warm",
+        ),
+        pytest.param(
+            _revision(2, Role.FAILED, retire_at=NOW),
+            _seen(r1=90, r2=10),
+            Role.FAILED,
+            False,
+            id="the gateway still sends it requests",
+        ),
+        pytest.param(
+            _revision(2, Role.FAILED, retire_at=NOW), _seen(r1=100, r2=0), Role.FAILED, True, id="failed stays failed"
+        ),
+        pytest.param(
+            _revision(2, Role.RETIRING, retire_at=NOW),
+            _seen(r1=100),
+            Role.RETIRED,
+            True,
+            id="the cluster has it no more",
+        ),
+        pytest.param(_revision(2, Role.CANARY), _seen(r1=100, r2=0), Role.CANARY, False, id="a canary without traffic"),
+    ],
+)
+def test_what_is_stopped(revision: RevisionState, seen: Observed, role: Role, stopped: bool) -> None:
+    _, after = retire(_service(STABLE, revision), seen, NOW).revisions
+    assert (after.role, after.stopped_at == NOW) == (role, stopped)
+
+
+@pytest.mark.parametrize(
+    ("seen", "confirmed"),
+    [
+        pytest.param(_seen(r1=75, r2=25), True, id="exactly as wished"),
+        pytest.param(_seen(6, r1=75, r2=25), True, id="a newer generation that wishes the same"),
+        pytest.param(_seen(4, r1=75, r2=25), False, id="right, but of an older wish"),
+        pytest.param(_seen(r1=90, r2=10), False, id="the weights of before"),
+        pytest.param(_seen(r1=75), False, id="the canary is missing"),
+        pytest.param(_seen(r1=75, r2=20, r3=5), False, id="an older canary still gets requests"),
+        pytest.param(_seen(r1=75, r2=25, r3=0), True, id="an older canary drains without requests"),
+    ],
+)
+def test_what_the_gateway_has_confirmed(seen: Observed, confirmed: bool) -> None:
+    assert is_confirmed(_service(STABLE, CANARY, weight=25), 5, seen) is confirmed
+
+
+def test_a_service_comes_alive_with_its_first_ready_replica_and_once() -> None:
+    starting = Observed("default", "digits", 5, (ObservedRevision(STABLE.name, 0),))
+    assert not comes_alive(_service(STABLE, live=False), starting)
+    assert comes_alive(_service(STABLE, live=False), _seen(r1=0))
+    assert not comes_alive(_service(STABLE), _seen(r1=100))
+
+
+ROLLOUT = Reason(Code.HOLDING, "step 1 of 3 (10 %) is held for another 4s")
+
+
+@pytest.mark.parametrize(
+    ("service", "seen", "rollout", "phase", "sentence"),
+    [
+        pytest.param(_service(STABLE, live=False), _seen(), None, "Pending", "0 of 1 replicas", id="not live"),
+        pytest.param(_service(STABLE), _seen(r1=100), None, "Ready", "digits-00001 serves all traffic", id="ready"),
+        pytest.param(_service(STABLE), _seen(r1=100), ROLLOUT, "Progressing", ROLLOUT.message, id="in a rollout"),
+        pytest.param(_service(STABLE), _seen(), ROLLOUT, "Degraded", "0 of 1 replicas of digits-00001", id="short"),
+        pytest.param(_service(STABLE), None, None, "Ready", "cannot be read: silent", id="unknown: the phase stands"),
+    ],
+)
+def test_the_services_phase(
+    service: ServiceState, seen: Observed | None, rollout: Reason | None, phase: str, sentence: str
+) -> None:
+    now = standing(service, ServicePhase.READY, seen, rollout, "silent")
+    assert now.phase == phase
+    assert sentence in now.reason
+
+
+@given(
+    st.booleans(),
+    st.integers(0, 100),
+    st.booleans(),
+    st.lists(st.sampled_from([Role.RETIRING, Role.FAILED]), max_size=3),
+)
+def test_the_weights_of_a_live_service_sum_to_100(live: bool, weight: int, canary: bool, others: list[Role]) -> None:
+    """With a canary as a rollout in progress has it; without one there is no canary's weight."""
+    rest = (_revision(number, role) for number, role in enumerate(others, start=3))
+    service = _service(STABLE, *([CANARY] if canary else []), *rest, live=live, weight=weight if canary else 0)
+    weights = [revision.weight_percent for revision in desired_of(service, 1).revisions]
+    assert sum(weights) == (100 if live else 0)
+    assert all(each == 0 for each in weights[2 if canary else 1 :])
+
+
+def test_a_stopped_revision_is_not_wished_for() -> None:
+    service = _service(STABLE, _revision(2, Role.RETIRED, stopped_at=NOW))
+    assert [revision.name for revision in desired_of(service, 1).revisions] == [STABLE.name]

@@ -17,6 +17,7 @@ from deployments.rollout import (
     RolloutState,
     abort,
     advance,
+    pass_over,
     promote,
     retry,
     start,
@@ -342,6 +343,20 @@ def test_advance(state: RolloutState, seen: Observation, phase: str, step_index:
 )
 def test_the_reason_tells_why_it_waits_with_its_evidence(state: RolloutState, seen: Observation, sentence: str) -> None:
     assert sentence in advance(state, seen, NOW).reason.message
+
+
+def test_after_a_last_step_of_100_there_is_nothing_left_to_move() -> None:
+    policy = replace(POLICY, steps=(Step(100, HOLD),))
+    after = advance(_at(0, policy=policy, since=HOLD), _seen(), NOW)
+    assert (after.phase, after.step_index, after.weight) == (Phase.HEALTHY, 1, 100)
+
+
+def test_a_time_in_which_nobody_could_look_is_passed_over() -> None:
+    state = replace(_at(0), waiting_since=NOW)
+    night = timedelta(hours=8)
+    after = pass_over(state, night)
+    assert (after.confirmed_at, after.waiting_since) == (NOW + night, NOW + night)
+    assert pass_over(_pending(), night) == _pending()
 
 
 def test_hold_counts_from_when_the_gateway_confirmed_the_weight() -> None:

@@ -1,0 +1,146 @@
+"""What the reconciler relies on, tested on the fake it is tested with and on the real local driver and its agent."""
+
+import itertools
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from integrations.clusters.base import ClusterDriver, Desired, DesiredRevision, Observed
+from integrations.clusters.local.records import read_record
+from tests.deployments.fakes import FakeCluster
+from tests.integrations.conftest import Cluster, until
+
+_names = (f"service-{number}" for number in itertools.count(1))
+
+
+@dataclass
+class Anywhere:
+    """A driver and what only the place itself can do; every test has a service of its own."""
+
+    driver: ClusterDriver
+    settle: Callable[[], None]
+    kill: Callable[[str], None]
+    break_start: Callable[[str], dict[str, str]]
+    artifact: tuple[str, str]
+    service: str = field(default_factory=lambda: next(_names))
+
+    def revision(
+        self, number: int, weight: int, *, replicas: int = 1, env: dict[str, str] | None = None
+    ) -> DesiredRevision:
+        name = f"{self.service}-{number:05}"
+        return DesiredRevision(name, self.service, str(number), *self.artifact, replicas, weight, env=env or {})
+
+    def apply(self, generation: int, *revisions: DesiredRevision) -> None:
+        self.driver.apply(Desired("default", self.service, generation, revisions))
+
+    def until(self, look: Callable[[Observed], bool]) -> Observed:
+        def found() -> Observed | None:
+            self.settle()
+            seen = self.driver.observe("default", self.service)
+            return seen if look(seen) else None
+
+        seen = until(found, f"what was waited for; the last was {self.driver.observe('default', self.service)}")
+        assert seen is not None
+        return seen
+
+    def weights(self, generation: int, *weights: int) -> Observed:
+        return self.until(
+            lambda seen: (
+                seen.generation == generation and tuple(each.weight_percent for each in seen.revisions) == weights
+            )
+        )
+
+
+@pytest.fixture(scope="module")
+def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@pytest.fixture(params=["fake", "local"])
+def anywhere(request: pytest.FixtureRequest) -> Anywhere:
+    if request.param == "fake":
+        fake = FakeCluster()
+
+        def breaks(revision: str) -> dict[str, str]:
+            fake.broken[revision] = "cannot start"
+            return {}
+
+        return Anywhere(fake, fake.settle, fake.crash, breaks, ("file:///nowhere", "sha256:0"))
+    cluster: Cluster = request.getfixturevalue("real_cluster")
+    stored = cluster.artifact(b"a model")
+
+    def kill(revision: str) -> None:
+        record = read_record(cluster.layout.run / f"default.{revision}-0.json")
+        assert record is not None
+        assert record.pid is not None
+        os.kill(record.pid, signal.SIGKILL)
+
+    return Anywhere(
+        cluster.driver, lambda: None, kill, lambda _: {"V2_START": "never-ready"}, (stored.uri, stored.digest)
+    )
+
+
+def test_an_unknown_service_has_generation_0_and_nothing_runs(anywhere: Anywhere) -> None:
+    seen = anywhere.driver.observe("default", anywhere.service)
+    assert (seen.generation, seen.revisions) == (0, ())
+
+
+def test_what_was_wished_is_confirmed_with_its_generation(anywhere: Anywhere) -> None:
+    anywhere.apply(3, anywhere.revision(1, 90), anywhere.revision(2, 10))
+    seen = anywhere.weights(3, 90, 10)
+    assert [revision.ready_replicas for revision in seen.revisions] == [1, 1]
+
+
+def test_without_weights_replicas_start_and_nobody_gets_requests(anywhere: Anywhere) -> None:
+    anywhere.apply(1, anywhere.revision(1, 0))
+    seen = anywhere.until(lambda seen: bool(seen.revisions) and seen.revisions[0].ready_replicas == 1)
+    assert [revision.weight_percent for revision in seen.revisions] == [0]
+
+
+def test_a_lower_generation_is_ignored_and_the_same_again_is_nothing(anywhere: Anywhere) -> None:
+    newer = (anywhere.revision(1, 60), anywhere.revision(2, 40))
+    anywhere.apply(5, *newer)
+    anywhere.apply(4, anywhere.revision(1, 100))
+    anywhere.weights(5, 60, 40)
+    anywhere.apply(5, *newer)
+    anywhere.weights(5, 60, 40)
+
+
+def test_what_is_not_ready_gets_nothing_and_stays_visible(anywhere: Anywhere) -> None:
+    env = anywhere.break_start(f"{anywhere.service}-00002")
+    anywhere.apply(1, anywhere.revision(1, 90), anywhere.revision(2, 10, env=env))
+    seen = anywhere.weights(1, 100, 0)
+    assert seen.revisions[1].ready_replicas == 0
+
+
+def test_a_revision_that_is_left_out_goes(anywhere: Anywhere) -> None:
+    anywhere.apply(1, anywhere.revision(1, 100), anywhere.revision(2, 0))
+    anywhere.weights(1, 100, 0)
+    anywhere.apply(2, anywhere.revision(1, 100))
+    anywhere.weights(2, 100)
+
+
+def test_a_restart_raises_its_replicas_counter(anywhere: Anywhere) -> None:
+    anywhere.apply(1, anywhere.revision(1, 100))
+    anywhere.weights(1, 100)
+    anywhere.kill(f"{anywhere.service}-00001")
+    seen = anywhere.until(lambda seen: seen.revisions[0].replicas[0].restarts == 1)
+    assert len(seen.revisions[0].replicas) == 1
+
+
+def test_a_deleted_service_is_forgotten_and_may_come_back(anywhere: Anywhere) -> None:
+    anywhere.driver.delete("default", anywhere.service, 1)
+    anywhere.apply(7, anywhere.revision(1, 100))
+    anywhere.weights(7, 100)
+    anywhere.driver.delete("default", anywhere.service, 8)
+    anywhere.until(lambda seen: seen.generation == 0 and not seen.revisions)
+    anywhere.apply(1, anywhere.revision(1, 100))
+    anywhere.weights(1, 100)
