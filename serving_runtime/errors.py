@@ -5,7 +5,6 @@
     |-- NotFound              no such model, version or path; 404
     |-- Unavailable           not now: draining, queue full, request timeout; 503
     |-- Unsupported           valid, but not offered here; 501
-    |-- Cancelled             the client went away; nobody reads the answer; 400
     |-- BackendError          the model failed while it ran; 500
     `-- ModelError            the model or its config cannot be loaded; at start, never per request
 
@@ -58,12 +57,6 @@ class Unavailable(ServingError):
 class Unsupported(ServingError):
     http_status = 501
     grpc_code = "UNIMPLEMENTED"
-
-
-class Cancelled(ServingError):
-    http_status = 400
-    grpc_code = "CANCELLED"
-    reason = FailureReason.CANCELED
 
 
 class BackendError(ServingError):
