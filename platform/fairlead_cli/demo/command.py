@@ -69,7 +69,7 @@ def _tell_story(client: Client, screen: Screen, home: Home, options: argparse.Na
     began_at = time.monotonic()
     folder = home.path / "demo"
     folder.mkdir(exist_ok=True)
-    screen.say("training two classifiers on scikit-learn's digits and breaking a third on purpose")
+    screen.say("training two classifiers on scikit-learn's digits and breaking a third on purpose (once per folder)")
     family.train(folder)
     training: Json = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     log = RequestLog(folder / "requests.jsonl")

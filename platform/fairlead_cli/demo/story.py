@@ -3,8 +3,8 @@
     clear the last demo -> push v1, v2 -> policy -> serve v1 -> traffic -> roll out v2 -> push and roll out v3 (bad)
 
 A demo may run again in the same folder: the service is its own (it names the demo's policy), so it is deleted and made
-anew, while models and versions stay: training is seeded, the same file again is the same version. A service of the same
-name that somebody else made is left alone, and the demo says so.
+anew, while models and versions stay: the trained files are kept, and the same file again is the same version. A service
+of the same name that somebody else made is left alone, and the demo says so.
 """
 
 import hashlib
