@@ -81,6 +81,7 @@ class FakeCluster:
         self._reach()
         key = (namespace, service)
         if key in self.desired and self.desired[key].generation <= generation:
+            self.desired[key] = Desired(namespace, service, generation, ())
             self.deleted.add(key)
 
     def settle(self) -> None:

@@ -136,6 +136,14 @@ def test_a_restart_raises_its_replicas_counter(anywhere: Anywhere) -> None:
     assert len(seen.revisions[0].replicas) == 1
 
 
+def test_a_wish_from_before_the_deletion_is_ignored(anywhere: Anywhere) -> None:
+    anywhere.apply(1, anywhere.revision(1, 100))
+    anywhere.weights(1, 100)
+    anywhere.driver.delete("default", anywhere.service, 2)
+    anywhere.apply(1, anywhere.revision(1, 100))
+    anywhere.until(lambda seen: seen.generation == 0 and not seen.revisions)
+
+
 def test_a_deleted_service_is_forgotten_and_may_come_back(anywhere: Anywhere) -> None:
     anywhere.driver.delete("default", anywhere.service, 1)
     anywhere.apply(7, anywhere.revision(1, 100))

@@ -413,6 +413,17 @@ def test_a_deleted_service_is_forgotten_once_the_cluster_has_nothing_of_it(platf
     assert platform.cluster.desired == {}
 
 
+def test_what_a_slow_worker_decided_before_the_deletion_does_not_bring_the_service_back(platform: Platform) -> None:
+    platform.live()
+    platform.turn()
+    late = platform.cluster.applied[-1]
+    service_delete(namespace="default", name="digits", actor="alice", now=platform.clock())
+    platform.turn(settle=False)
+    platform.cluster.apply(late)
+    assert platform.turn() is Outcome.REMOVED
+    assert platform.cluster.desired == {}
+
+
 # --- crashes, races, old databases ------------------------------------------------------------------------------------
 def test_a_crash_between_record_and_apply_is_repaired_by_the_next_turn(platform: Platform) -> None:
     platform.live()
