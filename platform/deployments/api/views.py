@@ -6,14 +6,14 @@ from typing import Any, ClassVar, TypeVar
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
+from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from accounts.permissions import actor_of
-from common.pagination import CursorPagination
 from deployments import selectors, services
 from deployments.api.serializers import (
     EventSerializer,
@@ -26,27 +26,21 @@ from deployments.api.serializers import (
 from deployments.models import Rollout
 
 M = TypeVar("M", bound=Model)
-_PAGE = [
-    OpenApiParameter("cursor", str, description="Where the page begins; out of `next`."),
-    OpenApiParameter("limit", int, description="How many at most."),
-]
 
 
-class _ListView(APIView):
+class _ListView(GenericAPIView[Any]):
     """A view whose GET is one page of rows, shown as `shape` makes values of them."""
 
     ordering: ClassVar[str] = "-id"
 
     def page(
         self,
-        request: Request,
         rows: QuerySet[M],
         shape: Callable[[list[M]], Iterable[Any]],
         form: type[Serializer[Any]],
     ) -> Response:
-        paginator = CursorPagination()
-        values = list(shape(paginator.paginate_queryset(rows, request, view=self)))
-        return paginator.get_paginated_response(form(values, many=True).data)
+        values = shape(self.paginate_queryset(rows) or [])
+        return self.get_paginated_response(form(list(values), many=True).data)
 
 
 class PolicyListView(_ListView):
@@ -54,10 +48,10 @@ class PolicyListView(_ListView):
 
     ordering = "name"
 
-    @extend_schema(responses=PolicySerializer(many=True), parameters=_PAGE)
-    def get(self, request: Request) -> Response:
+    @extend_schema(responses=PolicySerializer(many=True))
+    def get(self, _request: Request) -> Response:
         """Return a page of policies."""
-        return self.page(request, selectors.policy_query(), list, PolicySerializer)
+        return self.page(selectors.policy_query(), list, PolicySerializer)
 
 
 class PolicyDetailView(APIView):
@@ -88,10 +82,10 @@ class ServiceListView(_ListView):
 
     ordering = "id"
 
-    @extend_schema(responses=ServiceSerializer(many=True), parameters=_PAGE)
-    def get(self, request: Request) -> Response:
+    @extend_schema(responses=ServiceSerializer(many=True))
+    def get(self, _request: Request) -> Response:
         """Return a page of services."""
-        return self.page(request, selectors.service_query(), selectors.service_views, ServiceSerializer)
+        return self.page(selectors.service_query(), selectors.service_views, ServiceSerializer)
 
 
 class ServiceDetailView(APIView):
@@ -124,15 +118,15 @@ class RevisionListView(_ListView):
 
     ordering = "-number"
 
-    @extend_schema(responses=RevisionSerializer(many=True), parameters=_PAGE)
-    def get(self, request: Request, namespace: str, name: str) -> Response:
+    @extend_schema(responses=RevisionSerializer(many=True))
+    def get(self, _request: Request, namespace: str, name: str) -> Response:
         """Return a page of revisions."""
         service = selectors.service_get(namespace=namespace, name=name)
 
         def shape(page: Sequence[Any]) -> Iterable[Any]:
             return selectors.revision_views(service, page)
 
-        return self.page(request, selectors.revision_query(service=service), shape, RevisionSerializer)
+        return self.page(selectors.revision_query(service=service), shape, RevisionSerializer)
 
 
 class EventListView(_ListView):
@@ -140,22 +134,22 @@ class EventListView(_ListView):
 
     ordering = "-seq"
 
-    @extend_schema(responses=EventSerializer(many=True), parameters=_PAGE)
-    def get(self, request: Request, namespace: str, name: str) -> Response:
+    @extend_schema(responses=EventSerializer(many=True))
+    def get(self, _request: Request, namespace: str, name: str) -> Response:
         """Return a page of events."""
         events = selectors.event_query(service=selectors.service_get(namespace=namespace, name=name))
-        return self.page(request, events, lambda rows: map(selectors.event_view, rows), EventSerializer)
+        return self.page(events, lambda rows: map(selectors.event_view, rows), EventSerializer)
 
 
 class RolloutListView(_ListView):
     """Rollouts of a service, newest first."""
 
-    @extend_schema(responses=RolloutSerializer(many=True), parameters=_PAGE)
-    def get(self, request: Request, namespace: str, name: str) -> Response:
+    @extend_schema(responses=RolloutSerializer(many=True))
+    def get(self, _request: Request, namespace: str, name: str) -> Response:
         """Return a page of rollouts."""
         service = selectors.service_get(namespace=namespace, name=name)
         rollouts = selectors.rollout_query(service=service)
-        return self.page(request, rollouts, selectors.rollout_views, RolloutSerializer)
+        return self.page(rollouts, selectors.rollout_views, RolloutSerializer)
 
     @extend_schema(request=RolloutStartSerializer, responses={201: RolloutSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
