@@ -185,7 +185,7 @@ def _follow_cluster(change: Change, seen: Observed) -> None:
     state = change.state()
     if comes_alive(state, seen):
         service.live_at = change.now
-        change.event(Kind.SERVICE_READY, f"service {service} serves at the gateway")
+        change.event(Kind.SERVICE_READY, f"service {service} has its first ready replica and gets its requests now")
         state = change.state()
     change.put_revisions(retire(state, seen, change.now).revisions)
     watching.note_restarts(change, seen)

@@ -159,5 +159,5 @@ def _is_same(revision: Revision, spec: ServiceSpec, version: ModelVersion) -> bo
 def _how(policy: Policy) -> str:
     if not policy.steps:
         return "without a policy: all traffic moves when the new revision is ready"
-    weights = ", ".join(f"{step.weight} %" for step in policy.steps)
-    return f"by policy {policy.name}: {weights}, then all traffic"
+    weights = [f"{step.weight} %" for step in policy.steps if step.weight < 100]
+    return f"by policy {policy.name}: {', '.join([*weights, 'all traffic'])}"
