@@ -1,12 +1,18 @@
 """A model's request checks, compiled once so that a request pays for comparisons only."""
 
 from collections.abc import Hashable, Sequence
+from typing import TypeAlias
 
 from serving_runtime.config.model import ModelConfig, ModelTensor
 from serving_runtime.config.signature import Signature
 from serving_runtime.datatypes import Array, Datatype
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.request import Tensor
+
+Selection: TypeAlias = tuple[tuple[ModelTensor, int], ...]
+"""Outputs in the order of the answer, each with its position in the model's file."""
+
+_KEPT_SELECTIONS = 64
 
 
 class _Input:
@@ -42,7 +48,7 @@ class RequestPlan:
         self._variable = any(-1 in tensor.dims for tensor in config.inputs)
         positions = {spec.name: position for position, spec in enumerate(signature.outputs)}
         self._outputs = {tensor.name: (tensor, positions[tensor.name]) for tensor in config.outputs}
-        self._all_outputs = tuple(self._outputs.values())
+        self._selections: dict[tuple[str, ...], Selection] = {(): tuple(self._outputs.values())}
 
     def arrange(self, tensors: Sequence[Tensor]) -> tuple[list[Array], int, Hashable]:
         """Return the arrays in the file's order, the number of rows, and the key of what they may be joined with.
@@ -81,21 +87,30 @@ class RequestPlan:
         key = tuple([array.shape[1:] for array in arrays]) if self._variable else None
         return arrays, max(rows, 1), key
 
-    def select(self, names: Sequence[str], arrays: Sequence[Array]) -> tuple[Tensor, ...]:
-        """Return the outputs asked for, all of them for no names."""
-        chosen = [self._outputs[name] for name in names] if names else self._all_outputs
-        return tuple([self._output(tensor, arrays[position]) for tensor, position in chosen])
+    def selection(self, names: tuple[str, ...]) -> Selection:
+        """Return the outputs to answer with, all of them for no names.
 
-    def check_outputs(self, names: Sequence[str]) -> None:
-        """Raise InvalidArgument for an output that the model does not have or that is asked for twice."""
+        Raises InvalidArgument for an output that the model does not have or that is asked for twice.
+        """
+        known = self._selections.get(names)
+        if known is not None:
+            return known
         for name in names:
             if name not in self._outputs:
-                known = ", ".join(f"'{known}'" for known in self._outputs)
+                existing = ", ".join(f"'{existing}'" for existing in self._outputs)
                 raise InvalidArgument(
-                    f"unexpected inference output '{name}' for model '{self._model}'; its outputs are {known}"
+                    f"unexpected inference output '{name}' for model '{self._model}'; its outputs are {existing}"
                 )
         if len(set(names)) != len(names):
             raise InvalidArgument(f"an output of model '{self._model}' is requested twice")
+        selection = tuple([self._outputs[name] for name in names])
+        if len(self._selections) < _KEPT_SELECTIONS:
+            self._selections[names] = selection
+        return selection
+
+    def select(self, selection: Selection, arrays: Sequence[Array]) -> tuple[Tensor, ...]:
+        """Return the chosen ones of the arrays that the model returned."""
+        return tuple([self._output(tensor, arrays[position]) for tensor, position in selection])
 
     def _output(self, tensor: ModelTensor, array: Array) -> Tensor:
         if tensor.reshape is not None:

@@ -45,14 +45,13 @@ class Servable:
         self.statistics.accepted += 1
         try:
             arrays, rows, shape_key = self._plan.arrange(request.inputs)
-            if request.outputs:
-                self._plan.check_outputs(request.outputs)
+            selection = self._plan.selection(request.outputs)
 
             def answer(result: Result) -> None:
                 if isinstance(result, ServingError):
                     on_done(result)
                 else:
-                    outputs = self._plan.select(request.outputs, result)
+                    outputs = self._plan.select(selection, result)
                     on_done(InferResponse(self.name, self.version, outputs, request.id))
 
             job = Job(arrays, rows, shape_key, answer, arrived_ns)

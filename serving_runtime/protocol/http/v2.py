@@ -18,7 +18,7 @@ from serving_runtime.config.text import as_json
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.statistics import statistics_message
 from serving_runtime.errors import InvalidArgument, NotFound, ServingError
-from serving_runtime.protocol.http import infer
+from serving_runtime.protocol.http.infer import InferCodec, encode
 from serving_runtime.protocol.http.message import (
     Cancellable,
     Reply,
@@ -38,7 +38,7 @@ class V2Application:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._infer_targets: dict[bytes, tuple[str, str]] = {}
+        self._infer_codecs: dict[bytes, InferCodec] = {}
         self._server_views: dict[str, Callable[[], Response]] = {
             "v2": self._server,
             "v2/health/live": self._live,
@@ -54,12 +54,12 @@ class V2Application:
     def know(self, model: str, version: str) -> None:
         """Make the infer paths of a loaded model known, so that they need no parting."""
         for path, key in ((model, ""), (f"{model}/versions/{version}", version)):
-            self._infer_targets[f"/v2/models/{path}/infer".encode()] = (model, key)
+            self._infer_codecs[f"/v2/models/{path}/infer".encode()] = InferCodec(model, key)
 
     def handle(self, request: Request, reply: Reply) -> Cancellable | None:
-        target = self._infer_targets.get(request.target)
-        if target is not None and request.method == b"POST":
-            return self._infer(target, request, reply)
+        codec = self._infer_codecs.get(request.target)
+        if codec is not None and request.method == b"POST":
+            return self._infer(codec, request, reply)
         parts = [unquote(part) for part in request.target.split(b"?", 1)[0].decode("latin-1").split("/")[1:]]
         if parts and parts[-1] == "":
             parts.pop()
@@ -67,19 +67,19 @@ class V2Application:
             if request.method != b"POST":
                 reply(_wrong_method("POST"))
                 return None
-            return self._infer(_model_and_version(parts[2:-1]), request, reply)
+            return self._infer(InferCodec(*_model_and_version(parts[2:-1])), request, reply)
         reply(self._plain(parts, request))
         return None
 
-    def _infer(self, target: tuple[str, str], request: Request, reply: Reply) -> Cancellable | None:
-        decoded, form = infer.decode(request.body, request.body_offset, request.json_length, target[0], target[1])
+    def _infer(self, codec: InferCodec, request: Request, reply: Reply) -> Cancellable | None:
+        decoded, head = codec.decode(request)
 
         def answer(outcome: Outcome) -> None:
             if isinstance(outcome, ServingError):
                 reply(error_response(outcome))
                 return
             try:
-                response = infer.encode(outcome, form)
+                response = encode(outcome, head)
             except ServingError as error:
                 response = error_response(error)
             reply(response)

@@ -172,8 +172,9 @@ async def test_a_delayed_request_runs_after_the_punctual_ones() -> None:
     await client.running()
     late = client.submit(1, timeout_us=1000)
     client.submit(2)
-    while late.timer is not None:  # noqa: ASYNC110 - nobody tells when a job is delayed
-        await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        while late.timer is not None:  # noqa: ASYNC110 - nobody tells when a job is delayed
+            await asyncio.sleep(0)
     client.model.gate.set()
     assert await client.results() == [[0], [2], [4]]
     assert client.model.batches == [[0], [2], [1]]

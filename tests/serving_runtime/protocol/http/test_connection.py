@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import numpy as np
 import pytest
@@ -18,6 +18,13 @@ from serving_runtime.protocol.http.message import Reply, Request, Response
 
 GET = b"GET /now HTTP/1.1\r\nHost: x\r\n\r\n"
 LIMIT = 1000
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop run until the condition holds: what a server has read off a socket it tells nobody."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0)
 
 
 class Ticket:
@@ -98,8 +105,7 @@ class Served:
         return client
 
     async def connection(self) -> Connection:
-        while not self.listener._connections:  # noqa: ASYNC110 - the socket tells nobody
-            await asyncio.sleep(0)
+        await until(lambda: bool(self.listener._connections))
         return next(iter(self.listener._connections))
 
     async def close(self) -> None:
@@ -167,8 +173,7 @@ async def test_a_body_in_pieces_lies_so_that_its_first_tensor_is_aligned(served:
     request = post(body, "Inference-Header-Content-Length: 6")
     client = await served.client(request[:-10])
     connection = await served.connection()
-    while not connection._received:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await until(lambda: connection._received > 0)
     client.send(request[-10:])
     ticket = await served.desk.next()
     assert ticket.body == body
@@ -310,8 +315,7 @@ async def test_a_lost_connection_cancels_its_request(served: Served) -> None:
 async def test_a_client_that_never_finishes_its_request_is_told_and_dropped(served: Served) -> None:
     client = await served.client(post(b"abc")[:-1])
     connection = await served.connection()
-    while not connection.busy:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await until(lambda: connection.busy)
     connection.sweep(served.listener.now + 20)
     assert connection.busy
     connection.sweep(served.listener.now + 31)
@@ -349,8 +353,7 @@ async def test_draining_finishes_what_was_accepted_and_ends_the_rest(served: Ser
     busy = await served.client(post(b"1") + GET)
     half = await served.client(post(b"abc", path="/now")[:-1])
     ticket = await served.desk.next()
-    while not all(connection.busy for connection in list(served.listener._connections)[1:]):  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await until(lambda: sum(connection.busy for connection in served.listener._connections) == 2)
     served.listener.stop_accepting()
     drained = asyncio.create_task(served.listener.drained())
     assert await idle.ended()

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from typing import Any
 
 import numpy as np
 import orjson
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 from serving_runtime.datatypes import DATATYPES, Array
 from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
-from serving_runtime.protocol.http import infer
-from serving_runtime.protocol.http.message import Response
+from serving_runtime.protocol.http.infer import InferCodec, encode
+from serving_runtime.protocol.http.infer_head import InferHead
+from serving_runtime.protocol.http.message import Request, Response
 from serving_runtime.request import InferResponse, Tensor
 
 X = {"name": "x", "datatype": "FP32", "shape": [2]}
@@ -22,10 +24,14 @@ def binary(size: int, **extra: object) -> dict[str, object]:
     return {**X, "parameters": {"binary_data_size": size}, **extra}
 
 
+def decode_bytes(body: bytes, json_length: int | None, *, offset: int = 0, codec: InferCodec | None = None):
+    request = Request(b"POST", b"/", b"\0" * offset + body, offset, json_length)
+    return (codec or InferCodec("m", "1")).decode(request)
+
+
 def decode(content: object, tail: bytes = b"", *, offset: int = 0, json_length: int | None = -1):
     head = content if isinstance(content, bytes) else json.dumps(content).encode()
-    length = len(head) if json_length == -1 else json_length
-    return infer.decode(b"\0" * offset + head + tail, offset, length, "m", "1")
+    return decode_bytes(head + tail, len(head) if json_length == -1 else json_length, offset=offset)
 
 
 def test_json_and_binary_inputs_in_one_request() -> None:
@@ -35,13 +41,13 @@ def test_json_and_binary_inputs_in_one_request() -> None:
         "inputs": [{**X, "data": [1, 2]}, {**binary(8), "name": "y"}],
         "outputs": [{"name": "a"}, {"name": "b", "parameters": {"binary_data": False}}],
     }
-    request, form = decode(content, np.array([3, 4], "f4").tobytes(), offset=5)
+    request, head = decode(content, np.array([3, 4], "f4").tobytes(), offset=5)
     assert (request.model_name, request.model_version, request.id) == ("m", "1", "42")
     assert [(tensor.name, tensor.array.tolist()) for tensor in request.inputs] == [("x", [1, 2]), ("y", [3, 4])]
     assert request.outputs == ("a", "b")
     assert request.parameters["timeout"] == 5
-    assert form.by_name == {"b": False}
-    assert form.binary
+    assert head.binary_by_name == {"b": False}
+    assert head.binary
 
 
 @pytest.mark.parametrize(
@@ -135,7 +141,7 @@ def test_whatever_comes_is_taken_or_refused(content: object, tail: bytes, json_l
 @given(st.binary(max_size=200), st.none() | st.integers(0, 220))
 def test_even_noise_is_taken_or_refused(body: bytes, json_length: int | None) -> None:
     with pytest.raises(ServingError):
-        infer.decode(body, 0, json_length, "m", "")
+        decode_bytes(body, json_length)
 
 
 def response(*outputs: tuple[str, str, Array], request_id: str = "") -> InferResponse:
@@ -143,7 +149,7 @@ def response(*outputs: tuple[str, str, Array], request_id: str = "") -> InferRes
     return InferResponse("m", "3", tensors, request_id)
 
 
-def parted(answer: Response) -> tuple[dict[str, object], bytes]:
+def parted(answer: Response) -> tuple[dict[str, Any], bytes]:
     whole = b"".join(bytes(chunk) for chunk in answer.chunks)
     assert len(whole) == answer.length
     marker = b"Inference-Header-Content-Length: "
@@ -153,11 +159,18 @@ def parted(answer: Response) -> tuple[dict[str, object], bytes]:
     return orjson.loads(whole[:length]), whole[length:]
 
 
+def asking(outputs: list[dict[str, object]] | None = None, *, binary: bool = False) -> InferHead:
+    """Return the head of a request that asks for outputs in this form."""
+    return InferHead(
+        {"inputs": [{**X, "data": [1, 2]}], "outputs": outputs, "parameters": {"binary_data_output": binary}}
+    )
+
+
 def test_outputs_come_as_asked_for_each() -> None:
     outputs = ("a", "FP32", np.array([[1, 2]], "f4")), ("b", "BYTES", np.array([[b"xy"]], dtype=object))
-    form = infer.OutputForm(binary=False, by_name={"b": True})
-    head, tail = parted(infer.encode(response(*outputs, request_id="7"), form))
-    assert head == {
+    head = asking([{"name": "a"}, {"name": "b", "parameters": {"binary_data": True}}])
+    content, tail = parted(encode(response(*outputs, request_id="7"), head))
+    assert content == {
         "model_name": "m",
         "model_version": "3",
         "id": "7",
@@ -170,11 +183,51 @@ def test_outputs_come_as_asked_for_each() -> None:
 
 
 def test_json_keeps_the_shortest_digits_that_read_back_the_same_float() -> None:
-    answer = infer.encode(response(("a", "FP32", np.array([0.1], "f4"))), infer.OutputForm(binary=False, by_name={}))
+    answer = encode(response(("a", "FP32", np.array([0.1], "f4"))), asking())
     assert b'"data":[0.1]' in bytes(answer.chunks[0])
 
 
 def test_a_view_that_is_not_contiguous_is_written_in_row_major_order() -> None:
     array = np.arange(6, dtype="f4").reshape(2, 3).T
-    _, tail = parted(infer.encode(response(("a", "FP32", array)), infer.OutputForm(binary=True, by_name={})))
+    _, tail = parted(encode(response(("a", "FP32", array)), asking(binary=True)))
     assert np.frombuffer(tail, "f4").tolist() == [0, 3, 1, 4, 2, 5]
+
+
+def test_a_head_that_comes_again_gives_the_same_with_other_data() -> None:
+    codec = InferCodec("m", "1")
+    head = json.dumps({"inputs": [binary(8)]}).encode()
+    seen = []
+    for values in ([1, 2], [3, 4]):
+        request, kept = decode_bytes(head + np.array(values, "f4").tobytes(), len(head), codec=codec)
+        assert request.inputs[0].array.tolist() == values
+        seen.append(kept)
+    assert seen[0] is seen[1]
+    with pytest.raises(InvalidArgument, match="only 7 bytes are left"):
+        decode_bytes(head + bytes(7), len(head), codec=codec)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param({"inputs": [binary(8)], "id": "1"}, id="one with an id"),
+        pytest.param({"inputs": [binary(8)], "parameters": {"x": "y" * 2000}}, id="a long one"),
+    ],
+)
+def test_a_head_that_is_unlikely_to_come_again_is_not_kept(content: object) -> None:
+    assert decode(content, bytes(8))[1].answers is None
+
+
+def test_kept_answers_follow_version_shapes_and_values() -> None:
+    head = decode({"inputs": [binary(8)], "parameters": {"binary_data_output": True}}, bytes(8))[1]
+    assert head.answers is not None
+    for version, rows, text in (("1", 1, b"a"), ("2", 1, b"bc"), ("1", 2, b"d"), ("1", 1, b"efg"), ("1", 2, b"")):
+        numbers, strings = np.full((rows, 2), len(text), "f4"), np.full((rows, 1), text, dtype=object)
+        for outputs in ((("n", "FP32", numbers),), (("n", "FP32", numbers), ("s", "BYTES", strings))):
+            given = response(*outputs)._replace(model_version=version)
+            content, tail = parted(encode(given, head))
+            assert content["model_version"] == version
+            assert content["outputs"][0]["shape"] == [rows, 2]
+            assert tail[: numbers.nbytes] == numbers.tobytes()
+            if len(outputs) == 2:
+                assert tail[numbers.nbytes :] == (len(text).to_bytes(4, "little") + text) * rows
+    assert len(head.answers) == 3
