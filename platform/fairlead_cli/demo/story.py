@@ -30,8 +30,9 @@ def policy(hold_seconds: int) -> Json:
         "minRequests": 60,
         "maxErrorPercent": 1.0,
         "maxErrorIncreasePercent": 1.0,
-        "latencyQuantile": 0.95,
-        "maxSlowPercent": 40,
+        # Both models answer in a fraction of a millisecond; a busy laptop's noise is larger than what they differ in.
+        "latencyQuantile": 0.99,
+        "maxSlowPercent": 75,
         "deadline": "2m",
     }
     hold = f"{hold_seconds}s"

@@ -134,7 +134,8 @@ def _tell(home: Home, address: Address, gateway: Address, new_token: str | None)
         f"  models         {gateway.url}/serving/NAMESPACE/SERVICE/v2/...  (HTTP and gRPC)",
         f"  logs           {home.logs}",
     ]
-    if new_token:
+    # Into a terminal only: what goes into a file or a CI log stays there.
+    if new_token and sys.stdout.isatty():
         lines.append(f"  API token      {new_token}  (shown once; kept in {home.token})")
         lines.append(f"  sign in        {address.url}/signin/#token={new_token}")
     else:
