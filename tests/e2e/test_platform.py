@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -165,6 +166,21 @@ def test_a_worker_killed_in_the_middle_of_a_rollout_changes_nothing(
     assert served.record("worker")["pid"] != killed
     assert served.record("worker")["restarts"] == 1
     assert {request.revision for request in log.requests[-50:]} == {"digits-00002"}
+
+
+def test_the_readmes_files_are_accepted(served: Platform) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    for name in ("policy", "service"):
+        found = re.search(rf"```yaml\n(# {name}\.yaml\n.+?)```", readme, re.DOTALL)
+        assert found is not None
+        (served.home.parent / f"readme-{name}.yaml").write_text(found[1].replace("  name: digits", "  name: readme"))
+
+    served.fairlead("policies", "apply", "-f", "readme-policy.yaml")
+    served.fairlead("services", "apply", "-f", "readme-service.yaml")
+
+    listed = served.fairlead("services", "list", "-o", "json").stdout
+    assert [(row["name"], row["policy"]) for row in json.loads(listed)] == [("digits", "quick"), ("readme", "careful")]
+    served.fairlead("services", "delete", "readme")
 
 
 def test_what_a_killed_platform_left_is_ended_and_it_serves_again(served: Platform, models: Path) -> None:
