@@ -125,9 +125,12 @@ class Server:
                 await asyncio.gather(self._drain_http(), self._drain_grpc(timeout_s))
         except TimeoutError:
             left = self._engine.inflight
-            sys.stderr.write(f"fairlead-serve: exit timeout of {timeout_s} s is over with {left} requests unfinished\n")
-            sys.stderr.flush()
-            os._exit(1)  # a model's thread may never return
+            if left or (self._http is not None and self._http.busy):
+                sys.stderr.write(f"fairlead-serve: exit timeout of {timeout_s} s is over, {left} requests unfinished\n")
+                sys.stderr.flush()
+                os._exit(1)  # a model's thread may never return
+            if self._http is not None:
+                self._http.abort()
         if self._metrics is not None:
             self._metrics.stop_accepting()
             self._metrics.abort()

@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
 
     def _reply(self, response: Response) -> None:
         self._job = None
-        keep_alive = self._keep_alive and not self._listener.draining
+        keep_alive = self._keep_alive and (bool(self._waiting) or not self._listener.draining)
         status, headers, chunks, length = response
         ending = b"Content-Length: %d\r\n\r\n" if keep_alive else b"Connection: close\r\nContent-Length: %d\r\n\r\n"
         self._transport.write(b"".join((STATUS_LINES[status], headers, ending % length, *chunks)))

@@ -49,6 +49,11 @@ class Listener:
         if self._server is not None:
             self._server.close()
 
+    @property
+    def busy(self) -> bool:
+        """Return whether a request is being read or answered on any connection."""
+        return any(connection.busy for connection in self._connections)
+
     async def drained(self) -> None:
         """Return once every connection has ended."""
         while self._connections:

@@ -120,6 +120,13 @@ def test_an_exit_timeout_that_is_over_ends_the_process_with_1(slow_repository: P
         assert "exit timeout of 0 s is over" in output
 
 
+def test_an_idle_server_needs_no_time_to_end(slow_repository: Path, tmp_path: Path) -> None:
+    with server(slow_repository, "--exit-timeout-secs=0", scratch=tmp_path) as process:
+        process.terminate()
+        process.process.communicate(timeout=20)
+        assert process.process.returncode == 0
+
+
 def test_interrupt_ends_like_sigterm(slow_repository: Path, tmp_path: Path) -> None:
     with server(slow_repository, "--allow-grpc=false", "--allow-metrics=false", scratch=tmp_path) as process:
         assert (process.grpc, process.metrics) == (0, 0)

@@ -257,6 +257,25 @@ async def test_what_cannot_be_taken_is_refused_once_and_ends_the_connection(
     assert await client.ended()
 
 
+async def test_a_client_that_is_still_sending_learns_why_it_was_refused(served: Served) -> None:
+    client = await served.client(b"POST / HTTP/1.1\r\nContent-Length: 5000000\r\n\r\n")
+    for _ in range(50):
+        client.send(b"x" * 100_000)
+        await client.writer.drain()
+    assert (await client.answer())[0] == 413
+
+
+async def test_a_client_that_pipelines_without_end_is_not_read_without_end(served: Served) -> None:
+    client = await served.client(post(b"1") + GET * 40)
+    connection = await served.connection()
+    await until(lambda: not connection._transport.is_reading())
+    (await served.desk.next()).answer()
+    assert (await client.answer())[2] == b"/later 1"
+    for _ in range(40):
+        assert (await client.answer())[2] == b"/now "
+    assert connection._transport.is_reading()
+
+
 async def test_a_refusal_waits_for_the_answers_before_it(served: Served) -> None:
     client = await served.client(post(b"1") + b"\x00nonsense")
     (await served.desk.next()).answer()
@@ -360,7 +379,8 @@ async def test_draining_finishes_what_was_accepted_and_ends_the_rest(served: Ser
     assert not drained.done()
     half.send(b"c")
     ticket.answer()
-    for client, expected in ((busy, b"/later 1"), (half, b"/now abc")):
+    assert (await busy.answer())[2] == b"/later 1"
+    for client, expected in ((busy, b"/now "), (half, b"/now abc")):
         _, headers, body = await client.answer()
         assert (headers["connection"], body) == ("close", expected)
         assert await client.ended()
