@@ -144,6 +144,8 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
     "root": {"handlers": ["stderr"], "level": env.text("FAIRLEAD_LOG_LEVEL", "INFO")},
-    # One line for every scrape of every replica would bury the rest.
-    "loggers": {"httpx": {"level": "WARNING"}},
+    # A line for every scrape of a replica and every sweep would bury the rest.
+    "loggers": {
+        name: {"level": "WARNING"} for name in ("httpx", "celery.app.trace", "celery.beat", "celery.worker.strategy")
+    },
 }

@@ -143,7 +143,7 @@ def _latency(gate: Gate, limit: float, window: Window, test: SharesTest) -> Meas
     canary = Share(window.canary.latency.slower_than(edge), window.canary.latency.total)
     stable = Share(window.stable.latency.slower_than(edge), window.stable.latency.total)
     headroom = limit - 100 * (1 - gate.latency_quantile)
-    allowed = max(limit, _percent(stable) + headroom)
+    allowed = min(100.0, max(limit, _percent(stable) + headroom))
     clear = test.clearly_above(canary, limit / 100) and (
         stable.total == 0 or test.clearly_above_stable(canary, stable, headroom / 100)
     )
