@@ -21,6 +21,8 @@ MAX_REPLICAS = 100
 # A revision is called `<service>-00001`, which must be a DNS label too.
 LONGEST_NAME = 63 - len("-00001")
 
+# In UTF-8 below the 128 KiB that Linux gives one variable.
+_MAX_ENV_CHARACTERS = 30_000
 _MODEL_URI = re.compile(r"models:/[^/@]+(/\d{1,9}|@[^/@]+)")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([a-zA-Z]*)")
@@ -156,6 +158,11 @@ def _env(model: Document) -> dict[str, str]:
             raise InvalidInput(f"{entry.path('name')} is {name!r}, which is there twice", field=entry.path("name"))
         env[name] = entry.text("value")
         entry.refuse_unknown()
+    if (characters := sum(len(name) + len(value) for name, value in env.items())) > _MAX_ENV_CHARACTERS:
+        raise InvalidInput(
+            f"{model.path('env')} has {characters} characters in all; a process is given at most {_MAX_ENV_CHARACTERS}",
+            field=model.path("env"),
+        )
     return env
 
 

@@ -115,6 +115,12 @@ def test_the_least_a_file_can_say() -> None:
         pytest.param(
             _with(f"{MODEL}.env", [{"name": "A", "valueFrom": {}}]), f"{MODEL}.env[0].value", "missing", id="valueFrom"
         ),
+        pytest.param(
+            _with(f"{MODEL}.env", [{"name": "A", "value": "x" * 30_000}]),
+            f"{MODEL}.env",
+            "has 30001 characters in all; a process is given at most 30000",
+            id="more variables than a process takes",
+        ),
         pytest.param(_with(f"{MODEL}.config", [1]), f"{MODEL}.config", "is a list", id="config that is no object"),
         pytest.param(_with(f"{MODEL}.config", {"name": "x"}), f"{MODEL}.config.name", "cannot be set", id="model name"),
         pytest.param(_with("spec.rollout", {}), "spec.rollout.policy", "spec.rollout.policy is missing", id="policy"),

@@ -62,7 +62,7 @@ def service_apply(
         _refuse_if_deleting(change.service)
         if created:
             change.event(Kind.SERVICE_CREATED, f"service {service} was created by {actor}")
-        elif parse_service(change.service.document) == spec:
+        elif spec_of(change.service) == spec:
             return change.service, False
         else:
             change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
@@ -104,7 +104,7 @@ def alias_follow(*, service_id: int, now: datetime) -> None:
     service = InferenceService.objects.select_related("model_version").filter(pk=service_id, deleting_at=None).first()
     if service is None:
         return
-    spec = parse_service(service.document)
+    spec = spec_of(service)
     if not spec.follows_alias:
         return
     try:
@@ -119,7 +119,7 @@ def alias_follow(*, service_id: int, now: datetime) -> None:
 
 
 def _follow(change: Change, version: ModelVersion, now: datetime) -> None:
-    spec = parse_service(change.service.document)
+    spec = spec_of(change.service)
     if change.service.deleting_at is not None or not spec.follows_alias:
         return
     change.event(Kind.ALIAS_MOVED, f"{spec.storage_uri} means version {version.number} now")
@@ -158,8 +158,8 @@ def policy_named(name: str, *, field: str) -> RolloutPolicy:
 
 
 def spec_of(service: InferenceService) -> ServiceSpec:
-    """Return what the service's file says."""
-    return parse_service(service.document)
+    """Return what the service's file says; one that leaves its name out was put under that name."""
+    return parse_service(service.document, namespace=service.namespace, name=service.name)
 
 
 def _refuse_if_deleting(service: InferenceService) -> None:

@@ -36,6 +36,18 @@ def test_the_same_file_again_changes_nothing(platform: Platform) -> None:
     assert (created, service.changes, Rollout.objects.count()) == (False, before, 0)
 
 
+def test_a_file_without_a_name_serves_under_the_one_it_was_put_under(platform: Platform) -> None:
+    platform.version(1)
+    nameless = platform.document(policy=None)
+    del nameless["metadata"]
+    put = {"document": nameless, "namespace": "vision", "name": "digits", "actor": "alice"}
+    service_apply(**put, now=platform.clock())
+    platform.turn()
+    service, created = service_apply(**put, now=platform.clock())
+    assert (str(service), created, service.revisions.count()) == ("vision/digits", False, 1)
+    assert list(platform.cluster.desired) == [("vision", "digits")]
+
+
 def test_a_changed_file_of_a_live_service_starts_a_rollout_by_its_policy(platform: Platform) -> None:
     platform.live()
     platform.apply(replicas=2)

@@ -1,0 +1,66 @@
+"""The JSON body of an API request, refused where something behind the API could not hold it.
+
+PostgreSQL stores no zero byte in JSON and an environment variable carries none, UTF-8 has no half of a surrogate pair,
+and what is nested deeply exhausts Python's stack wherever it is copied, compared or written.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rest_framework.parsers import JSONParser
+
+from common.errors import InvalidInput
+
+MAX_DEPTH = 64
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class StrictJSONParser(JSONParser):
+    """DRF's parser with those refusals."""
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Return what the body says; raises ParseError where it is no JSON, and InvalidInput."""
+        try:
+            document = super().parse(stream, media_type=media_type, parser_context=parser_context)
+        except RecursionError as error:
+            raise _too_deep() from error
+        check(document)
+        return document
+
+
+def check(document: object) -> None:
+    """Raise InvalidInput where `document` is nested too deeply or a text in it cannot be kept."""
+    waiting = [(document, "", 1)]
+    while waiting:
+        value, path, depth = waiting.pop()
+        if isinstance(value, str):
+            if not _can_be_kept(value):
+                raise InvalidInput(
+                    f"{path or 'the body'} has a text with a zero byte or half a surrogate pair; write it without",
+                    field=path or None,
+                )
+        elif isinstance(value, list | dict):
+            if depth > MAX_DEPTH:
+                raise _too_deep()
+            waiting += ((inner, inner_path, depth + 1) for inner, inner_path in _inside(value, path))
+
+
+def _inside(value: list[Any] | dict[str, Any], path: str) -> Iterator[tuple[object, str]]:
+    """Yield what is in `value` with its dotted path; names of fields are texts too."""
+    if isinstance(value, list):
+        yield from ((item, f"{path}[{index}]") for index, item in enumerate(value))
+        return
+    for key, item in value.items():
+        yield key, path
+        yield item, f"{path}.{key}" if path else key
+
+
+def _can_be_kept(text: str) -> bool:
+    return "\0" not in text and not _SURROGATE.search(text)
+
+
+def _too_deep() -> InvalidInput:
+    return InvalidInput(f"the body is nested more than {MAX_DEPTH} deep; send it flatter")
