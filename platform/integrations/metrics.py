@@ -1,7 +1,8 @@
 """Counters of what a service's clients saw and how long its runtimes took. Called by the reconciler's analysis.
 
 The gateway knows what clients saw: HTTP statuses, and for gRPC the gRPC status, since HTTP says 200 there. The runtimes
-know how long a request took, in microsecond buckets. Health and metadata requests are in neither.
+know how long a request took, in microsecond buckets. Health and metadata requests are in neither. Copies that a shadow
+got are counted apart and in the same way, as if clients had seen the answers.
 """
 
 import re
@@ -25,7 +26,7 @@ _HISTOGRAM = "fairlead_inference_request_duration_us_bucket"
 
 
 def collect(observed: Observed, timeout_s: float = 2.0) -> tuple[Sample, ...]:
-    """Return one sample per replica that serves and one per revision the gateway counts.
+    """Return one sample per replica that serves, one per revision the gateway counts, one per shadow's copies.
 
     Raises:
         Unavailable: a source cannot be read; half an answer would look like a change of the rates.
@@ -66,22 +67,32 @@ def gateway_samples(observed: Observed, page: str) -> list[Sample]:
     for revision in observed.revisions:
         if revision.gateway_since is None:
             continue
-        infer = counters.get(cluster_name(observed.namespace, revision.name, ClusterUse.INFER))
-        grpc = counters.get(cluster_name(observed.namespace, revision.name, ClusterUse.GRPC))
-        if infer is None or grpc is None:
-            raise Unavailable(f"the gateway has no counters for revision {revision.name}; it has just been restarted")
-        samples.append(
-            Sample(
-                source="gateway",
-                revision=revision.name,
-                # The clusters may be younger than Envoy, Envoy younger than the observation.
-                started_at=max(revision.gateway_since, infer.envoy_started_at),
-                requests=infer.http_requests + grpc.grpc_requests,
-                client_errors=infer.http_client_errors + grpc.grpc_client_errors,
-                server_errors=infer.http_server_errors + grpc.grpc_server_errors,
-            )
-        )
+        for source, uses, is_routed in (
+            ("gateway", (ClusterUse.INFER, ClusterUse.GRPC), True),
+            ("mirror", (ClusterUse.MIRROR_INFER, ClusterUse.MIRROR_GRPC), revision.mirror_percent > 0),
+        ):
+            http, grpc = (counters.get(cluster_name(observed.namespace, revision.name, use)) for use in uses)
+            if http is not None and grpc is not None:
+                samples.append(_gateway_sample(source, revision.name, revision.gateway_since, http, grpc))
+            elif is_routed:
+                raise Unavailable(
+                    f"the gateway has no counters for revision {revision.name}; it has just been restarted"
+                )
     return samples
+
+
+def _gateway_sample(
+    source: str, revision: str, since: float, http: "_GatewayCounters", grpc: "_GatewayCounters"
+) -> Sample:
+    return Sample(
+        source=source,
+        revision=revision,
+        # The clusters may be younger than Envoy, Envoy younger than the observation.
+        started_at=max(since, http.envoy_started_at),
+        requests=http.http_requests + grpc.grpc_requests,
+        client_errors=http.http_client_errors + grpc.grpc_client_errors,
+        server_errors=http.http_server_errors + grpc.grpc_server_errors,
+    )
 
 
 class _GatewayCounters:
@@ -149,7 +160,7 @@ def _gateway_filter(namespace: str, revisions: Iterable[str]) -> str:
     """Return Envoy's name filter for what `gateway_samples` reads; its whole page has thousands of lines."""
     names = "|".join(re.escape(f"{namespace}/{name}") for name in sorted(revisions))
     counters = r"upstream_rq_total|upstream_rq_[1-5]xx|grpc\.inference\.GRPCInferenceService\.ModelInfer\.\d+"
-    return rf"^cluster\.({names})/(http|grpc)\.({counters})$"
+    return rf"^cluster\.({names})/(mirror-)?(http|grpc)\.({counters})$"
 
 
 def _rows(page: str) -> Iterable[Row]:

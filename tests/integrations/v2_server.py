@@ -2,7 +2,8 @@
 
 It reads its model's files only to say who it is. A request tells it what to do by the header `x-do`:
 `sleep=SECONDS`, `status=NNN` (for gRPC the status code's number). The environment tells it what to do at its start:
-`V2_START=fail` ends with exit code 3, `V2_START=never-ready` never becomes ready.
+`V2_START=fail` ends with exit code 3, `V2_START=never-ready` never becomes ready; and `V2_DO` what to do with every
+infer request whatever its header says, also `crash`. `GET /calls` lists the infer calls it got.
 """
 
 import argparse
@@ -26,6 +27,7 @@ class Server:
         self.version = next(path.name for path in self.model.iterdir() if path.name.isdecimal())
         self.ready = os.environ.get("V2_START") != "never-ready"
         self.inflight = self.succeeded = self.failed = 0
+        self.calls: list[dict[str, str]] = []
         self.idle = asyncio.Event()
         self.idle.set()
 
@@ -48,7 +50,9 @@ class Server:
         self.inflight += 1
         self.idle.clear()
         try:
-            action, _, value = do.partition("=")
+            action, _, value = os.environ.get("V2_DO", do).partition("=")
+            if action == "crash":
+                os._exit(9)
             if action == "sleep":
                 await asyncio.sleep(float(value))
             status = int(value) if action == "status" else 0
@@ -66,11 +70,14 @@ class Server:
         body = json.dumps(
             {"path": path, "model": self.model.name, "version": self.version, "method": method, "headers": headers}
         )
+        if path == "/calls":
+            return 200, json.dumps(self.calls)
         if path == "/metrics":
             return 200, self.page()
         if path == "/v2/health/ready":
             return (200 if self.ready else 503), body
         if path.endswith("/infer"):
+            self.calls.append({"protocol": "http", "path": path, **headers})
             return (await self.infer(headers.get("x-do", ""))) or 200, body
         return 200, body
 
@@ -98,6 +105,7 @@ class Server:
 
     async def model_infer(self, request: bytes, context: grpc.aio.ServicerContext) -> bytes:
         metadata = dict(context.invocation_metadata() or ())
+        self.calls.append({"protocol": "grpc", **{name: str(value) for name, value in metadata.items()}})
         status = await self.infer(str(metadata.get("x-do", "")))
         if status:
             code = next(code for code in grpc.StatusCode if code.value[0] == status)

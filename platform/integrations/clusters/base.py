@@ -32,6 +32,8 @@ class DesiredRevision:
         replicas: how many should run; 0 keeps the revision known but stopped.
         weight_percent: share of requests it should get, 0..100; over the ready revisions of a service they sum to 100.
         model_config: fields of a Triton ModelConfig laid over what the artifact brings; empty leaves it alone.
+        mirror_percent: share of the service's inference requests of which it should get a copy, 0..100; nobody gets
+            the answers to copies.
     """
 
     name: str
@@ -44,6 +46,7 @@ class DesiredRevision:
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     resources: Resources = Resources()
+    mirror_percent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class ObservedReplica:
 
 @dataclass(frozen=True, slots=True)
 class ObservedRevision:
-    """One revision as it is; `weight_percent` is what the gateway confirmed, not what was asked for.
+    """One revision as it is; `weight_percent` and `mirror_percent` are what the gateway confirmed, not what was asked.
 
     Attributes:
         message: why it gets another share than asked for, or why it cannot run; empty where all is as wanted.
@@ -98,6 +101,7 @@ class ObservedRevision:
     replicas: tuple[ObservedReplica, ...] = ()
     message: str = ""
     gateway_since: float | None = None
+    mirror_percent: int = 0
 
     @property
     def ready_replicas(self) -> int:
@@ -126,9 +130,10 @@ class Sample:
     """One process's counters for one revision, cumulative since `started_at`.
 
     Attributes:
-        source: "gateway" or the replica's name.
+        source: "gateway", "mirror" (the gateway again, for the copies that a shadow got) or the replica's name.
         started_at: Unix seconds; a changed value means that the counters began again.
-        requests: finished inference requests with any outcome; at the gateway what clients saw over HTTP and gRPC.
+        requests: finished inference requests with any outcome; at the gateway what clients saw over HTTP and gRPC, and
+            of a mirror what clients would have seen.
         client_errors: HTTP 4xx; gRPC statuses that blame the request.
         server_errors: HTTP 5xx; gRPC statuses that blame the server, including those the gateway made itself.
         latency_edges_us: upper bucket edges without +Inf; empty for the gateway.

@@ -33,6 +33,7 @@ class Admin:
             cluster["name"]: {
                 host["address"]["socket_address"]["port_value"]: Host.read(host)
                 for host in cluster.get("host_statuses", [])
+                if "socket_address" in host["address"]  # else the listener inside Envoy, through which copies go
             }
             for cluster in found
         }

@@ -76,7 +76,7 @@ class Router:
 
     async def _push_endpoints(self, revisions: Mapping[Key, RevisionEndpoints], admin: Admin) -> None:
         for revision in revisions.values():
-            for use in ClusterUse:
+            for use in revision.uses:
                 place = endpoints_file(revision.namespace, revision.revision, use)
                 self._write(place, partial(endpoints, revision, use))
         self._write_clusters(revisions.values())
@@ -111,7 +111,7 @@ class Router:
     async def _endpoints_are_known(self, admin: Admin) -> bool:
         hosts = await admin.hosts()
         for revision in self._known.values():
-            for use in ClusterUse:
+            for use in revision.uses:
                 found = hosts.get(cluster_name(revision.namespace, revision.revision, use))
                 wanted = {port_of(endpoint, use): _status(endpoint) for endpoint in revision.endpoints}
                 if found is None or {port: host.status for port, host in found.items()} != wanted:

@@ -18,6 +18,7 @@ class RunningRevision:
         self.revision = revision
         self.replicas: list[Replica] = []
         self.was_ready = False
+        self.mirrored = False
         self._workshop = workshop
         self._namespace = namespace
         self.repository = Repository(revision, workshop.layout.repositories / f"{namespace}.{revision.name}")
@@ -46,7 +47,7 @@ class RunningRevision:
             for replica in self.replicas
             if replica.endpoint is not None
         )
-        return RevisionEndpoints(self._namespace, self.revision.name, found)
+        return RevisionEndpoints(self._namespace, self.revision.name, found, mirrored=self.mirrored)
 
 
 class Service:
@@ -81,6 +82,7 @@ class Service:
                 self._running[name] = RunningRevision(self._workshop, self.namespace, revision)
         held = self._held()
         for name, running in list(self._running.items()):
+            running.mirrored |= name in wanted and wanted[name].mirror_percent > 0
             same = name in wanted and _what_never_changes(wanted[name]) == _what_never_changes(running.revision)
             replicas = wanted[name].replicas if same else 0
             running.scale(max(replicas, len(running.replicas)) if held.get(name) else replicas)
@@ -99,8 +101,9 @@ class Service:
         """Return how requests should reach the service now."""
         held = self._held()
         self._routed = held or shares(self._claims())
+        copies = {revision.name: revision.mirror_percent for revision in self.desired.revisions}
         backends = tuple(
-            Backend(name, running.revision.model_version, self._routed.get(name, 0))
+            Backend(name, running.revision.model_version, self._routed.get(name, 0), copies.get(name, 0))
             for name, running in sorted(self._running.items())
             if running.ready
         )
@@ -119,7 +122,7 @@ class Service:
 
     def observed(self, confirmed: ServiceRoute | None, since: dict[tuple[str, str], float], stats_url: str) -> Observed:
         """Return the service as it is; `confirmed` is what the gateway was seen to route by, None where it does not."""
-        weights = {backend.revision: backend.share_percent for backend in confirmed.backends} if confirmed else {}
+        routed = {backend.revision: backend for backend in confirmed.backends} if confirmed else {}
         names = [revision.name for revision in self.desired.revisions]
         names += [name for name in self._running if name not in names]
         revisions = []
@@ -128,12 +131,13 @@ class Service:
             revisions.append(
                 ObservedRevision(
                     name=name,
-                    weight_percent=weights.get(name, 0),
+                    weight_percent=routed[name].share_percent if name in routed else 0,
                     replicas=tuple(replica.observed() for replica in replicas),
                     message=next(
                         (each.observed().message for each in replicas if not each.ready and not each.leaving), ""
                     ),
                     gateway_since=since.get((self.namespace, name)),
+                    mirror_percent=routed[name].mirror_percent if name in routed else 0,
                 )
             )
         return Observed(
@@ -167,4 +171,4 @@ class Service:
 
 
 def _what_never_changes(revision: DesiredRevision) -> DesiredRevision:
-    return replace(revision, replicas=0, weight_percent=0)
+    return replace(revision, replicas=0, weight_percent=0, mirror_percent=0)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from integrations.clusters.local.envoy import mirror
 from integrations.clusters.local.envoy.listener import listener
 
 CLUSTERS_FILE = "clusters.json"
@@ -31,8 +32,10 @@ def bootstrap(*, folder: str, host: str, port: int, started_at: str) -> dict[str
         },
         "stats_config": {"stats_tags": [{"tag_name": STARTED_AT_TAG, "fixed_value": started_at}]},
         "static_resources": {
-            "listeners": [listener(host=host, port=port, routes_file=f"{folder}/{ROUTES_FILE}")],
+            "listeners": [listener(host=host, port=port, routes_file=f"{folder}/{ROUTES_FILE}"), mirror.listener()],
+            "clusters": [mirror.cluster()],
         },
+        "bootstrap_extensions": [mirror.bootstrap_extension()],
         "dynamic_resources": {
             "cds_config": {"resource_api_version": "V3", "path_config_source": {"path": f"{folder}/{CLUSTERS_FILE}"}},
         },

@@ -14,6 +14,8 @@ _CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 _ASSIGNMENT = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 _HTTP_OPTIONS = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
+# A shadow that hangs holds so many copies (and as many that wait for a connection); all further ones fail at once.
+MIRROR_LIMIT = 100
 # Below the runtime's own, so that it is Envoy who closes an idle connection and no request meets a closing one.
 UPSTREAM_IDLE_TIMEOUT_S = 60
 
@@ -22,7 +24,7 @@ def clusters(revisions: Iterable[RevisionEndpoints], *, folder: str, version: st
     """Return the discovery response with every cluster of `revisions`; `folder` is where the endpoint files are."""
     return {
         "version_info": version,
-        "resources": [_cluster(revision, use, folder) for revision in revisions for use in ClusterUse],
+        "resources": [_cluster(revision, use, folder) for revision in revisions for use in revision.uses],
     }
 
 
@@ -42,12 +44,12 @@ def endpoints(revision: RevisionEndpoints, use: ClusterUse, *, version: str) -> 
 
 def port_of(endpoint: Endpoint, use: ClusterUse) -> int:
     """Return the port that a cluster of this use talks to."""
-    return endpoint.grpc_port if use is ClusterUse.GRPC else endpoint.http_port
+    return endpoint.grpc_port if use.is_grpc else endpoint.http_port
 
 
 def _cluster(revision: RevisionEndpoints, use: ClusterUse, folder: str) -> dict[str, Any]:
     path = f"{folder}/{endpoints_file(revision.namespace, revision.revision, use)}"
-    protocol = "http2_protocol_options" if use is ClusterUse.GRPC else "http_protocol_options"
+    protocol = "http2_protocol_options" if use.is_grpc else "http_protocol_options"
     return {
         "@type": _CLUSTER,
         "name": cluster_name(revision.namespace, revision.revision, use),
@@ -63,16 +65,7 @@ def _cluster(revision: RevisionEndpoints, use: ClusterUse, folder: str) -> dict[
         "lb_policy": "LEAST_REQUEST",
         # Envoy would send to unhealthy endpoints when most are; here unhealthy means draining.
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
-        "circuit_breakers": {
-            "thresholds": [
-                {
-                    "max_connections": _NO_LIMIT,
-                    "max_pending_requests": _NO_LIMIT,
-                    "max_requests": _NO_LIMIT,
-                    "max_retries": _NO_LIMIT,
-                }
-            ]
-        },
+        "circuit_breakers": {"thresholds": [_limits(MIRROR_LIMIT if use.is_mirror else _NO_LIMIT)]},
         "typed_extension_protocol_options": {
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
                 "@type": _HTTP_OPTIONS,
@@ -80,6 +73,15 @@ def _cluster(revision: RevisionEndpoints, use: ClusterUse, folder: str) -> dict[
                 "explicit_http_config": {protocol: {}},
             }
         },
+    }
+
+
+def _limits(most: int) -> dict[str, int]:
+    return {
+        "max_connections": most,
+        "max_pending_requests": most,
+        "max_requests": most,
+        "max_retries": most,
     }
 
 

@@ -5,13 +5,10 @@ It is in the bootstrap and never changes, so that a taken port ends Envoy at its
 
 from typing import Any
 
+from integrations.clusters.local.envoy.filters import MANAGER, http_filters
 from integrations.clusters.local.envoy.routes import ROUTES_NAME
 
 STAT_PREFIX = "gateway"
-_TYPES = "type.googleapis.com/envoy.extensions.filters"
-_MANAGER = f"{_TYPES}.network.http_connection_manager.v3.HttpConnectionManager"
-_GRPC_STATS = f"{_TYPES}.http.grpc_stats.v3.FilterConfig"
-_ROUTER = f"{_TYPES}.http.router.v3.Router"
 
 Json = dict[str, Any]
 
@@ -34,29 +31,14 @@ def listener(*, host: str, port: int, routes_file: str) -> Json:
 
 def _manager(routes_file: str) -> Json:
     return {
-        "@type": _MANAGER,
+        "@type": MANAGER,
         "stat_prefix": STAT_PREFIX,
         "codec_type": "AUTO",
         "rds": {
             "route_config_name": ROUTES_NAME,
             "config_source": {"resource_api_version": "V3", "path_config_source": {"path": routes_file}},
         },
-        "http_filters": [
-            {
-                "name": "envoy.filters.http.grpc_stats",
-                "typed_config": {
-                    "@type": _GRPC_STATS,
-                    # By name: with "all methods" a stranger could make Envoy keep counters for any text.
-                    "individual_method_stats_allowlist": {
-                        "services": [{"name": "inference.GRPCInferenceService", "method_names": ["ModelInfer"]}]
-                    },
-                },
-            },
-            {
-                "name": "envoy.filters.http.router",
-                "typed_config": {"@type": _ROUTER, "suppress_envoy_headers": True},
-            },
-        ],
+        "http_filters": http_filters(),
         "server_name": "fairlead",
         # Every client is a stranger, one on this machine too: no x-envoy-... header of theirs may change timeouts or
         # retries. Envoy's own list of trusted networks gives way to one that holds nobody.

@@ -1,4 +1,4 @@
-"""Names of Envoy clusters: three per revision, so that their counters tell apart what a client asked for."""
+"""Names of Envoy clusters: several per revision, so that their counters tell apart what a client asked for."""
 
 from enum import StrEnum
 
@@ -7,12 +7,25 @@ class ClusterUse(StrEnum):
     """What goes through one of a revision's clusters.
 
     INFER is HTTP/1 inference. META is HTTP/1 health and metadata, kept apart since its errors are no inference errors.
-    GRPC is everything over HTTP/2; Envoy counts gRPC by method, so one is enough.
+    GRPC is everything over HTTP/2; Envoy counts gRPC by method, so one is enough. MIRROR_INFER and MIRROR_GRPC are
+    copies of requests whose answers nobody gets: apart from all that clients see, with limits of their own.
     """
 
     INFER = "http"
     META = "meta"
     GRPC = "grpc"
+    MIRROR_INFER = "mirror-http"
+    MIRROR_GRPC = "mirror-grpc"
+
+    @property
+    def is_mirror(self) -> bool:
+        """Return whether copies go through it."""
+        return self in (ClusterUse.MIRROR_INFER, ClusterUse.MIRROR_GRPC)
+
+    @property
+    def is_grpc(self) -> bool:
+        """Return whether it speaks HTTP/2 to the runtime's gRPC port."""
+        return self in (ClusterUse.GRPC, ClusterUse.MIRROR_GRPC)
 
 
 def cluster_name(namespace: str, revision: str, use: ClusterUse) -> str:

@@ -3,12 +3,14 @@
 A service is found by host (`digits.default`, `digits.default.anything`), by path (`/serving/default/digits/...`) or,
 for gRPC, by metadata (`fairlead-service: default/digits`). Behind it only health, metadata and infer are let through,
 each by its exact path, so that a route costs one comparison; a path with `/versions/N/` goes to the revisions that
-serve N. What is left is answered here, with a sentence that the listener puts into JSON.
+serve N. Infer calls that name no version in their path are what shadows get copies of. What is left is answered here,
+with a sentence that the listener puts into JSON.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from integrations.clusters.local.envoy.mirror import mirror_policy
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.words import Backend, ServiceRoute
 
@@ -77,7 +79,7 @@ def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
     """Yield the HTTP routes below `prefix`, which is taken off, and last a refusal of everything else below it."""
     model = f"/v2/models/{service.service}"
     infer, meta = ClusterUse.INFER, ClusterUse.META
-    yield _http(service, service.backends, prefix, f"{model}/infer", infer)
+    yield _http(service, service.backends, prefix, f"{model}/infer", infer, mirror=ClusterUse.MIRROR_INFER)
     for version, backends in _by_version(service):
         yield _http(service, backends, prefix, f"{model}/versions/{version}/infer", infer)
     for path in (model, f"{model}/ready", "/v2/health/live", "/v2/health/ready", "/v2"):
@@ -104,18 +106,38 @@ def _grpc_routes(service: ServiceRoute, *, by_metadata: bool) -> Iterator[Json]:
         named["headers"] = [{"name": SERVICE_METADATA, "string_match": {"exact": service.key}}]
     calls: list[Json] = [{"path": _GRPC_INFER}, *({"safe_regex": {"regex": regex}} for regex in _GRPC_META)]
     for match in calls:
-        yield {"match": {**match, **named}, **_action(service, service.backends, ClusterUse.GRPC)}
+        mirror = ClusterUse.MIRROR_GRPC if match.get("path") == _GRPC_INFER else None
+        yield {"match": {**match, **named}, **_action(service, service.backends, ClusterUse.GRPC, mirror=mirror)}
     yield _refusal({"prefix": "/", **named}, 404, f"service {service.key} has no such method; {_ALLOWED}")
 
 
-def _http(service: ServiceRoute, backends: Sequence[Backend], prefix: str, path: str, use: ClusterUse) -> Json:
+def _http(
+    service: ServiceRoute,
+    backends: Sequence[Backend],
+    prefix: str,
+    path: str,
+    use: ClusterUse,
+    *,
+    mirror: ClusterUse | None = None,
+) -> Json:
     method: Json = {"exact": "POST"} if use is ClusterUse.INFER else {"safe_regex": {"regex": "GET|HEAD"}}
     match = {"path": prefix + path, "headers": [{"name": ":method", "string_match": method}]}
-    return {"match": match, **_action(service, backends, use, rewrite=path if prefix else "")}
+    return {"match": match, **_action(service, backends, use, rewrite=path if prefix else "", mirror=mirror)}
 
 
-def _action(service: ServiceRoute, backends: Sequence[Backend], use: ClusterUse, *, rewrite: str = "") -> Json:
-    """Return where a matched request goes: to `backends` by share, or nowhere, with the reason."""
+def _action(
+    service: ServiceRoute,
+    backends: Sequence[Backend],
+    use: ClusterUse,
+    *,
+    rewrite: str = "",
+    mirror: ClusterUse | None = None,
+) -> Json:
+    """Return where a matched request goes: to `backends` by share, or nowhere, with the reason.
+
+    Args:
+        mirror: through which of their clusters shadows get copies; None for what is not copied.
+    """
     weighted = [backend for backend in backends if backend.share_percent]
     if not weighted:
         sentence = service.starting or f"service {service.key} is starting: no replica takes requests yet"
@@ -126,6 +148,10 @@ def _action(service: ServiceRoute, backends: Sequence[Backend], use: ClusterUse,
     }
     if rewrite:
         route["prefix_rewrite"] = rewrite
+    if mirror is not None and (copies := [backend for backend in backends if backend.mirror_percent]):
+        route["request_mirror_policies"] = [
+            mirror_policy(service.namespace, backend.revision, mirror, backend.mirror_percent) for backend in copies
+        ]
     return {"route": route}
 
 

