@@ -5,10 +5,13 @@ and what is nested deeply exhausts Python's stack wherever it is copied, compare
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rest_framework.parsers import JSONParser
+from rest_framework.exceptions import UnsupportedMediaType
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import BaseParser, JSONParser
+from rest_framework.request import Request
 
 from common.errors import InvalidInput
 
@@ -29,6 +32,19 @@ class StrictJSONParser(JSONParser):
             raise _too_deep() from error
         check(document)
         return document
+
+
+class Negotiation(DefaultContentNegotiation):
+    """DRF's choice of a parser, except that a refusal says what to send instead."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
+        """Return the parser for the body; raises UnsupportedMediaType."""
+        parser: BaseParser | None = super().select_parser(request, parsers)
+        if parser is None:
+            taken = " or ".join(str(parser.media_type) for parser in parsers)
+            said = f"is {request.content_type[:100]!r}" if request.content_type else "is missing"
+            raise UnsupportedMediaType(request.content_type, f"the content type {said}; send the body as {taken}")
+        return parser
 
 
 def check(document: object) -> None:

@@ -74,7 +74,7 @@ class ArtifactStore:
         Raises:
             InvalidInput: a path in place of a name, or a format that is not served.
         """
-        if not filename or filename in (".", "..") or any(sign in filename for sign in "/\\\0"):
+        if filename in (".", "..") or any(sign in filename for sign in "/\\") or not _is_shown(filename):
             raise InvalidInput(
                 f"{filename!r} is not a file name; give a plain name such as model.onnx", field="filename"
             )
@@ -220,6 +220,11 @@ class ArtifactWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.abort()
+
+
+def _is_shown(filename: str) -> bool:
+    """Return whether a name has characters, and none that breaks lines, moves the cursor or turns the writing round."""
+    return bool(filename) and filename.isprintable()
 
 
 def _files(folder: Path) -> Iterable[Path]:

@@ -2,10 +2,13 @@ import json
 from io import BytesIO
 
 import pytest
-from rest_framework.exceptions import ParseError
+from rest_framework.exceptions import ParseError, UnsupportedMediaType
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+from rest_framework.test import APIRequestFactory
 
 from common.errors import InvalidInput
-from common.parsers import MAX_DEPTH, StrictJSONParser
+from common.parsers import MAX_DEPTH, Negotiation, StrictJSONParser
 
 
 def parse(body: str | bytes) -> object:
@@ -45,3 +48,16 @@ def test_what_cannot_be_kept_is_refused_with_its_place(body: str, field: str | N
 def test_what_is_no_json_is_refused(body: bytes) -> None:
     with pytest.raises(ParseError):
         parse(body)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "sentence"),
+    [
+        pytest.param("application/yaml", "the content type is 'application/yaml'; send the body as", id="another"),
+        pytest.param("", "the content type is missing; send the body as application/json", id="none"),
+    ],
+)
+def test_a_body_of_another_type_is_told_which_one_is_taken(content_type: str, sentence: str) -> None:
+    request = Request(APIRequestFactory().generic("PUT", "/", "a: 1", content_type=content_type))
+    with pytest.raises(UnsupportedMediaType, match=sentence):
+        Negotiation().select_parser(request, [JSONParser()])

@@ -58,6 +58,8 @@ def test_writer_tells_digest_and_size_as_they_come(store):
         pytest.param("/etc/model.onnx", "not a file name", id="an absolute path"),
         pytest.param("a\\b.onnx", "not a file name", id="a path of another system"),
         pytest.param("a\0.onnx", "not a file name", id="a zero byte"),
+        pytest.param("a\n.onnx", "not a file name", id="a line break"),
+        pytest.param("\u202exnno.onnx", "not a file name", id="a mark that turns the writing round"),
         pytest.param("", "not a file name", id="nothing"),
         pytest.param("model.pt", r"accepted are \*\.onnx", id="another format"),
         pytest.param("onnx", r"accepted are \*\.onnx", id="no suffix"),

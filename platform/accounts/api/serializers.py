@@ -8,6 +8,7 @@ from rest_framework import serializers
 from accounts.models import ApiToken
 from accounts.scopes import Scope
 from common import durations
+from common.requests import RequestSerializer
 
 
 class TokenSerializer(serializers.ModelSerializer[ApiToken]):
@@ -21,7 +22,7 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
         read_only_fields = fields
 
 
-class TokenCreateSerializer(serializers.Serializer[ApiToken]):
+class TokenCreateSerializer(RequestSerializer[ApiToken]):
     """What a new token is asked to be."""
 
     name = serializers.CharField(max_length=100)

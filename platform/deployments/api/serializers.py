@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from common.requests import RequestSerializer
 from deployments.models import RolloutPolicy
 from deployments.shapes import (
     AnalysisRunView,
@@ -115,7 +116,7 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     created_by = serializers.CharField()
 
 
-class RolloutStartSerializer(serializers.Serializer[Any]):
+class RolloutStartSerializer(RequestSerializer[Any]):
     """What a new rollout is to go to; `version` is `2`, `@alias` or `models:/NAME/2`."""
 
     version = serializers.CharField(max_length=300)

@@ -21,7 +21,7 @@ from deployments.services.turning import begin, check_ready, check_signature
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
 
-_VERSION = re.compile(r"\d{1,9}")
+_VERSION = re.compile(r"[0-9]{1,9}")
 _ALIAS = re.compile(r"@[^/@]+")
 
 

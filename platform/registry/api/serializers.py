@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from common.requests import RequestSerializer
 from registry.models import Alias, ModelVersion, RegisteredModel
 
 
@@ -19,7 +20,7 @@ class AliasSerializer(serializers.ModelSerializer[Alias]):
         read_only_fields = fields
 
 
-class AliasSetSerializer(serializers.Serializer[Alias]):
+class AliasSetSerializer(RequestSerializer[Alias]):
     """Where an alias is to point."""
 
     version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
@@ -37,7 +38,7 @@ class ModelSerializer(serializers.ModelSerializer[RegisteredModel]):
         read_only_fields = fields
 
 
-class ModelCreateSerializer(serializers.Serializer[RegisteredModel]):
+class ModelCreateSerializer(RequestSerializer[RegisteredModel]):
     """What a new model is asked to be."""
 
     name = serializers.CharField()

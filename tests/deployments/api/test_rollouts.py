@@ -42,9 +42,8 @@ def test_a_policy_of_null_is_the_services_own(platform: Platform, api: Api) -> N
     ("asked", "status", "code", "field"),
     [
         pytest.param({}, 400, "invalid_input", "version", id="no version"),
-        pytest.param(
-            {"version": "2", "polizy": "x", "policy": "bold"}, 404, "not_found", "policy", id="unknown policy"
-        ),
+        pytest.param({"version": "2", "policy": "bold"}, 404, "not_found", "policy", id="unknown policy"),
+        pytest.param({"version": "2", "polizy": "careful"}, 400, "invalid_input", "polizy", id="misspelt field"),
         pytest.param({"version": "9"}, 404, "not_found", None, id="unknown version"),
         pytest.param({"version": "1"}, 409, "conflict", None, id="live already"),
     ],

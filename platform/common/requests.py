@@ -1,0 +1,22 @@
+"""What the API's own request bodies are read with."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from rest_framework import serializers
+
+from common.errors import InvalidInput
+
+T = TypeVar("T")
+
+
+class RequestSerializer(serializers.Serializer[T]):
+    """A body in which a field that nobody knows is refused by its name: most often it is a misspelt one."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return the validated fields; raises InvalidInput, and DRF's ValidationError."""
+        if isinstance(data, Mapping) and (unknown := sorted(map(str, data.keys() - self.fields.keys()))):
+            raise InvalidInput(
+                f"{unknown[0][:60]} is not a field here; expected {', '.join(self.fields)}", field=unknown[0][:60]
+            )
+        return super().to_internal_value(data)
