@@ -65,6 +65,9 @@ class AuditEntry(models.Model):
     """Who did what to which object, when, and under which request id. Only ever added.
 
     Names are copied, not referenced: an entry says what was true then, and outlives users, tokens and objects.
+
+    Attributes:
+        before, after: what the change found and left of the object; None where there was no object.
     """
 
     at = models.DateTimeField(db_index=True)
@@ -72,6 +75,8 @@ class AuditEntry(models.Model):
     action = models.CharField(max_length=64)
     target = models.CharField(max_length=300)
     detail = models.JSONField(default=dict)
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
     request_id = models.CharField(max_length=64, blank=True)
 
     objects = _AppendOnlyQuerySet.as_manager()

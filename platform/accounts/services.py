@@ -30,7 +30,14 @@ class CreatedToken:
 
 
 def audit_record(
-    *, actor: str, action: str, target: str, now: datetime, detail: Mapping[str, object] | None = None
+    *,
+    actor: str,
+    action: str,
+    target: str,
+    now: datetime,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+    detail: Mapping[str, object] | None = None,
 ) -> AuditEntry:
     """Add one line to the audit log; call it in the transaction of the change it tells about.
 
@@ -38,9 +45,18 @@ def audit_record(
         actor: who, as `actor_of` names callers; `fairlead` for what the platform does by itself.
         action: `<entity>.<verb>`, such as `model_version.register`.
         target: the object's path in the API without `/api/v1/`, such as `models/digits/versions/2`.
+        before, after: the object's fields as the change found and left them; None where there was no object.
+        detail: what else belongs to it, such as the rollout that a service file started.
     """
     return AuditEntry.objects.create(
-        at=now, actor=actor, action=action, target=target, detail=dict(detail or {}), request_id=request_id.current()
+        at=now,
+        actor=actor,
+        action=action,
+        target=target,
+        before=None if before is None else dict(before),
+        after=None if after is None else dict(after),
+        detail=dict(detail or {}),
+        request_id=request_id.current(),
     )
 
 
@@ -82,7 +98,13 @@ def token_create(
         action="token.create",
         target=f"tokens/{token.pk}",
         now=now,
-        detail={"name": name, "scope": scope.value, "user": user.username},
+        after={
+            "name": name,
+            "scope": scope.value,
+            "user": user.username,
+            "expires_at": token.expires_at.isoformat(),
+            "revoked_at": None,
+        },
     )
     return CreatedToken(token, secret)
 
@@ -92,7 +114,12 @@ def token_revoke(*, token: ApiToken, now: datetime, actor: str) -> None:
     """End the token, and with it the sessions that signed in with it; ending it again changes nothing."""
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now):
         audit_record(
-            actor=actor, action="token.revoke", target=f"tokens/{token.pk}", now=now, detail={"name": token.name}
+            actor=actor,
+            action="token.revoke",
+            target=f"tokens/{token.pk}",
+            now=now,
+            before={"name": token.name, "revoked_at": None},
+            after={"name": token.name, "revoked_at": now.isoformat()},
         )
 
 

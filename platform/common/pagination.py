@@ -2,14 +2,17 @@
 
 A page begins after the last item of the one before, by a unique column, so that rows which come or go in between
 neither repeat nor hide others. A view names the column in `ordering` (`name`, `-number`); `-id` is newest first.
+Other orders that a caller may ask for stand in `orderings`; where the column is not unique, the row's id decides.
 """
 
 import base64
-import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db.models import Field, Model
+from django.db.models import Field, Model, Q
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -27,17 +30,16 @@ class CursorPagination(BasePagination):
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """Return one page of `queryset` as the request's `cursor` and `limit` ask for it."""
-        ordering = getattr(view, "ordering", None) or self.ordering
-        column = ordering.removeprefix("-")
+        order = _Order.asked(request, view, self.ordering)
         limit = self._limit(request)
         if (after := request.query_params.get("cursor")) is not None:
-            comparison = "lt" if ordering.startswith("-") else "gt"
-            queryset = queryset.filter(**{f"{column}__{comparison}": _decoded(after, queryset.model, column)})
-        rows = list(queryset.order_by(ordering)[: limit + 1])
+            queryset = queryset.filter(order.beyond(_decoded(after, queryset.model, order)))
+        rows = list(queryset.order_by(*order.columns)[: limit + 1])
         page = rows[:limit]
         self._next: str | None = None
         if len(rows) > limit:
-            cursor = base64.urlsafe_b64encode(str(getattr(page[-1], column)).encode()).decode()
+            values = [str(getattr(page[-1], column.removeprefix("-"))) for column in order.columns]
+            cursor = base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
             self._next = replace_query_param(request.build_absolute_uri(), "cursor", cursor)
         return page
 
@@ -56,9 +58,17 @@ class CursorPagination(BasePagination):
             },
         }
 
-    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:  # noqa: ARG002
-        """Return the OpenAPI form of `cursor` and `limit`."""
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        """Return the OpenAPI form of `ordering`, `cursor` and `limit`."""
+        known = _Order.known(view, self.ordering)
         return [
+            {
+                "name": "ordering",
+                "in": "query",
+                "required": False,
+                "description": "The field to order by; a hyphen before it turns the order round.",
+                "schema": {"type": "string", "enum": list(known), "default": known[0]},
+            },
             {"name": "cursor", "in": "query", "required": False, "schema": {"type": "string"}},
             {
                 "name": "limit",
@@ -78,14 +88,57 @@ class CursorPagination(BasePagination):
         return min(int(asked), self.max_limit)
 
 
-def _decoded(cursor: str, model: type[Model], column: str) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The columns to order by, which together are unique."""
+
+    columns: tuple[str, ...]
+
+    @classmethod
+    def known(cls, view: Any, default: str) -> tuple[str, ...]:
+        """Return the orderings that the view knows, its own first."""
+        own = getattr(view, "ordering", None) or default
+        return tuple(dict.fromkeys((own, *getattr(view, "orderings", ()))))
+
+    @classmethod
+    def asked(cls, request: Request, view: Any, default: str) -> "_Order":
+        """Return the order that the request asks for; raises InvalidInput."""
+        known = cls.known(view, default)
+        wanted = request.query_params.get("ordering", known[0])
+        if wanted not in known:
+            raise InvalidInput(f"ordering is {wanted[:40]!r}; this list knows {', '.join(known)}", field="ordering")
+        # A view's own order is by a column that is unique in its list.
+        unique = {known[0].removeprefix("-"), "id"}
+        if wanted.removeprefix("-") in unique:
+            return cls((wanted,))
+        return cls((wanted, "-id" if wanted.startswith("-") else "id"))
+
+    def beyond(self, values: Sequence[Any]) -> Q:
+        """Return the condition for rows after the one with `values`."""
+        condition, same = Q(), Q()
+        for column, value in zip(self.columns, values, strict=True):
+            name, comparison = column.removeprefix("-"), "lt" if column.startswith("-") else "gt"
+            condition |= same & Q(**{f"{name}__{comparison}": value})
+            same &= Q(**{name: value})
+        return condition
+
+
+def _decoded(cursor: str, model: type[Model], order: _Order) -> list[Any]:
     try:
-        text = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True).decode()
-        if "\0" in text:
-            raise UnicodeError("a zero byte, which PostgreSQL keeps in no text")
-        field: Field[Any, Any] = model._meta.get_field(column)  # type: ignore[assignment]  # lists go by own columns
-        return field.to_python(text)
-    except (UnicodeError, binascii.Error, ValidationError) as error:
+        values = json.loads(base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True))
+        if not isinstance(values, list) or len(values) != len(order.columns):
+            raise ValueError("not as many values as there are columns")
+        return [
+            _value(text, model, column.removeprefix("-")) for text, column in zip(values, order.columns, strict=True)
+        ]
+    except (ValueError, RecursionError, ValidationError) as error:
         raise InvalidInput(
             "cursor is not one that this list gave out; start again without it", field="cursor"
         ) from error
+
+
+def _value(text: Any, model: type[Model], column: str) -> Any:
+    if not isinstance(text, str) or "\0" in text:
+        raise ValueError("no text, or one with a zero byte, which PostgreSQL keeps in no text")
+    field: Field[Any, Any] = model._meta.get_field(column)  # type: ignore[assignment]  # lists go by own columns
+    return field.to_python(text)

@@ -108,6 +108,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["common.parsers.StrictJSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "common.parsers.Negotiation",
+    "DEFAULT_FILTER_BACKENDS": ["common.filters.ListFilters"],
     "DEFAULT_PAGINATION_CLASS": "common.pagination.CursorPagination",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "common.api_errors.exception_handler",

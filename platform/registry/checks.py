@@ -98,5 +98,6 @@ def _record_outcome(version: ModelVersion, state: CheckState, now: datetime) -> 
         action="model_version.check",
         target=f"models/{version.model.name}/versions/{version.number}",
         now=now,
-        detail={"status": state.status.value, "reason": state.reason},
+        before={"status": Status.PENDING.value},
+        after={"status": state.status.value, "reason": state.reason},
     )

@@ -32,7 +32,9 @@ def model_create(*, name: str, description: str, now: datetime, actor: str) -> R
     )
     if not created:
         raise Conflict(f"model {name!r} is there already; add a version to it or choose another name", field="name")
-    audit_record(actor=actor, action="model.create", target=f"models/{name}", now=now)
+    audit_record(
+        actor=actor, action="model.create", target=f"models/{name}", now=now, after={"description": description}
+    )
     return model
 
 
@@ -44,7 +46,11 @@ def model_delete(*, name: str, now: datetime, actor: str) -> None:
     _refuse_if_used(versions, f"model {name!r}")
     _delete(model, f"model {name!r}")
     audit_record(
-        actor=actor, action="model.delete", target=f"models/{name}", now=now, detail={"versions": len(versions)}
+        actor=actor,
+        action="model.delete",
+        target=f"models/{name}",
+        now=now,
+        before={"description": model.description, "versions": len(versions)},
     )
 
 
@@ -81,7 +87,7 @@ def version_register(
         action="model_version.register",
         target=f"models/{model}/versions/{version.number}",
         now=now,
-        detail={"digest": artifact.digest, "size_bytes": artifact.size_bytes, "source_name": source_name},
+        after={"digest": artifact.digest, "size_bytes": artifact.size_bytes, "source_name": source_name},
     )
     return version, True
 
@@ -102,7 +108,7 @@ def version_delete(*, model: str, number: int, now: datetime, actor: str) -> Non
         action="model_version.delete",
         target=f"models/{model}/versions/{number}",
         now=now,
-        detail={"digest": version.digest},
+        before={"digest": version.digest, "size_bytes": version.size_bytes, "source_name": version.source_name},
     )
 
 
@@ -130,7 +136,8 @@ def alias_set(*, model: str, name: str, number: int, now: datetime, actor: str) 
         action="alias.set",
         target=f"models/{model}/aliases/{name}",
         now=now,
-        detail={"version": number, "version_before": before},
+        before=None if before is None else {"version": before},
+        after={"version": number},
     )
     return alias, created
 
@@ -142,7 +149,7 @@ def alias_delete(*, model: str, name: str, now: datetime, actor: str) -> None:
     number = alias.version.number
     alias.delete()
     audit_record(
-        actor=actor, action="alias.delete", target=f"models/{model}/aliases/{name}", now=now, detail={"version": number}
+        actor=actor, action="alias.delete", target=f"models/{model}/aliases/{name}", now=now, before={"version": number}
     )
 
 

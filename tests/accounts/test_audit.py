@@ -2,8 +2,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
+from rest_framework.test import APIClient
 
 from accounts.models import AuditEntry
+from accounts.scopes import Scope
 from accounts.selectors import audit_list
 from accounts.services import audit_record
 from common.request_id import RequestIdMiddleware
@@ -56,3 +58,36 @@ def test_the_log_is_newest_first_and_can_be_narrowed() -> None:
     first, other, last = record(), record("models/other"), record()
     assert list(audit_list()) == [last, other, first]
     assert list(audit_list(target="models/digits")) == [last, first]
+
+
+def test_an_administrator_reads_the_log_with_before_and_after(api: Callable[..., APIClient]) -> None:
+    admin = api(Scope.ADMIN)
+    admin.put("/api/v1/policies/careful", {"name": "careful", "steps": [{"weight": 10, "pause": True}]})
+    admin.put("/api/v1/policies/careful", {"name": "careful", "steps": [{"weight": 20, "pause": True}]})
+    admin.delete("/api/v1/policies/careful")
+    entries = admin.get("/api/v1/audit", {"target": "policies/careful", "ordering": "id"}).json()["results"]
+    weights = [
+        [side and side["document"]["steps"][0]["weight"] for side in (entry["before"], entry["after"])]
+        for entry in entries
+    ]
+    assert weights == [[None, 10], [10, 20], [20, None]]
+    assert [entry["action"] for entry in entries] == ["policy.apply", "policy.apply", "policy.delete"]
+    assert {entry["actor"] for entry in entries} == {"alice (token alice-admin)"}
+
+
+def test_the_log_is_narrowed_by_its_filters(api: Callable[..., APIClient]) -> None:
+    record(), record("models/other")
+    admin = api(Scope.ADMIN)
+
+    def targets(**query: str) -> list[str]:
+        return [entry["target"] for entry in admin.get("/api/v1/audit", query).json()["results"]]
+
+    assert targets(target_prefix="models/") == ["models/other", "models/digits"]
+    assert targets(action="model.create", target="models/other") == ["models/other"]
+    assert targets(until="2026-01-01T00:00:01Z") == ["models/other", "models/digits"]
+    assert targets(since="2026-01-01T00:00:01Z", action="model.create") == []
+
+
+@pytest.mark.parametrize("scope", [Scope.READ, Scope.WRITE])
+def test_the_log_is_for_administrators(api: Callable[..., APIClient], scope: Scope) -> None:
+    assert api(scope).get("/api/v1/audit").status_code == 403

@@ -1,4 +1,6 @@
-from datetime import UTC, datetime
+import base64
+import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from rest_framework.request import Request
@@ -78,7 +80,7 @@ def test_a_limit_that_is_no_number_is_refused(limit: str) -> None:
     assert refusal.value.field == "limit"
 
 
-@pytest.mark.parametrize("cursor", ["x", "!!!", "eA==", "é", "", "/w=="])
+@pytest.mark.parametrize("cursor", ["x", "!!!", "eA==", "é", "", "/w==", "W10=", "WzFd", "WyJcdTAwMDAiXQ=="])
 def test_a_made_up_cursor_is_refused(cursor: str) -> None:
     make("a")
     with pytest.raises(InvalidInput) as refusal:
@@ -88,5 +90,31 @@ def test_a_made_up_cursor_is_refused(cursor: str) -> None:
 
 def test_a_cursor_beyond_what_the_database_counts_is_an_empty_page() -> None:
     make("a")
-    beyond = "OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5"  # a number of 24 digits
+    beyond = base64.urlsafe_b64encode(json.dumps(["9" * 24]).encode()).decode()
     assert page(f"/?cursor={beyond}")[1] is None
+
+
+class ByMoment:
+    ordering = "name"
+    orderings = ("-created_at", "created_at")
+
+
+@pytest.mark.parametrize(
+    ("ordering", "expected"), [("created_at", ["b", "a", "c", "d"]), ("-created_at", ["d", "c", "a", "b"])]
+)
+def test_rows_that_are_equal_in_the_asked_column_go_by_their_id(ordering: str, expected: list[str]) -> None:
+    make("b")
+    make("a")
+    RegisteredModel.objects.create(name="c", created_at=NOW + timedelta(days=1), created_by="test")
+    RegisteredModel.objects.create(name="d", created_at=NOW + timedelta(days=1), created_by="test")
+    names: list[str] = []
+    address: str | None = f"/?limit=1&ordering={ordering}"
+    while address:
+        found, address = page(address, ByMoment())
+        names += found
+    assert names == expected
+
+
+def test_an_order_that_the_list_does_not_know_is_refused_with_those_it_knows() -> None:
+    with pytest.raises(InvalidInput, match="this list knows name, -created_at, created_at"):
+        page("/?ordering=description", ByMoment())

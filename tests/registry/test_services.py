@@ -43,7 +43,7 @@ class TestModels:
         services.alias_set(model="digits", name="champion", number=1, **WHO)
         services.model_delete(name="digits", **WHO)
         assert [table.objects.count() for table in (RegisteredModel, ModelVersion, Alias)] == [0, 0, 0]
-        assert audit_list(target="models/digits")[0].detail == {"versions": 1}
+        assert audit_list(target="models/digits")[0].before == {"description": "", "versions": 1}
 
     def test_one_with_a_version_in_use_stays(self, register: Register, usage_of: UsageOf) -> None:
         register(content="one")
@@ -130,7 +130,7 @@ class TestAliases:
         )
         assert (moved.version.number, moved.moved_at, created) == (2, NOW + timedelta(hours=1), False)
         newest = audit_list(target="models/digits/aliases/champion")[0]
-        assert (newest.actor, newest.detail) == ("bob", {"version": 2, "version_before": 1})
+        assert (newest.actor, newest.before, newest.after) == ("bob", {"version": 1}, {"version": 2})
 
     def test_setting_it_where_it_is_changes_nothing(self, register: Register) -> None:
         register()

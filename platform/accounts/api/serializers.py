@@ -1,11 +1,11 @@
-"""JSON forms of tokens."""
+"""JSON forms of tokens and of the audit log."""
 
 from datetime import timedelta
 
 from django.conf import settings
 from rest_framework import serializers
 
-from accounts.models import ApiToken
+from accounts.models import ApiToken, AuditEntry
 from accounts.scopes import Scope
 from common import durations
 from common.requests import RequestSerializer
@@ -50,6 +50,19 @@ class CreatedTokenSerializer(TokenSerializer):
     def get_token(self, _token: ApiToken) -> str:
         """Return the secret, which the view hands over in the context."""
         return str(self.context["secret"])
+
+
+class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
+    """Who did what to which object; `before` and `after` are null where there was no object."""
+
+    before = serializers.DictField(allow_null=True)
+    after = serializers.DictField(allow_null=True)
+    detail = serializers.DictField()
+
+    class Meta:
+        model = AuditEntry
+        fields = ["id", "at", "actor", "action", "target", "before", "after", "detail", "request_id"]
+        read_only_fields = fields
 
 
 class WhoAmISerializer(serializers.Serializer[ApiToken]):

@@ -1,4 +1,4 @@
-"""`/api/v1/tokens` and `/api/v1/whoami`."""
+"""`/api/v1/tokens`, `/api/v1/audit` and `/api/v1/whoami`."""
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -10,16 +10,18 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.serializers import (
+    AuditEntrySerializer,
     CreatedTokenSerializer,
     TokenCreateSerializer,
     TokenSerializer,
     WhoAmISerializer,
 )
-from accounts.models import ApiToken, User
+from accounts.models import ApiToken, AuditEntry, User
 from accounts.permissions import actor_of, caller_token
 from accounts.scopes import Scope
-from accounts.selectors import token_get, token_list
+from accounts.selectors import audit_list, token_get, token_list
 from accounts.services import token_create, token_revoke, user_get_or_create
+from common.filters import Filter, Kind
 
 
 def _whose(request: Request) -> User | None:
@@ -65,6 +67,27 @@ class TokenDetailView(APIView):
             token=token_get(token_id=token_id, user=_whose(request)), now=timezone.now(), actor=actor_of(request)
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class AuditListView(ListAPIView[AuditEntry]):
+    """What was done on this installation, newest first; for administrators."""
+
+    serializer_class = AuditEntrySerializer
+    scopes = {"GET": Scope.ADMIN}
+    ordering = "-id"
+    orderings = ("id",)
+    filters = (
+        Filter("actor", "actor", "Who, as the log has it: `alice (token ci)`, or `fairlead` for the platform itself."),
+        Filter("action", "action", "What, such as `policy.apply`."),
+        Filter("target", "target", "The object's path in the API, such as `models/digits/versions/2`."),
+        Filter("target_prefix", "target__startswith", "The beginning of that path, such as `models/digits/`."),
+        Filter("request_id", "request_id", "The request that did it."),
+        Filter("since", "at__gte", "Only entries from this moment on.", Kind.MOMENT),
+        Filter("until", "at__lt", "Only entries before this moment.", Kind.MOMENT),
+    )
+
+    def get_queryset(self) -> QuerySet[AuditEntry]:
+        return audit_list()
 
 
 class WhoAmIView(APIView):

@@ -39,7 +39,7 @@ class _ListView(GenericAPIView[Any]):
         shape: Callable[[list[M]], Iterable[Any]],
         form: type[Serializer[Any]],
     ) -> Response:
-        values = shape(self.paginate_queryset(rows) or [])
+        values = shape(self.paginate_queryset(self.filter_queryset(rows)) or [])
         return self.get_paginated_response(form(list(values), many=True).data)
 
 

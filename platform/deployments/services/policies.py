@@ -31,14 +31,16 @@ def policy_apply(*, document: object, name: str | None, actor: str, now: datetim
             "created_by": actor,
         },
     )
+    before = None
     if not created:
         if row.document == text:
             return row, False
+        before = {"version": row.version, "document": row.document}
         row.document, row.version, row.updated_at = text, row.version + 1, now
         row.strategy, row.on_inconclusive = policy.strategy, policy.on_inconclusive
         row.save()
-    detail = {"version": row.version, "document": text}
-    audit_record(actor=actor, action="policy.apply", target=f"policies/{row.name}", now=now, detail=detail)
+    after = {"version": row.version, "document": text}
+    audit_record(actor=actor, action="policy.apply", target=f"policies/{row.name}", now=now, before=before, after=after)
     return row, created
 
 
@@ -54,5 +56,6 @@ def policy_delete(*, name: str, actor: str, now: datetime) -> None:
         raise Conflict(
             f"policy {name!r} is named by {', '.join(users[:_SHOWN])}{more}; name another policy there first"
         )
+    before = {"version": row.version, "document": row.document}
     row.delete()
-    audit_record(actor=actor, action="policy.delete", target=f"policies/{name}", now=now)
+    audit_record(actor=actor, action="policy.delete", target=f"policies/{name}", now=now, before=before)

@@ -58,8 +58,15 @@ def rollout_start(*, namespace: str, name: str, version: str, policy: str | None
         row = begin(change, stable, spec=spec, version=target, policy=chosen, actor=actor, by=by)
         if not spec.follows_alias:
             _write_into_document(service, target)
-        detail = {"rollout": row.pk, "version": target.uri, "policy": chosen.name}
-        audit_record(actor=actor, action="rollout.start", target=_target(service), now=now, detail=detail)
+        audit_record(
+            actor=actor,
+            action="rollout.start",
+            target=_target(service),
+            now=now,
+            before={"version": stable.model_version.uri},
+            after={"version": target.uri},
+            detail={"rollout": row.pk, "policy": chosen.name},
+        )
     hints.reconcile_soon(found.pk)
     return row
 
@@ -108,11 +115,23 @@ def _move(
         row = _row_of(change, rollout_id)
         if change.service.deleting_at is not None:
             raise Conflict(f"service {change.service} is being deleted, so its rollouts are over")
+        before = _stand_of(row)
         change.move(row, transition(change, rows.rollout_state(row)))
-        detail = {"service": str(change.service), "phase": row.phase, "step_index": row.step_index}
-        audit_record(actor=actor, action=f"rollout.{verb}", target=f"rollouts/{rollout_id}", now=now, detail=detail)
+        audit_record(
+            actor=actor,
+            action=f"rollout.{verb}",
+            target=f"rollouts/{rollout_id}",
+            now=now,
+            before=before,
+            after=_stand_of(row),
+            detail={"service": str(change.service)},
+        )
     hints.reconcile_soon(service_id)
     return row
+
+
+def _stand_of(row: Rollout) -> dict[str, object]:
+    return {"phase": row.phase, "step_index": row.step_index, "weight": row.weight, "attempt": row.attempt}
 
 
 def _row_of(change: Change, rollout_id: int) -> Rollout:

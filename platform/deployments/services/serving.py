@@ -66,11 +66,17 @@ def service_apply(
             return change.service, False
         else:
             change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
+        before = None if created else {"document": change.service.document}
         change.service.document, change.service.policy = document, policy
         change.service.model_version, change.service.alias_problem = version, ""
         turn_to(change, spec=spec, version=version, policy=policy, actor=actor, by="a newer service file")
         audit_record(
-            actor=actor, action="service.apply", target=_target(service), now=now, detail={"document": document}
+            actor=actor,
+            action="service.apply",
+            target=_target(service),
+            now=now,
+            before=before,
+            after={"document": document},
         )
     hints.reconcile_soon(service.pk)
     return change.service, created
@@ -92,7 +98,8 @@ def service_delete(*, namespace: str, name: str, actor: str, now: datetime) -> N
         # The cluster must take nothing that was decided before for the newer wish.
         change.service.generation += 1
         change.event(Kind.SERVICE_DELETING, f"service {service} is being deleted by {actor}")
-        audit_record(actor=actor, action="service.delete", target=_target(service), now=now)
+        before = {"document": change.service.document}
+        audit_record(actor=actor, action="service.delete", target=_target(service), now=now, before=before)
     hints.reconcile_soon(service.pk)
 
 
@@ -123,13 +130,21 @@ def _follow(change: Change, version: ModelVersion, now: datetime) -> None:
     if change.service.deleting_at is not None or not spec.follows_alias:
         return
     change.event(Kind.ALIAS_MOVED, f"{spec.storage_uri} means version {version.number} now")
+    before = {"version": change.service.model_version.number}
     change.service.model_version, change.service.alias_problem = version, ""
     policy = change.service.policy
     rollout = turn_to(
         change, spec=spec, version=version, policy=policy, actor=PLATFORM, by=f"{spec.storage_uri}, which moved"
     )
-    detail = {"alias": spec.storage_uri, "version": version.number, "rollout": None if rollout is None else rollout.pk}
-    audit_record(actor=PLATFORM, action="service.follow_alias", target=_target(change.service), now=now, detail=detail)
+    audit_record(
+        actor=PLATFORM,
+        action="service.follow_alias",
+        target=_target(change.service),
+        now=now,
+        before=before,
+        after={"version": version.number},
+        detail={"alias": spec.storage_uri, "rollout": None if rollout is None else rollout.pk},
+    )
 
 
 def _note_alias_problem(service: InferenceService, problem: str, now: datetime) -> None:
