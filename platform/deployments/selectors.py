@@ -13,7 +13,7 @@ from common.errors import NotFound
 from deployments import rows
 from deployments.analysis.verdict import Measurement
 from deployments.desired import Role, ServiceState, weight_of
-from deployments.models import AnalysisRun, Event, InferenceService, Revision, Rollout, RolloutPolicy
+from deployments.models import AnalysisRun, Cluster, Event, InferenceService, Revision, Rollout, RolloutPolicy
 from deployments.phases import Phase
 from deployments.policy import Step, gate_json, stored_policy
 from deployments.shapes import (
@@ -37,7 +37,8 @@ __all__ = [
     "ServiceView",
     "StepView",
     "change_marks",
-    "cluster_events",
+    "cluster_event_query",
+    "cluster_query",
     "event_query",
     "event_view",
     "events_after",
@@ -167,9 +168,17 @@ def events_newest(*, service_id: int, limit: int = 50) -> list[EventView]:
     return [event_view(event) for event in Event.objects.filter(service=service_id).order_by("-seq")[:limit]]
 
 
-def cluster_events(*, limit: int = 50) -> list[EventView]:
-    """Return the newest events of the clusters themselves, newest first."""
-    return [event_view(event) for event in Event.objects.filter(service=None).order_by("-id")[:limit]]
+def cluster_query() -> QuerySet[Cluster]:
+    """Return the clusters."""
+    return Cluster.objects.all()
+
+
+def cluster_event_query(*, name: str) -> QuerySet[Event]:
+    """Return the events of a cluster itself, such as a restart of its gateway; raises NotFound."""
+    cluster = Cluster.objects.filter(name=name).first()
+    if cluster is None:
+        raise NotFound(f"there is no cluster {name!r}")
+    return Event.objects.filter(cluster=cluster)
 
 
 def change_marks() -> dict[int, tuple[int, int]]:

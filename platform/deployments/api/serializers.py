@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from common.requests import RequestSerializer
-from deployments.models import RolloutPolicy
+from deployments.models import Cluster, RolloutPolicy
 from deployments.shapes import (
     AnalysisRunView,
     EventView,
@@ -157,8 +157,31 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     created_at = serializers.DateTimeField()
 
 
+class ComponentSerializer(serializers.Serializer[Any]):
+    """A part of a cluster that is no model, such as its gateway, as it was last seen."""
+
+    name = serializers.CharField()
+    ready = serializers.BooleanField()
+    restarts = serializers.IntegerField()
+    message = serializers.CharField()
+
+
+class ClusterSerializer(serializers.Serializer[Cluster]):
+    """Where services run."""
+
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    components = serializers.SerializerMethodField()
+    created_at = serializers.DateTimeField()
+
+    @extend_schema_field(ComponentSerializer(many=True))
+    def get_components(self, cluster: Cluster) -> Any:
+        """Return the parts by name."""
+        return [{"name": name, **seen} for name, seen in sorted(cluster.components.items())]
+
+
 class EventSerializer(serializers.Serializer[EventView]):
-    """What happened; `seq` counts up by one within the service."""
+    """What happened; `seq` counts up by one within the service or the cluster."""
 
     seq = serializers.IntegerField()
     at = serializers.DateTimeField()

@@ -5,6 +5,8 @@ from django.urls import path
 from deployments.api import views
 
 urlpatterns = [
+    path("clusters", views.ClusterListView.as_view(), name="cluster-list"),
+    path("clusters/<str:name>/events", views.ClusterEventListView.as_view(), name="cluster-event-list"),
     path("policies", views.PolicyListView.as_view(), name="policy-list"),
     path("policies/<str:name>", views.PolicyDetailView.as_view(), name="policy-detail"),
     path("services", views.ServiceListView.as_view(), name="service-list-api"),

@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 from accounts.permissions import actor_of
 from deployments import selectors, services
 from deployments.api.serializers import (
+    ClusterSerializer,
     EventSerializer,
     PolicySerializer,
     RevisionSerializer,
@@ -138,6 +139,29 @@ class EventListView(_ListView):
     def get(self, _request: Request, namespace: str, name: str) -> Response:
         """Return a page of events."""
         events = selectors.event_query(service=selectors.service_get(namespace=namespace, name=name))
+        return self.page(events, lambda rows: map(selectors.event_view, rows), EventSerializer)
+
+
+class ClusterListView(_ListView):
+    """Clusters by name."""
+
+    ordering = "name"
+
+    @extend_schema(responses=ClusterSerializer(many=True))
+    def get(self, _request: Request) -> Response:
+        """Return a page of clusters with what they are made of."""
+        return self.page(selectors.cluster_query(), list, ClusterSerializer)
+
+
+class ClusterEventListView(_ListView):
+    """Events of a cluster itself, such as a restart of its gateway, newest first."""
+
+    ordering = "-seq"
+
+    @extend_schema(responses=EventSerializer(many=True))
+    def get(self, _request: Request, name: str) -> Response:
+        """Return a page of events."""
+        events = selectors.cluster_event_query(name=name)
         return self.page(events, lambda rows: map(selectors.event_view, rows), EventSerializer)
 
 

@@ -1,0 +1,34 @@
+from collections.abc import Callable
+
+from rest_framework.test import APIClient
+
+from accounts.scopes import Scope
+from deployments.services import cluster_default
+from deployments.watching import note_components
+from integrations.clusters.base import Component, Nodes
+from tests.deployments.conftest import Platform
+
+Api = Callable[..., APIClient]
+
+
+def test_a_restarted_part_of_a_cluster_is_shown_and_told_about(platform: Platform, api: Api) -> None:
+    cluster = cluster_default(now=platform.clock())
+    gateway = Component("gateway", ready=True, restarts=1, message="its last process ended by SIGKILL")
+    web = Component("web", ready=False)
+    note_components(cluster_id=cluster.pk, nodes=Nodes((web, gateway)), now=platform.clock())
+    client = api(Scope.READ)
+
+    [shown] = client.get("/api/v1/clusters").json()["results"]
+    assert (shown["name"], shown["kind"]) == ("local", "local")
+    assert shown["components"] == [
+        {"name": "gateway", "ready": True, "restarts": 1, "message": "its last process ended by SIGKILL"},
+        {"name": "web", "ready": False, "restarts": 0, "message": ""},
+    ]
+    [event] = client.get("/api/v1/clusters/local/events").json()["results"]
+    assert (event["seq"], event["kind"], event["revision"], event["rollout"]) == (1, "ComponentRestarted", None, None)
+    assert event["message"].startswith("gateway ended by itself and was started again (restart 1)")
+
+
+def test_the_events_of_an_unknown_cluster(db: None, api: Api) -> None:
+    answer = api(Scope.READ).get("/api/v1/clusters/nowhere/events")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (404, "there is no cluster 'nowhere'")
