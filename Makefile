@@ -58,7 +58,7 @@ frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find fronte
 	@touch $@
 
 ##@ Work on it
-.PHONY: check test test-browser test-e2e test-cluster bench bench-gpu
+.PHONY: check test test-postgres test-browser test-e2e test-cluster bench bench-gpu
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -68,6 +68,9 @@ check: setup-dev ## format, lint, types, import contracts, front end
 
 test: setup-dev ## the whole Python suite, end-to-end tests included
 	$(PYTEST) -m "not browser and not cluster"
+
+test-postgres: setup-dev ## the control plane's tests on a PostgreSQL of their own, with Redis as broker
+	$(BIN)/python -m tests.servers.postgres $(PYTEST) --reuse-db $(addprefix tests/,common accounts registry deployments fairlead)
 
 test-browser: setup-dev ## the pages in a real Chromium
 	$(PYTEST) tests/browser -m browser

@@ -1,0 +1,56 @@
+"""What was recorded for a service beside what its cluster was told: the two must tell the same story."""
+
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from deployments.models import InferenceService
+from deployments.recording import load
+from integrations.clusters.base import Desired
+from tests.deployments.conftest import Platform
+
+Weights = tuple[tuple[str, int], ...]
+
+
+@dataclass
+class Ledger:
+    """Watches one service; `note_recorded` is to be called after every turn, whatever became of it.
+
+    Attributes:
+        recorded, applied: the wishes in the order in which they were first seen: (generation, weights above zero).
+    """
+
+    platform: Platform
+    recorded: list[tuple[int, Weights]] = field(default_factory=list)
+    applied: list[tuple[int, Weights]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.platform.cluster.on_apply = self._note_applied
+        self.note_recorded()
+
+    def note_recorded(self) -> None:
+        """Write down what the database wishes now."""
+        wish = _entry(load(InferenceService.objects.get().pk, now=self.platform.clock()).desired())
+        if not self.recorded or self.recorded[-1] != wish:
+            self.recorded.append(wish)
+
+    def _note_applied(self, desired: Desired) -> None:
+        self.note_recorded()
+        assert _entry(desired) == self.recorded[-1], "what is applied is what is recorded at that moment"
+        if self.applied:
+            assert desired.generation >= self.applied[-1][0], "a lower generation is never applied"
+        self.applied.append(_entry(desired))
+
+    def check(self) -> None:
+        """Assert that the applied weights are exactly the recorded sequence."""
+        recorded, applied = self._weights(self.recorded), self._weights(self.applied)
+        assert applied == recorded[-len(applied) :]
+        assert len(applied) >= len(recorded) - 1, "at most what was wished before the watching began is missing"
+
+    @staticmethod
+    def _weights(entries: list[tuple[int, Weights]]) -> list[Weights]:
+        return [weights for weights, _ in groupby(weights for _, weights in entries)]
+
+
+def _entry(desired: Desired) -> tuple[int, Weights]:
+    weights = sorted((each.name, each.weight_percent) for each in desired.revisions if each.weight_percent)
+    return desired.generation, tuple(weights)

@@ -1,0 +1,117 @@
+"""Migrations go forward and back, and an older home comes along when the platform starts."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.db import connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
+from pytest_django import DjangoDbBlocker
+
+from fairlead_cli.up import preparation
+from registry.models import ModelVersion
+
+OWN = ("accounts", "registry", "deployments")
+
+
+def shape(of: BaseDatabaseWrapper) -> dict[str, Any]:
+    """Return every table of ours: its columns with their types, its indexes and constraints."""
+    with of.cursor() as cursor:
+        tables = [table for table in of.introspection.table_names(cursor) if table.startswith(OWN)]
+        return {
+            table: (
+                sorted((column.name, str(column.type_code), column.null_ok) for column in _columns(of, cursor, table)),
+                sorted(
+                    (sorted(each["columns"] or []), each["unique"], each["primary_key"], each["index"], each["check"])
+                    for each in of.introspection.get_constraints(cursor, table).values()
+                ),
+            )
+            for table in tables
+        }
+
+
+def _columns(of: BaseDatabaseWrapper, cursor: Any, table: str) -> Any:
+    return of.introspection.get_table_description(cursor, table)
+
+
+def test_every_change_of_a_model_has_its_migration(db: None) -> None:
+    call_command("makemigrations", check=True, dry_run=True, verbosity=0)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("app", OWN)
+def test_every_migration_of_an_app_can_be_taken_back_and_made_again(app: str) -> None:
+    before = shape(connection)
+    steps = [name for label, name in MigrationExecutor(connection).loader.graph.nodes if label == app]
+    try:
+        for step in sorted(steps, reverse=True):
+            call_command("migrate", app, step, verbosity=0)
+        call_command("migrate", app, "zero", verbosity=0)
+        assert not [table for table in shape(connection) if table.startswith(f"{app}_")]
+    finally:
+        call_command("migrate", verbosity=0)
+    assert shape(connection) == before
+
+
+@pytest.fixture
+def first_home(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[Path]:
+    """Return a home whose database is as the first release made it, with a checked model version in it."""
+    database = tmp_path / "fairlead.sqlite3"
+    alias = "first"
+    connections.databases[alias] = {
+        **connections.databases["default"],
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(database),
+        "OPTIONS": {"transaction_mode": "IMMEDIATE"},
+    }
+    targets = [(app, "0001_initial") for app in OWN]
+    with django_db_blocker.unblock():
+        try:
+            executor = MigrationExecutor(connections[alias])
+            executor.migrate(targets)
+            then = executor.loader.project_state(targets).apps
+            now = timezone.now()
+            model = then.get_model("registry", "RegisteredModel").objects.using(alias)
+            version = then.get_model("registry", "ModelVersion").objects.using(alias)
+            version.create(
+                model=model.create(name="digits", created_at=now, created_by="alice"),
+                number=1,
+                digest="sha256:1",
+                artifact_uri="file:///artifacts/1",
+                size_bytes=1,
+                source_name="model.onnx",
+                status="READY",
+                created_at=now,
+                created_by="alice",
+            )
+            connections[alias].close()
+            yield tmp_path
+        finally:
+            connections[alias].close()
+            delattr(connections._connections, alias)
+            del connections.databases[alias]
+
+
+def test_an_older_home_is_brought_to_the_present_tables_at_start(
+    first_home: Path, django_db_blocker: DjangoDbBlocker
+) -> None:
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("FAIRLEAD_DATABASE")}
+    preparation.migrate(variables | {"FAIRLEAD_HOME": str(first_home)})
+    with sqlite3.connect(first_home / "fairlead.sqlite3") as database:
+        done = {(app, name) for app, name in database.execute("SELECT app, name FROM django_migrations")}
+    database.close()
+    wanted = set(MigrationExecutor(connections["first"]).loader.graph.nodes)
+    assert wanted <= done
+    with django_db_blocker.unblock():
+        (version,) = ModelVersion.objects.using("first").select_related("model")
+        for model in apps.get_models():
+            if model._meta.app_label in OWN:
+                assert model._default_manager.using("first").count() >= 0, f"{model} can be read"
+    assert (version.model.name, version.number, version.status) == ("digits", 1, "READY")

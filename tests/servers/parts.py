@@ -1,0 +1,40 @@
+"""What a machine may lack: a test that needs it is skipped with one line, or fails where everything is required."""
+
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+
+class MissingPartError(Exception):
+    """A program is not installed; the text says how to get it."""
+
+
+def is_everything_required() -> bool:
+    """Return whether a missing part is a failure (`FAIRLEAD_REQUIRE_ALL=1`, as in `.ci/run`)."""
+    return os.environ.get("FAIRLEAD_REQUIRE_ALL") == "1"
+
+
+def skip_or_fail(missing: MissingPartError) -> NoReturn:
+    """End the present test for want of a part."""
+    import pytest  # noqa: PLC0415 - the servers are also started without it
+
+    if is_everything_required():
+        pytest.fail(str(missing))
+    pytest.skip(str(missing))
+
+
+def free_port() -> int:
+    """Return a port of the loopback address that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def program(name: str, package: str, folders: Sequence[Path]) -> Path:
+    """Return the path of a program in the first of `folders` that has it."""
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    raise MissingPartError(f"{name} is not installed; `make deps` installs the Debian package {package}")
