@@ -5,13 +5,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Self
 
-import yaml
-
 from fairlead_cli import render
-from fairlead_cli.client import Client, Json
+from fairlead_cli.client import Client
 from fairlead_cli.config import resolve
 from fairlead_cli.errors import CliError
 
@@ -54,21 +51,6 @@ class Call:
     def note(self, sentence: str) -> None:
         """Tell the person in front of the terminal something that is not the answer."""
         print(render.clean(sentence), file=sys.stderr, flush=True)
-
-
-def read_document(path: Path) -> Json:
-    """Return the one YAML or JSON object in a file, `-` for standard input."""
-    try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CliError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    try:
-        documents = [document for document in yaml.safe_load_all(text) if document is not None]
-    except yaml.YAMLError as error:
-        raise CliError(f"{path} is neither YAML nor JSON: {' '.join(str(error).split())}") from error
-    if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise CliError(f"{path} holds {len(documents)} documents; expected one object (one file per service or policy)")
-    return documents[0]
 
 
 def service_path(text: str) -> tuple[str, str]:

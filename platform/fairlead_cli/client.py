@@ -23,7 +23,13 @@ _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 def path(*parts: object) -> str:
-    """Return an API path of parts that came from outside, each escaped: `path("models", name)`."""
+    """Return an API path of parts that came from outside, each escaped: `path("models", name)`.
+
+    A slash is not taken even when it is escaped, and dots alone would mean another place: no name has these.
+    """
+    for part in map(str, parts):
+        if part in ("", ".", "..") or "/" in part:
+            raise CliError(f"{part!r} can be no name; expected letters, digits and hyphens")
     return "/".join(quote(str(part), safe="") for part in parts)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_cli.call import Call
-from fairlead_cli.commands import logs, models, policies, rollouts, services, session
+from fairlead_cli.commands import logs, models, policies, rollouts, services, session, tokens
 from fairlead_cli.demo import command as demo
 from fairlead_cli.up import command as up
 
@@ -36,6 +36,7 @@ NOUNS = {
     "services": "what is served",
     "policies": "how rollouts go",
     "rollouts": "take a service to another version",
+    "tokens": "who may use the API",
 }
 COMMANDS = (
     Command("up", up.run, up.add_arguments, local=True),
@@ -62,5 +63,8 @@ COMMANDS = (
     Command("rollouts promote", rollouts.promote, rollouts.which_argument),
     Command("rollouts abort", rollouts.abort, rollouts.which_argument),
     Command("rollouts retry", rollouts.retry, rollouts.which_argument),
+    Command("tokens create", tokens.create, tokens.create_arguments),
+    Command("tokens list", tokens.list_tokens),
+    Command("tokens revoke", tokens.revoke, tokens.token_argument),
     Command("events", services.events, services.events_arguments),
 )

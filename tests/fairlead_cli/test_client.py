@@ -26,7 +26,13 @@ def free_port() -> int:
 
 
 def test_parts_of_a_path_are_escaped() -> None:
-    assert path("models", "../tokens", 3, "a b?c") == "models/..%2Ftokens/3/a%20b%3Fc"
+    assert path("models", "..x", 3, "a b?c") == "models/..x/3/a%20b%3Fc"
+
+
+@pytest.mark.parametrize("name", ["../tokens", "a/b", "..", ".", ""])
+def test_a_name_that_would_lead_elsewhere_is_no_part_of_a_path(name: str) -> None:
+    with pytest.raises(CliError, match="can be no name; expected letters"):
+        path("models", name)
 
 
 def test_the_token_goes_along(api: Any, client: Client) -> None:

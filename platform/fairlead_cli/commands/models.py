@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import re
 import sys
 from pathlib import Path
 
@@ -37,7 +38,9 @@ VERSION_FACTS: render.Columns = {
 def push_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="the model file, such as model.onnx")
     parser.add_argument("--name", required=True, help="the registered model; made if it is new")
-    parser.add_argument("--alias", help="alias to point to this version, such as champion")
+    parser.add_argument(
+        "--alias", type=_alias, help="alias to point to this version once it is READY, such as champion; waits for that"
+    )
     parser.add_argument("--wait", action="store_true", help="wait until the version is READY; REJECTED exits with 3")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="longest wait (300)")
 
@@ -49,12 +52,21 @@ def push(call: Call) -> None:
     if not file.is_file():
         raise CliError(f"{file} is no file; give the model's file, such as model.onnx")
     version = _upload(call, file, options.name)
-    if options.wait:
+    if options.wait or options.alias:
         version = wait_checked(call.client, options.name, version["number"], timeout_s=options.timeout)
     if options.alias:
         call.client.put(path("models", options.name, "aliases", options.alias), {"version": version["number"]})
         version = call.client.get(path("models", options.name, "versions", version["number"]))
     call.show(version, VERSION_FACTS)
+
+
+def _alias(text: str) -> str:
+    # The control plane's own rule (common.names), told before a file is sent for nothing.
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]{0,63}", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no alias; expected 1 to 64 letters, digits, dots, underscores and hyphens, a letter first"
+        )
+    return text
 
 
 def wait_checked(client: Client, model: str, number: int, *, timeout_s: float) -> Json:

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from fairlead_cli import render
-from fairlead_cli.call import Call, read_document
+from fairlead_cli.call import Call
 from fairlead_cli.client import path
+from fairlead_cli.documents import read_document
 from fairlead_cli.errors import CliError
 
 _COLUMNS: render.Columns = {

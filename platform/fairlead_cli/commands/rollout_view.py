@@ -20,7 +20,7 @@ _FACTS: render.Columns = {
     "service": "service",
     "from": lambda row: f"version {row['from_version']} ({row['from_revision']})",
     "to": lambda row: f"version {row['to_version']} ({row['to_revision']})",
-    "policy": lambda row: f"{row['policy']} ({row['strategy']})",
+    "policy": lambda row: f"{row['policy']} ({row['strategy']})" if row["policy"] else "none, straight to 100 %",
     "phase": "phase",
     "reason": "reason.message",
     "started": "started_at",

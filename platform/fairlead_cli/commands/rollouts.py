@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -20,7 +19,7 @@ def start_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("service", metavar="SERVICE", help="NAME or NAMESPACE/NAME")
     parser.add_argument("--version", required=True, help="the version to go to: 2, @champion or models:/NAME/2")
     parser.add_argument("--policy", help="the policy to go by (the service's own when left out)")
-    _wait_arguments(parser)
+    wait_arguments(parser)
 
 
 def start(call: Call) -> None:
@@ -33,7 +32,7 @@ def start(call: Call) -> None:
 
 def status_arguments(parser: argparse.ArgumentParser) -> None:
     which_argument(parser)
-    _wait_arguments(parser)
+    wait_arguments(parser)
 
 
 def status(call: Call) -> None:
@@ -60,7 +59,7 @@ def retry(call: Call) -> None:
     _decide(call, "retry")
 
 
-def _wait_arguments(parser: argparse.ArgumentParser) -> None:
+def wait_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", action="store_true", help="wait for the end; exit 0 only when it is Healthy, else 3")
     parser.add_argument(
         "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
@@ -89,13 +88,17 @@ def _find(call: Call) -> Json:
 def _show_or_wait(call: Call, rollout: Json) -> None:
     if not call.options.wait:
         return _show(call, rollout)
-    ended = _wait(call, rollout)
+    ended = wait(call, rollout)
     _show(call, ended)
+    return require_healthy(ended)
+
+
+def require_healthy(ended: Json) -> None:
+    """Raise EndedBadly unless the rollout ended Healthy."""
     if ended["phase"] != "Healthy":
         raise EndedBadly(
             f"rollout {ended['id']} of {ended['service']} ended {ended['phase']}: {ended['reason']['message']}"
         )
-    return None
 
 
 def _show(call: Call, rollout: Json) -> None:
@@ -105,12 +108,15 @@ def _show(call: Call, rollout: Json) -> None:
         print(rollout_view.as_text(rollout))
 
 
-def _wait(call: Call, rollout: Json) -> Json:
+def is_over(rollout: Json) -> bool:
+    """Return whether nothing moves it any more."""
+    return rollout["phase"] in _ENDED
+
+
+def wait(call: Call, rollout: Json) -> Json:
+    """Return the rollout once it is over, telling meanwhile where it is; TimedOut after the call's `--timeout`."""
     what = f"the end of rollout {rollout['id']}"
     where = path("rollouts", rollout["id"])
-
-    def ended(seen: dict[str, Any]) -> bool:
-        return seen["phase"] in _ENDED
 
     limits = {"timeout_s": call.options.timeout, "every_s": _LOOK_EVERY_S}
     if not sys.stderr.isatty():
@@ -124,7 +130,7 @@ def _wait(call: Call, rollout: Json) -> Json:
                 call.note(line)
             return seen
 
-        return wait_until(look_and_tell, ended, what=what, **limits)
+        return wait_until(look_and_tell, is_over, what=what, **limits)
     with Live(rollout_view.live(rollout), console=Console(stderr=True), transient=True) as display:
 
         def look_and_draw() -> Json:
@@ -132,4 +138,4 @@ def _wait(call: Call, rollout: Json) -> Json:
             display.update(rollout_view.live(seen))
             return seen
 
-        return wait_until(look_and_draw, ended, what=what, **limits)
+        return wait_until(look_and_draw, is_over, what=what, **limits)

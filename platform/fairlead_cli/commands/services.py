@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from fairlead_cli import render
-from fairlead_cli.call import Call, read_document, service_path
-from fairlead_cli.client import path
+from fairlead_cli.call import Call, service_path
+from fairlead_cli.client import Json, path, wait_until
+from fairlead_cli.commands import rollouts
+from fairlead_cli.documents import read_document
 from fairlead_cli.errors import CliError
 
 _COLUMNS: render.Columns = {
@@ -29,6 +31,9 @@ _REVISIONS: render.Columns = {
     "restarts": "restarts",
 }
 _EVENTS: render.Columns = {"seq": "seq", "at": "at", "kind": "kind", "revision": "revision", "message": "message"}
+_CLUSTER_EVENTS: render.Columns = {"cluster": "cluster", "seq": "seq", "at": "at", "kind": "kind", "message": "message"}
+
+_LOOK_EVERY_S = 0.5
 
 
 def service_argument(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +65,14 @@ def apply_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--file", required=True, type=Path, help="service file (YAML or JSON); - for standard input"
     )
+    parser.add_argument(
+        "--wait",
+        action="store_true",
+        help="wait until it is Ready; where this starts a rollout, until that ends: exit 0 only when Healthy, else 3",
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
+    )
 
 
 def apply_service(call: Call) -> None:
@@ -70,18 +83,55 @@ def apply_service(call: Call) -> None:
     if not isinstance(metadata, dict) or not isinstance(name, str) or not name:
         raise CliError(f"{call.options.file} names no service; expected a field `metadata.name`")
     service = call.client.put(path("services", metadata.get("namespace") or "default", name), document)
-    call.show(service, _FACTS)
+    call.show(_ready(call, service) if call.options.wait else service, _FACTS)
+
+
+def _ready(call: Call, service: Json) -> Json:
+    """Return the service once it is Ready and the rollout that is in progress ended Healthy."""
+    where = path("services", service["namespace"], service["name"])
+    if service["rollout"] is not None and not rollouts.is_over(service["rollout"]):
+        rollouts.require_healthy(rollouts.wait(call, service["rollout"]))
+    told: list[str] = []
+
+    def look() -> Json:
+        seen = call.client.get(where)
+        if told[-1:] != [seen["reason"]]:
+            told.append(seen["reason"])
+            call.note(f"{seen['phase']}: {seen['reason']}")
+        return seen
+
+    what = f"service {service['namespace']}/{service['name']} as Ready"
+    return wait_until(
+        look, lambda seen: seen["phase"] == "Ready", timeout_s=call.options.timeout, every_s=_LOOK_EVERY_S, what=what
+    )
 
 
 def events_arguments(parser: argparse.ArgumentParser) -> None:
-    service_argument(parser)
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many of the newest (50)")
+    parser.add_argument(
+        "service", metavar="SERVICE", nargs="?", help="NAME or NAMESPACE/NAME; the platform's own parts when left out"
+    )
+    parser.add_argument("--limit", type=_count, default=50, metavar="N", help="how many of the newest (50)")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of events; expected 1 or more")
+    return int(text)
 
 
 def events(call: Call) -> None:
-    """Show what happened to a service, oldest first."""
-    found = call.client.all(path("services", *service_path(call.options.service), "events"), call.options.limit)
-    call.show_list(found[::-1], _EVENTS)
+    """Show what happened to a service or to the platform's own parts, oldest first."""
+    if call.options.service is not None:
+        found = call.client.all(path("services", *service_path(call.options.service), "events"), call.options.limit)
+        return call.show_list(found[::-1], _EVENTS)
+    clusters = [cluster["name"] for cluster in call.client.all("clusters")]
+    found = [
+        {"cluster": name, **event}
+        for name in clusters
+        for event in call.client.all(path("clusters", name, "events"), call.options.limit)
+    ]
+    newest = sorted(found, key=lambda event: str(event["at"]))[-call.options.limit :]
+    return call.show_list(newest, _CLUSTER_EVENTS)
 
 
 def _rollout(rollout: dict[str, Any] | None) -> str:

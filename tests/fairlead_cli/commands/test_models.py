@@ -54,13 +54,17 @@ def test_push_waits_for_the_check_and_then_sets_the_alias(fairlead: Fairlead, ap
     api.on("GET /models/digits/versions/1", version(status="PENDING"), version(), version(aliases=["champion"]))
     api.on("PUT /models/digits/aliases/champion", {"version": 1})
 
-    code, said, _ = fairlead(
-        "models", "push", str(file), "--name", "digits", "--wait", "--alias", "champion", "-o", "json"
-    )
+    code, said, _ = fairlead("models", "push", str(file), "--name", "digits", "--alias", "champion", "-o", "json")
 
     assert (code, json.loads(said)["aliases"]) == (0, ["champion"])
     assert [seen.method for seen in api.seen] == ["POST", "GET", "GET", "PUT", "GET"]
     assert api.seen[3].document == {"version": 1}
+
+
+def test_push_with_a_wrong_alias_sends_nothing(fairlead: Fairlead, api: Any, file: Path) -> None:
+    code, _, complained = fairlead("models", "push", str(file), "--name", "digits", "--alias", "2nd best")
+
+    assert (code, "'2nd best' is no alias; expected 1 to 64" in complained, api.seen) == (2, True, [])
 
 
 def test_push_of_a_rejected_version_ends_with_3(fairlead: Fairlead, api: Any, file: Path) -> None:

@@ -34,6 +34,19 @@ SERVICE: dict[str, Any] = {
 }
 
 
+def rollout(phase: str, message: str = "it goes on") -> dict[str, Any]:
+    return {
+        "id": 7,
+        "service": "default/digits",
+        "from_version": 1,
+        "to_version": 2,
+        "phase": phase,
+        "weight_wanted": 10,
+        "weight_actual": 10,
+        "reason": {"code": "x", "message": message},
+    }
+
+
 @pytest.mark.parametrize(
     ("metadata", "where"),
     [
@@ -55,9 +68,10 @@ def test_apply_sends_the_file(fairlead: Fairlead, api: Any, at_home: Path, metad
     ("text", "complaint"),
     [
         pytest.param("a: [", "f.yaml is neither YAML nor JSON: ", id="no YAML"),
-        pytest.param("a: 1\n---\nb: 2\n", "f.yaml holds 2 documents; expected one object", id="two documents"),
-        pytest.param("- a\n", "f.yaml holds 1 documents; expected one object", id="a list"),
-        pytest.param("", "f.yaml holds 0 documents; expected one object", id="nothing"),
+        pytest.param("a: 1\n---\nb: 2\n", "f.yaml holds 2 documents; expected one (one file per", id="two documents"),
+        pytest.param("- a\n", "f.yaml holds no object; expected the named fields", id="a list"),
+        pytest.param("", "f.yaml holds 0 documents; expected one (one file per", id="nothing"),
+        pytest.param("metadata: {name: a/../b}\n", "'a/../b' can be no name; expected letters", id="a path as a name"),
         pytest.param("kind: X\n", "f.yaml names no service; expected a field `metadata.name`", id="no name"),
         pytest.param(
             "metadata: {name: 3}\n", "f.yaml names no service; expected a field `metadata.name`", id="no text"
@@ -74,6 +88,42 @@ def test_apply_of_a_bad_file_is_refused_here(
     assert code == 1
     assert complained.startswith(complaint)
     assert (complained.count("\n"), api.seen) == (1, [])
+
+
+def test_apply_waits_until_a_new_service_is_ready(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "service.yaml").write_text("metadata: {name: digits}\n")
+    pending = {**SERVICE, "phase": "Pending", "reason": "0 of 2 replicas are ready"}
+    api.on("PUT /services/default/digits", pending, status=201)
+    api.on("GET /services/default/digits", pending, SERVICE)
+
+    code, said, told = fairlead("services", "apply", "-f", "service.yaml", "--wait")
+
+    assert (code, "Ready" in said) == (0, True)
+    assert told == "Pending: 0 of 2 replicas are ready\nReady: serves\n"
+
+
+@pytest.mark.parametrize(("phase", "code"), [("Healthy", 0), ("Degraded", 3)])
+def test_apply_waits_for_the_rollout_that_it_starts(
+    fairlead: Fairlead, api: Any, at_home: Path, phase: str, code: int
+) -> None:
+    (at_home / "service.yaml").write_text("metadata: {name: digits}\n")
+    api.on("PUT /services/default/digits", {**SERVICE, "rollout": rollout("Progressing")})
+    api.on("GET /rollouts/7", rollout(phase, "because of this"))
+    api.on("GET /services/default/digits", SERVICE)
+
+    ended, _, told = fairlead("services", "apply", "-f", "service.yaml", "--wait")
+
+    assert (ended, "because of this" in told) == (code, True)
+
+
+def test_apply_that_waits_too_long_ends_with_4(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "service.yaml").write_text("metadata: {name: digits}\n")
+    api.on("PUT /services/default/digits", {**SERVICE, "phase": "Pending"})
+    api.on("GET /services/default/digits", {**SERVICE, "phase": "Pending"})
+
+    code, _, told = fairlead("services", "apply", "-f", "service.yaml", "--wait", "--timeout", "0")
+
+    assert (code, told.splitlines()[-1].split(";")[0]) == (4, "service default/digits as Ready was not there after 0 s")
 
 
 def test_apply_of_no_file_names_it(fairlead: Fairlead, at_home: Path) -> None:
@@ -180,3 +230,23 @@ def test_logs_elsewhere_say_where_they_are(fairlead: Fairlead, api: Any, at_home
     code, _, complained = fairlead("services", "logs", "digits")
 
     assert (code, complained.split(";")[0]) == (1, f"there are no logs in {at_home}/.fairlead")
+
+
+def test_events_without_a_service_are_those_of_the_platforms_own_parts(fairlead: Fairlead, api: Any) -> None:
+    newest_first = [{"seq": seq, "at": f"t{seq}", "kind": "k", "message": f"m{seq}"} for seq in (9, 8)]
+    api.on("GET /clusters", {"next": None, "results": [{"name": "local"}]})
+    api.on("GET /clusters/local/events?limit=50", {"next": None, "results": newest_first})
+
+    _, said, _ = fairlead("events")
+
+    assert [line.split() for line in said.splitlines()[1:]] == [
+        ["local", "8", "t8", "k", "m8"],
+        ["local", "9", "t9", "k", "m9"],
+    ]
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "some"])
+def test_a_number_of_events_that_is_none_is_a_wrong_command_line(fairlead: Fairlead, limit: str) -> None:
+    code, _, complained = fairlead("events", "digits", "--limit", limit)
+
+    assert (code, f"'{limit}' is no number of events; expected 1 or more" in complained) == (2, True)
