@@ -27,7 +27,8 @@ def token_of(*, secret: str, now: datetime) -> ApiToken:
     token = ApiToken.objects.select_related("user").filter(digest=digest_of(secret)).first()
     if token is None:
         raise NotAuthenticated(
-            "this token is not known here; ask an administrator for one or make one with `token_create`"
+            "this token is not known here; ask an administrator for one, or make one with `fairlead tokens create` "
+            "where Fairlead runs"
         )
     if token.revoked_at is not None:
         raise NotAuthenticated(f"token {token.name!r} was revoked at {token.revoked_at:%Y-%m-%d %H:%M} UTC")

@@ -92,7 +92,7 @@ def _until_ready(family: Supervisor, address: Address, gateway: Address) -> bool
             if child.restarts:
                 name = child.component.name
                 raise CliError(
-                    f"{child.last_end} while starting; the end of {family.home.logs / name}.log:\n"
+                    f"{name} {child.last_end} while starting; the end of {family.home.logs / name}.log:\n"
                     f"{readiness.last_lines(family.home, name)}"
                 )
         waiting = readiness.waiting_for(family.home, address, gateway, family.children)

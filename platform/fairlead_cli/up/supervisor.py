@@ -134,7 +134,7 @@ class Supervisor:
             )
         child.launched_at = time.monotonic()
         seen = processes.stat(child.process.pid)
-        message = f"{child.last_end} and was started again" if child.last_end else ""
+        message = f"its last process {child.last_end}" if child.last_end else ""
         ticks = seen.start_ticks if seen else None
         records.write(self.home, component.name, records.Record(child.process.pid, ticks, child.restarts, message))
 
@@ -149,12 +149,12 @@ class Supervisor:
         steady = time.monotonic() - child.launched_at >= _STEADY_S
         child.failures_in_row = 1 if steady else child.failures_in_row + 1
         child.restarts += 1
-        child.last_end = f"{component.name} {how_it_ended(returncode)}"
+        child.last_end = how_it_ended(returncode)
         wait_s = pause_s(child.failures_in_row)
         child.process, child.launch_at = None, time.monotonic() + wait_s
-        records.write(self.home, component.name, records.Record(None, None, child.restarts, child.last_end))
+        records.write(self.home, component.name, records.Record(None, None, child.restarts, f"it {child.last_end}"))
         self.say(
-            f"{child.last_end}; starting it again in {wait_s:g} s (restart {child.restarts}); "
+            f"{component.name} {child.last_end}; starting it again in {wait_s:g} s (restart {child.restarts}); "
             f"see {self.home.logs / component.name}.log"
         )
 

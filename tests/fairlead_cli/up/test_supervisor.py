@@ -75,14 +75,14 @@ def test_what_dies_is_started_again_and_the_restart_is_told(home: Home, eventual
             "pid": None,
             "start_ticks": None,
             "restarts": 1,
-            "message": "web was ended by SIGKILL",
+            "message": "it was ended by SIGKILL",
         }
         assert 0 < family.next_wake_s(60) <= 0.5
         eventually(lambda: (family.tick(), family.children[0].process is not None)[1])
         again = record(home, "web")
 
     assert again["pid"] not in {None, first}
-    assert (again["restarts"], again["message"]) == (1, "web was ended by SIGKILL and was started again")
+    assert (again["restarts"], again["message"]) == (1, "its last process was ended by SIGKILL")
     assert said == [
         f"web was ended by SIGKILL; starting it again in 0.5 s (restart 1); see {home.logs}/web.log",
     ]
