@@ -47,6 +47,7 @@ class Filter:
     Attributes:
         lookup: Django's lookup, such as `at__gte`; several separated by `|` where any of them may hold.
         choices: the only values there are; any text where empty.
+        repeatable: whether the parameter may be given several times, all of which must hold.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Filter:
     description: str
     kind: Kind = Kind.TEXT
     choices: tuple[str, ...] = ()
+    repeatable: bool = False
 
     def condition(self, text: str) -> Q:
         """Return the condition for the parameter's value; raises InvalidInput."""
@@ -71,7 +73,7 @@ class Filter:
             "in": "query",
             "required": False,
             "description": self.description,
-            "schema": schema,
+            "schema": {"type": "array", "items": schema} if self.repeatable else schema,
         }
 
     def _value(self, text: str) -> object:
@@ -110,9 +112,9 @@ class ListFilters(BaseFilterBackend):
         filters = {one.name: one for one in getattr(view, "filters", ())}
         for name, values in request.query_params.lists():
             if name in filters:
-                if len(values) > 1:
+                if len(values) > 1 and not filters[name].repeatable:
                     raise InvalidInput(f"{name} is given {len(values)} times; give it once", field=name)
-                queryset = queryset.filter(filters[name].condition(values[0]))
+                queryset = queryset.filter(*(filters[name].condition(value) for value in values))
             elif name != "ordering" and name not in _PAGING:
                 known = ", ".join([*filters, "ordering", *_PAGING])
                 raise InvalidInput(f"{name[:80]!r} is no parameter of this list; it has {known}", field=name[:80])

@@ -1,7 +1,7 @@
 """The REST API as the command line uses it: one method per verb, errors as the sentence that the API said."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlsplit
@@ -82,11 +82,17 @@ class Client:
         """Ask for something at `path`."""
         return self._json(self._send("POST", path, json=document or {}))
 
+    def patch(self, path: str, document: Json) -> Json:
+        """Change what `document` names of the object at `path`."""
+        return self._json(self._send("PATCH", path, json=document))
+
     def delete(self, path: str) -> None:
         """Delete the object at `path`."""
         self._send("DELETE", path)
 
-    def upload(self, path: str, file: Path, sha256: str, sent: Callable[[int], None]) -> Json:
+    def upload(
+        self, path: str, file: Path, sha256: str, sent: Callable[[int], None], query: Sequence[tuple[str, str]] = ()
+    ) -> Json:
         """Stream `file` to `path`; `sent` is told the bytes of each piece that has gone out."""
 
         def pieces() -> Iterator[bytes]:
@@ -100,7 +106,7 @@ class Client:
             "Content-Length": str(file.stat().st_size),
             "X-Content-SHA256": sha256,
         }
-        params = {"filename": file.name}
+        params = [("filename", file.name), *query]
         return self._json(
             self._send("POST", path, params=params, content=pieces(), headers=headers, timeout=_UPLOAD_TIMEOUT)
         )

@@ -63,6 +63,11 @@ def size(count: int | None) -> str:
     return f"{amount:.1f} TiB"
 
 
+def pairs(values: Mapping[str, Any] | None) -> list[str]:
+    """Return a mapping as `key=value` texts."""
+    return [f"{key}={value}" for key, value in (values or {}).items()]
+
+
 def percent(value: float | None) -> str:
     """Return a percentage with at most one decimal; `-` where there is none."""
     return "-" if value is None else f"{value:.1f} %".replace(".0 %", " %")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_cli.call import Call
-from fairlead_cli.commands import logs, models, policies, rollouts, services, session, tokens
+from fairlead_cli.commands import annotate, logs, models, policies, rollouts, services, session, tokens
 from fairlead_cli.demo import command as demo
 from fairlead_cli.up import command as up
 
@@ -46,6 +46,9 @@ COMMANDS = (
     Command("models push", models.push, models.push_arguments),
     Command("models list", models.list_models),
     Command("models show", models.show_model, models.name_argument),
+    Command("models describe", annotate.describe, annotate.describe_arguments),
+    Command("models tag", annotate.tag, annotate.tag_arguments),
+    Command("models compatible", annotate.compatible, annotate.compatible_arguments),
     Command("models delete", models.delete_model, models.name_argument),
     Command("versions show", models.show_version, models.version_arguments),
     Command("alias set", models.set_alias, models.alias_arguments),

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from accounts.services import audit_record
-from registry import lifecycle
+from registry import compatibility, lifecycle
 from registry.lifecycle import Accepted, CheckState, Outcome, Status
 from registry.models import ModelVersion
 
@@ -71,6 +71,7 @@ def check_end(*, claim: Claim, outcome: Outcome, now: datetime) -> bool:
     )
     if version is None:
         return False
+    outcome = compatibility.held_to(version.required_signature, outcome)
     state = lifecycle.end(version.check_state, outcome, now)
     found = (
         {"signature": outcome.signature, "platform": outcome.platform, "profile": outcome.profile}

@@ -9,10 +9,13 @@ class RegisteredModel(models.Model):
     """A name under which versions are numbered.
 
     `latest_number` only rises, so that the number of a deleted version never comes back as another file.
+    `compatible_with` (`@alias` or a number, or empty) names the version that new ones must be able to stand in for.
     """
 
     name = models.CharField(max_length=128, unique=True)
     description = models.TextField(blank=True)
+    tags = models.JSONField(default=dict, blank=True)
+    compatible_with = models.CharField(max_length=65, blank=True)
     latest_number = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
@@ -25,7 +28,8 @@ class ModelVersion(models.Model):
     """One set of model files, known by its digest. What it is never changes; `status` tells whether it can be served.
 
     `claim` is the id of the running check: who holds it may write the outcome, until `next_check_at` lets another
-    begin.
+    begin. `lineage` is `Lineage.as_json()`. `required_signature` is what the version was registered to fit
+    (`registry.compatibility`).
     """
 
     model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="versions")
@@ -34,6 +38,10 @@ class ModelVersion(models.Model):
     artifact_uri = models.CharField(max_length=1000)
     size_bytes = models.BigIntegerField()
     source_name = models.CharField(max_length=255)
+    description = models.TextField(blank=True)
+    tags = models.JSONField(default=dict, blank=True)
+    lineage = models.JSONField(default=dict, blank=True)
+    required_signature = models.JSONField(default=dict, blank=True)
     platform = models.CharField(max_length=64, blank=True)
     signature = models.JSONField(default=dict, blank=True)
     profile = models.JSONField(default=dict, blank=True)

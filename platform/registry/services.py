@@ -7,26 +7,24 @@ from django.db import transaction
 from django.db.models import ProtectedError, RestrictedError
 
 from accounts.services import audit_record
-from common.errors import Conflict, InvalidInput
+from common.errors import Conflict
 from common.names import check_alias, check_model_name
 from integrations.artifacts import StoredArtifact
-from registry import usage
+from registry import compatibility, tags, usage
 from registry.lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
+from registry.particulars import Particulars, check_description
 from registry.selectors import alias_get, model_get, model_version_get
 
-_MAX_DESCRIPTION = 10_000
 _MAX_USES_SHOWN = 5
+_NOTHING_SAID = Particulars()
 
 
 @transaction.atomic
 def model_create(*, name: str, description: str, now: datetime, actor: str) -> RegisteredModel:
     """Make a model without versions; raises Conflict where the name is taken."""
     check_model_name(name)
-    if len(description) > _MAX_DESCRIPTION:
-        raise InvalidInput(
-            f"description has {len(description)} characters; at most {_MAX_DESCRIPTION} are kept", field="description"
-        )
+    check_description(description)
     model, created = RegisteredModel.objects.get_or_create(
         name=name, defaults={"description": description, "created_at": now, "created_by": actor}
     )
@@ -56,19 +54,31 @@ def model_delete(*, name: str, now: datetime, actor: str) -> None:
 
 @transaction.atomic
 def version_register(
-    *, model: str, artifact: StoredArtifact, source_name: str, now: datetime, actor: str
+    *,
+    model: str,
+    artifact: StoredArtifact,
+    source_name: str,
+    now: datetime,
+    actor: str,
+    particulars: Particulars = _NOTHING_SAID,
 ) -> tuple[ModelVersion, bool]:
     """Return the model's version with these files, and whether it is new; an unknown model is made.
+
+    A version that is there already keeps its own particulars. Raises Conflict where it does not fit what is asked.
 
     The model's row is locked while its next number is taken and used, so numbers have no gaps and no repeats. (On
     SQLite every transaction that writes is alone.)
     """
     check_model_name(model)
+    particulars.check()
     RegisteredModel.objects.get_or_create(name=model, defaults={"created_at": now, "created_by": actor})
     owner = RegisteredModel.objects.select_for_update().get(name=model)
+    required = compatibility.requirement(model=model, asked=particulars.compatible_with)
     known = ModelVersion.objects.filter(model=owner, digest=artifact.digest).values_list("number", flat=True).first()
     if known is not None:
-        return model_version_get(model=model, number=known), False
+        version = model_version_get(model=model, number=known)
+        compatibility.refuse_misfit(version, required if particulars.compatible_with else {})
+        return version, False
     owner.latest_number += 1
     owner.save(update_fields=["latest_number"])
     version = ModelVersion.objects.create(
@@ -78,6 +88,10 @@ def version_register(
         artifact_uri=artifact.uri,
         size_bytes=artifact.size_bytes,
         source_name=source_name,
+        description=particulars.description,
+        tags=tags.changed({}, particulars.tags),
+        lineage=particulars.lineage.as_json(),
+        required_signature=dict(required),
         next_check_at=now,
         created_at=now,
         created_by=actor,

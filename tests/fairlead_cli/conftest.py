@@ -73,7 +73,7 @@ def _handler(api: Api) -> type[BaseHTTPRequestHandler]:
             if status != 204:
                 self.wfile.write(content)
 
-        do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - the names are the base class's
+        do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names are the base class's
 
         def log_message(self, *_: object) -> None:
             pass
@@ -98,7 +98,7 @@ def api() -> Iterator[Api]:
 @pytest.fixture
 def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working folder, and an environment that knows no control plane and no person's files."""
-    for name in ("FAIRLEAD_URL", "FAIRLEAD_TOKEN", "FAIRLEAD_HOME", "XDG_CONFIG_HOME"):
+    for name in ("FAIRLEAD_URL", "FAIRLEAD_TOKEN", "FAIRLEAD_HOME", "XDG_CONFIG_HOME", "GITHUB_ACTIONS", "GITLAB_CI"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "person"))
     monkeypatch.chdir(tmp_path)

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from fairlead_cli import render
 from fairlead_cli.call import Call
 from fairlead_cli.client import Client, Json, path, wait_until
+from fairlead_cli.commands import particulars
 from fairlead_cli.errors import CliError, EndedBadly
 
 _CHUNK_BYTES = 1024 * 1024
@@ -28,6 +29,13 @@ VERSION_FACTS: render.Columns = {
     "size": lambda row: render.size(row["size_bytes"]),
     "memory": lambda row: render.size((row["profile"] or {}).get("memory_bytes")),
     "aliases": "aliases",
+    "tags": lambda row: render.pairs(row.get("tags")),
+    "description": lambda row: row.get("description"),
+    "commit": lambda row: (row.get("lineage") or {}).get("source_commit"),
+    "run": lambda row: (row.get("lineage") or {}).get("run_url"),
+    "data": lambda row: (row.get("lineage") or {}).get("data_reference"),
+    "parameters": lambda row: render.pairs((row.get("lineage") or {}).get("parameters")),
+    "compatible with": lambda row: row.get("compatible_with"),
     "digest": "digest",
     "file": "source_name",
     "created": "created_at",
@@ -41,6 +49,7 @@ def push_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--alias", type=_alias, help="alias to point to this version once it is READY, such as champion; waits for that"
     )
+    particulars.push_arguments(parser)
     parser.add_argument("--wait", action="store_true", help="wait until the version is READY; REJECTED exits with 3")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="longest wait (300)")
 
@@ -51,7 +60,7 @@ def push(call: Call) -> None:
     file: Path = options.file
     if not file.is_file():
         raise CliError(f"{file} is no file; give the model's file, such as model.onnx")
-    version = _upload(call, file, options.name)
+    version = _upload(call, file, options.name, particulars.query(options))
     if options.wait or options.alias:
         version = wait_checked(call.client, options.name, version["number"], timeout_s=options.timeout)
     if options.alias:
@@ -83,7 +92,7 @@ def wait_checked(client: Client, model: str, number: int, *, timeout_s: float) -
     return version
 
 
-def _upload(call: Call, file: Path, model: str) -> Json:
+def _upload(call: Call, file: Path, model: str, query: list[tuple[str, str]]) -> Json:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     size = file.stat().st_size
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
@@ -94,14 +103,19 @@ def _upload(call: Call, file: Path, model: str) -> Json:
                 digest.update(piece)
                 progress.advance(task, len(piece))
         progress.reset(task, description=f"uploading {render.clean(file.name)}")
-        return call.client.upload(
-            path("models", model, "versions"), file, digest.hexdigest(), lambda count: progress.advance(task, count)
-        )
+        address = path("models", model, "versions")
+        return call.client.upload(address, file, digest.hexdigest(), lambda count: progress.advance(task, count), query)
 
 
 def list_models(call: Call) -> None:
     """List the registered models."""
-    columns: render.Columns = {"name": "name", "description": "description", "created": "created_at"}
+    columns: render.Columns = {
+        "name": "name",
+        "latest": "latest_version",
+        "tags": lambda row: render.pairs(row.get("tags")),
+        "description": "description",
+        "created": "created_at",
+    }
     call.show_list(call.client.all("models"), columns)
 
 
@@ -116,11 +130,21 @@ def show_model(call: Call) -> None:
     versions = call.client.all(path("models", name, "versions"))
     if call.as_json:
         return call.show({**model, "versions": versions}, {})
-    call.show(model, {"name": "name", "description": "description", "created": "created_at"})
+    call.show(
+        model,
+        {
+            "name": "name",
+            "description": "description",
+            "tags": lambda row: render.pairs(row.get("tags")),
+            "compatible with": "compatible_with",
+            "created": "created_at",
+        },
+    )
     columns: render.Columns = {
         "version": "number",
         "status": "status",
         "aliases": "aliases",
+        "tags": lambda row: render.pairs(row.get("tags")),
         "size": lambda row: render.size(row["size_bytes"]),
         "created": "created_at",
         "reason": "reason",

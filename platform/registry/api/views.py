@@ -13,13 +13,15 @@ from rest_framework.views import APIView
 from accounts.permissions import actor_of
 from common import hints
 from common.names import check_model_name
-from registry import selectors, services
-from registry.api import uploads
+from registry import annotations, compatibility, selectors, services
+from registry.api import queries, uploads
 from registry.api.serializers import (
     AliasSerializer,
     AliasSetSerializer,
+    ModelChangeSerializer,
     ModelCreateSerializer,
     ModelSerializer,
+    VersionChangeSerializer,
     VersionSerializer,
 )
 from registry.models import Alias, ModelVersion, RegisteredModel
@@ -32,6 +34,7 @@ class ModelListView(ListAPIView[RegisteredModel]):
 
     serializer_class = ModelSerializer
     ordering = "name"
+    filters = (queries.TAG,)
 
     def get_queryset(self) -> QuerySet[RegisteredModel]:
         return selectors.model_list()
@@ -54,6 +57,13 @@ class ModelDetailView(APIView):
         """Return the model."""
         return Response(ModelSerializer(selectors.model_get(name=name)).data)
 
+    @extend_schema(request=ModelChangeSerializer, responses=ModelSerializer)
+    def patch(self, request: Request, name: str) -> Response:
+        """Change the description, tags, or what new versions must be compatible with; what is not named stays."""
+        changes = ModelChangeSerializer(data=request.data).changes()
+        annotations.model_annotate(name=name, changes=changes, now=timezone.now(), actor=actor_of(request))
+        return Response(ModelSerializer(selectors.model_get(name=name)).data)
+
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Delete the model with its versions and aliases; refused while a service uses one."""
@@ -66,6 +76,7 @@ class VersionListView(ListAPIView[ModelVersion]):
 
     serializer_class = VersionSerializer
     ordering = "-number"
+    filters = (queries.TAG, queries.STATUS)
 
     def get_queryset(self) -> QuerySet[ModelVersion]:
         return selectors.version_list(model=self.kwargs["name"])
@@ -76,11 +87,14 @@ class VersionListView(ListAPIView[ModelVersion]):
         parameters=[
             OpenApiParameter("filename", str, required=True, description="Tells the format, such as `model.onnx`."),
             OpenApiParameter(uploads.SHA256_HEADER, str, OpenApiParameter.HEADER, description="Checked where given."),
+            *queries.PARTICULARS,
         ],
     )
     def post(self, request: Request, name: str) -> Response:
         """Register a version: the body is the file. The same file again answers 200 with the version it is already."""
         check_model_name(name)
+        particulars = queries.particulars_of(request.query_params)
+        compatibility.requirement(model=name, asked=particulars.compatible_with)  # refuses before the bytes come in
         artifact = uploads.receive(request._request, store())
         version, created = services.version_register(
             model=name,
@@ -88,6 +102,7 @@ class VersionListView(ListAPIView[ModelVersion]):
             source_name=request.query_params["filename"],
             now=timezone.now(),
             actor=actor_of(request),
+            particulars=particulars,
         )
         hints.send(check_version, version.pk)
         body = VersionSerializer(selectors.model_version_get(model=name, number=version.number)).data
@@ -100,6 +115,15 @@ class VersionDetailView(APIView):
     @extend_schema(responses=VersionSerializer)
     def get(self, _request: Request, name: str, number: int) -> Response:
         """Return the version; its status is PENDING until the runtime was asked about it, then READY or REJECTED."""
+        return Response(VersionSerializer(selectors.model_version_get(model=name, number=number)).data)
+
+    @extend_schema(request=VersionChangeSerializer, responses=VersionSerializer)
+    def patch(self, request: Request, name: str, number: int) -> Response:
+        """Change the description or tags; what the version is and where it came from never changes."""
+        changes = VersionChangeSerializer(data=request.data).changes()
+        annotations.version_annotate(
+            model=name, number=number, changes=changes, now=timezone.now(), actor=actor_of(request)
+        )
         return Response(VersionSerializer(selectors.model_version_get(model=name, number=number)).data)
 
     @extend_schema(responses={204: None})

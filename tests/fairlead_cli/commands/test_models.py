@@ -128,3 +128,107 @@ def test_delete_says_what_it_did(fairlead: Fairlead, api: Any) -> None:
     api.on("DELETE /models/digits", {}, status=204)
 
     assert fairlead("models", "delete", "digits") == (0, "deleted model digits\n", "")
+
+
+PARTICULARS = (
+    "&description=%23+Digits&tag=team%3Dvision&source_commit=9fceb02&run_url=https%3A%2F%2Fci.example%2F7"
+    "&data_reference=d%403&parameter=lr%3D0.1&compatible_with=%40champion"
+)
+
+
+def test_push_says_where_the_version_came_from(fairlead: Fairlead, api: Any, file: Path) -> None:
+    api.on(PUSH + PARTICULARS, version(tags={"team": "vision"}, compatible_with=1), status=201)
+
+    code, said, complained = fairlead(
+        *("models", "push", str(file), "--name", "digits", "--description", "# Digits", "--tag", "team=vision"),
+        *("--source-commit", "9fceb02", "--run-url", "https://ci.example/7", "--data", "d@3"),
+        *("--parameter", "lr=0.1", "--compatible-with", "@champion"),
+    )
+
+    assert (code, complained) == (0, "")
+    assert ["tags", "team=vision"] in [line.split() for line in said.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("environment", "query"),
+    [
+        pytest.param(
+            {
+                "GITHUB_ACTIONS": "true",
+                "GITHUB_SHA": "abc",
+                "GITHUB_SERVER_URL": "https://github.example",
+                "GITHUB_REPOSITORY": "me/it",
+                "GITHUB_RUN_ID": "7",
+            },
+            "&source_commit=abc&run_url=https%3A%2F%2Fgithub.example%2Fme%2Fit%2Factions%2Fruns%2F7",
+            id="GitHub Actions",
+        ),
+        pytest.param(
+            {"GITLAB_CI": "true", "CI_COMMIT_SHA": "abc", "CI_PIPELINE_URL": "https://gitlab.example/7"},
+            "&source_commit=abc&run_url=https%3A%2F%2Fgitlab.example%2F7",
+            id="GitLab CI",
+        ),
+    ],
+)
+def test_push_in_ci_knows_the_commit_and_the_run(
+    fairlead: Fairlead,
+    api: Any,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    query: str,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    api.on(PUSH + query, version(), status=201)
+
+    code, _, complained = fairlead("models", "push", str(file), "--name", "digits")
+
+    assert (code, complained) == (0, "")
+
+
+def test_tags_are_set_and_taken_away(fairlead: Fairlead, api: Any) -> None:
+    api.on("PATCH /models/digits/versions/2", version(2, tags={"stage": "lab"}))
+
+    code, said, _ = fairlead("models", "tag", "digits", "stage=lab", "--remove", "team", "--version", "2")
+
+    assert (code, said) == (0, "tags of digits version 2: stage=lab\n")
+    assert api.seen[0].document == {"tags": {"stage": "lab", "team": None}}
+
+
+def test_a_description_comes_from_a_file(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "README.md").write_text("# Digits")
+    api.on("PATCH /models/digits", {"name": "digits", "description": "# Digits"})
+
+    code, said, _ = fairlead("models", "describe", "digits", "-f", "README.md")
+
+    assert (code, said) == (0, "description of model digits: # Digits\n")
+    assert api.seen[0].document == {"description": "# Digits"}
+
+
+@pytest.mark.parametrize(("given", "sent"), [("@champion", "@champion"), ("none", "")])
+def test_new_versions_must_fit_a_version(fairlead: Fairlead, api: Any, given: str, sent: str) -> None:
+    api.on("PATCH /models/digits", {"name": "digits", "compatible_with": sent})
+
+    code, said, _ = fairlead("models", "compatible", "digits", given)
+
+    assert (code, said) == (0, f"compatible with of model digits: {sent or 'none'}\n")
+    assert api.seen[0].document == {"compatible_with": sent}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("tag", "digits"), "nothing to change"),
+        (("tag", "digits", "x"), "'x' is not of the form KEY=VALUE"),
+        (("describe", "digits"), "give the description itself"),
+        (("describe", "digits", "-f", "nothing.md"), "nothing.md cannot be read"),
+    ],
+)
+def test_what_cannot_be_said_is_refused_here(
+    fairlead: Fairlead, api: Any, arguments: tuple[str, ...], complaint: str
+) -> None:
+    code, _, complained = fairlead("models", *arguments)
+    assert code == 1
+    assert complained.startswith(complaint)
+    assert api.seen == []

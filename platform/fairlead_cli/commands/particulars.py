@@ -1,0 +1,60 @@
+"""What `fairlead models push` says of a version besides its files; in CI the commit and the run are known already."""
+
+import argparse
+import os
+from collections.abc import Mapping
+
+from fairlead_cli.errors import CliError
+
+
+def push_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("kept with the version")
+    group.add_argument("--description", metavar="MARKDOWN", help="what is to be known about it")
+    group.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="a tag; may be repeated")
+    group.add_argument(
+        "--source-commit", metavar="COMMIT", help="of the training code (in GitHub Actions and GitLab CI: the run's)"
+    )
+    group.add_argument("--run-url", metavar="URL", help="the CI run (in GitHub Actions and GitLab CI: this one)")
+    group.add_argument("--data", dest="data_reference", metavar="REFERENCE", help="what it was trained on")
+    group.add_argument(
+        "--parameter", action="append", default=[], metavar="NAME=VALUE", help="such as lr=0.1; may be repeated"
+    )
+    group.add_argument(
+        "--compatible-with",
+        metavar="VERSION",
+        help="@ALIAS or a number: reject the version unless that one's clients can go on with it",
+    )
+
+
+def query(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> list[tuple[str, str]]:
+    """Return what the options and the CI system say, as the query of the registration."""
+    commit, run_url = _of_ci(environment)
+    said = [
+        ("description", options.description),
+        *(("tag", pair(text)) for text in options.tag),
+        ("source_commit", options.source_commit or commit),
+        ("run_url", options.run_url or run_url),
+        ("data_reference", options.data_reference),
+        *(("parameter", pair(text)) for text in options.parameter),
+    ]
+    wanted = [] if options.compatible_with is None else [("compatible_with", options.compatible_with)]
+    return [(name, text) for name, text in said if text] + wanted
+
+
+def pair(text: str) -> str:
+    """Return `text` if it is KEY=VALUE."""
+    if not text.partition("=")[0] or "=" not in text:
+        raise CliError(f"{text!r} is not of the form KEY=VALUE")
+    return text
+
+
+def _of_ci(environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return commit and run address as GitHub Actions or GitLab CI name them; empty elsewhere."""
+    if environment.get("GITHUB_ACTIONS") == "true":
+        server, repository = environment.get("GITHUB_SERVER_URL"), environment.get("GITHUB_REPOSITORY")
+        run = environment.get("GITHUB_RUN_ID")
+        url = f"{server}/{repository}/actions/runs/{run}" if server and repository and run else ""
+        return environment.get("GITHUB_SHA", ""), url
+    if environment.get("GITLAB_CI") == "true":
+        return environment.get("CI_COMMIT_SHA", ""), environment.get("CI_PIPELINE_URL", "")
+    return "", ""

@@ -1,0 +1,80 @@
+"""What the query of a registry address says: filters of lists, and the particulars of a version that is pushed."""
+
+from collections.abc import Iterable
+
+from django.db.models import Q
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.lookups import Exact
+from django.http import QueryDict
+from drf_spectacular.utils import OpenApiParameter
+
+from common.errors import InvalidInput
+from common.filters import Filter
+from registry import tags
+from registry.lifecycle import Status
+from registry.lineage import Lineage
+from registry.particulars import Particulars
+
+_PAIRS = {"type": "array", "items": {"type": "string"}}
+STATUS = Filter("status", "status", "Only versions with this status.", choices=tuple(Status))
+PARTICULARS = [
+    OpenApiParameter("description", str, description="Markdown."),
+    OpenApiParameter("tag", _PAIRS, description="`key=value`, as often as there are tags."),
+    OpenApiParameter("source_commit", str, description="The commit of the training code."),
+    OpenApiParameter("run_url", str, description="The CI run that made the files."),
+    OpenApiParameter("data_reference", str, description="What the model was trained on."),
+    OpenApiParameter("parameter", _PAIRS, description="`name=value`, free, such as hyperparameters."),
+    OpenApiParameter(
+        "compatible_with",
+        str,
+        description="`@alias` or a number: the version is rejected unless that one's clients can go on with it. "
+        "Without it the model's setting counts; empty asks for no check.",
+    ),
+]
+
+
+class TagFilter(Filter):
+    """Keeps the rows that have a tag with a value."""
+
+    def condition(self, text: str) -> Q:
+        """Return the condition for `key=value`; raises InvalidInput."""
+        # What no tag can be is refused: in a path into JSON, digits would mean a place in a list.
+        (pair,) = tags.changed({}, _pairs("tag", [text])).items()
+        return Q(Exact(KeyTextTransform(pair[0], "tags"), pair[1]))
+
+
+TAG = TagFilter("tag", "", "Only what has this tag: `key=value`; several must all be there.", repeatable=True)
+
+
+def particulars_of(query: QueryDict) -> Particulars:
+    """Return what the query says of a new version; a name that nobody reads is refused, for it may be misspelt."""
+    known = {parameter.name for parameter in PARTICULARS} | {"filename"}
+    if unknown := sorted(set(query) - known):
+        raise InvalidInput(
+            f"{unknown[0][:80]!r} is not known here; known are {', '.join(sorted(known))}", field=unknown[0][:80]
+        )
+    found = Particulars(
+        lineage=Lineage(
+            source_commit=query.get("source_commit", ""),
+            run_url=query.get("run_url", ""),
+            data_reference=query.get("data_reference", ""),
+            parameters=_pairs("parameter", query.getlist("parameter")),
+        ),
+        tags=_pairs("tag", query.getlist("tag")),
+        description=query.get("description", ""),
+        compatible_with=query.get("compatible_with"),
+    )
+    found.check()
+    return found
+
+
+def _pairs(name: str, texts: Iterable[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, sign, value = text.partition("=")
+        if not sign:
+            raise InvalidInput(f"{name} is {text[:80]!r}; expected key=value", field=name)
+        if key in pairs:
+            raise InvalidInput(f"{name} {key[:80]!r} is given twice", field=name)
+        pairs[key] = value
+    return pairs

@@ -1,0 +1,66 @@
+"""Where a version came from: given when it is registered, never changed after. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from urllib.parse import urlsplit
+
+from common.errors import InvalidInput
+
+_MAX_COMMIT = 100
+_MAX_REFERENCE = 2000
+_MAX_PARAMETERS = 200
+_MAX_KEY = 200
+_MAX_VALUE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What a version was made of; empty where nobody said.
+
+    Attributes:
+        source_commit: the commit of the training code.
+        run_url: the CI run that made the files, http or https, since pages show it as a link.
+        data_reference: what it was trained on: a path, a URI, a data set's version.
+        parameters: free texts by name, such as hyperparameters.
+    """
+
+    source_commit: str = ""
+    run_url: str = ""
+    data_reference: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raise InvalidInput where a part is too long or not of its kind."""
+        _check_text("source_commit", self.source_commit, _MAX_COMMIT)
+        _check_text("run_url", self.run_url, _MAX_REFERENCE)
+        _check_text("data_reference", self.data_reference, _MAX_REFERENCE)
+        if self.run_url and not _is_web_address(self.run_url):
+            raise InvalidInput(
+                f"run_url is {self.run_url[:200]!r}; expected the http or https address of a run", field="run_url"
+            )
+        if len(self.parameters) > _MAX_PARAMETERS:
+            raise InvalidInput(
+                f"there are {len(self.parameters)} parameters; at most {_MAX_PARAMETERS} are kept", field="parameters"
+            )
+        for name, value in self.parameters.items():
+            _check_text("the name of a parameter", name, _MAX_KEY, field="parameters", least=1)
+            _check_text(f"the parameter {name!r}", value, _MAX_VALUE, field="parameters")
+
+    def as_json(self) -> dict[str, object]:
+        """Return the form that is stored and shown."""
+        return {**asdict(self), "parameters": dict(sorted(self.parameters.items()))}
+
+
+def _check_text(what: str, text: str, longest: int, *, field: str = "", least: int = 0) -> None:
+    if not least <= len(text) <= longest or not text.isprintable():
+        raise InvalidInput(
+            f"{what} has {len(text)} characters; expected {least} to {longest} printable ones", field=field or what
+        )
+
+
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
