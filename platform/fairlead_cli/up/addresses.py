@@ -53,6 +53,15 @@ def require_free(address: Address, option: str) -> None:
             raise CliError(_why_taken(address, option, error)) from error
 
 
+def require_apart(address: Address, gateway: Address) -> None:
+    """Raise one sentence if pages and models would listen on the same port."""
+    everywhere = {"0.0.0.0", "::"}  # noqa: S104 - compared, not bound
+    if address.port == gateway.port and (address.host == gateway.host or everywhere & {address.host, gateway.host}):
+        raise CliError(
+            f"--address {address} and --gateway-address {gateway} are the same port; give the gateway another one"
+        )
+
+
 def _why_taken(address: Address, option: str, error: OSError) -> str:
     if isinstance(error, socket.gaierror) or error.errno != errno.EADDRINUSE:
         return f"cannot listen on {address}: {error.strerror}; choose another address with {option}"

@@ -17,7 +17,7 @@ from pathlib import Path
 from fairlead_cli.call import Call
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import preparation, processes, readiness, records
-from fairlead_cli.up.addresses import Address, parse, require_free
+from fairlead_cli.up.addresses import Address, parse, require_apart, require_free
 from fairlead_cli.up.components import components, environment
 from fairlead_cli.up.home import Home, locked, prepare, write_endpoints
 from fairlead_cli.up.installation import require_installed
@@ -60,6 +60,7 @@ def run(call: Call) -> None:
             _say(f"ended what an earlier run had left behind: {', '.join(ended)}")
         require_free(options.address, "--address")
         require_free(options.gateway_address, "--gateway-address")
+        require_apart(options.address, options.gateway_address)
         variables = environment(home, options.address, options.gateway_address)
         preparation.migrate(variables)
         new_token = preparation.token(home, variables)

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from fairlead_cli.errors import CliError
-from fairlead_cli.up.addresses import Address, parse, require_free
+from fairlead_cli.up.addresses import Address, parse, require_apart, require_free
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,14 @@ def test_an_address_of_another_machine_cannot_be_used() -> None:
         CliError, match=r"cannot listen on 192\.0\.2\.1:8080: .+; choose another address with --address"
     ):
         require_free(Address("192.0.2.1", 8080), "--address")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_one_port_for_pages_and_models_is_refused(host: str) -> None:
+    with pytest.raises(CliError, match="are the same port; give the gateway another one"):
+        require_apart(Address("127.0.0.1", 8080), Address(host, 8080))
+
+
+@pytest.mark.parametrize("gateway", [Address("127.0.0.1", 8090), Address("127.0.0.2", 8080)], ids=str)
+def test_two_addresses_are_apart(gateway: Address) -> None:
+    require_apart(Address("127.0.0.1", 8080), gateway)

@@ -69,7 +69,7 @@ class LocalDriver:
 
     def run(self, job: Job) -> JobResult:
         """Run the job as a process of its own, bounded in time and memory."""
-        return jobs.run(job)
+        return jobs.run(job, self._layout.jobs)
 
     def _order(self, order: Order) -> None:
         desired = order.desired

@@ -64,6 +64,10 @@ class Layout:
         return self.cluster / "envoy"
 
     @property
+    def jobs(self) -> Path:
+        return self.cluster / "jobs"
+
+    @property
     def run(self) -> Path:
         return self.home / "run"
 

@@ -1,12 +1,14 @@
 """Runs one question about a model as a process of its own: `python -m serving_runtime inspect|profile DIR --json`.
 
 The file may be hostile: the process has limits on memory and processor time, and its whole group is killed at the
-timeout.
+timeout. Each job has a folder of its own beside the artifacts, where files can be linked; what a worker that was killed
+left there goes with the next job.
 """
 
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from integrations.artifacts import folder_of
 from integrations.clusters.base import Job, JobResult
 from integrations.clusters.local import launch
 from integrations.clusters.local.materialise import lay_out
+from integrations.clusters.local.records import start_ticks
 
 _MODEL_NAME, _MODEL_VERSION = "model", "1"
 _MAX_OUTPUT_BYTES = 4 << 20
@@ -26,13 +29,15 @@ _LEAST_MEMORY_BYTES = 16 << 30  # address space, of which a runtime with its lib
 TIMED_OUT = 124  # what coreutils' timeout exits with
 
 
-def run(job: Job, *, runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime")) -> JobResult:
-    """Return how the job ended; `exit_code` is `TIMED_OUT` at the timeout and -N for signal N.
+def run(job: Job, folder: Path, *, runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime")) -> JobResult:
+    """Run the job below `folder` and return its end; `exit_code` is `TIMED_OUT` at the timeout and -N for signal N.
 
     Raises:
         Unavailable: no process could be started.
     """
-    with tempfile.TemporaryDirectory(prefix="fairlead-job-") as scratch:
+    folder.mkdir(parents=True, exist_ok=True)
+    _drop_abandoned(folder)
+    with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-{start_ticks(os.getpid())}-", dir=folder) as scratch:
         model = Path(scratch) / _MODEL_NAME
         try:
             artifact = folder_of(job.artifact_uri)
@@ -49,6 +54,14 @@ def run(job: Job, *, runtime: tuple[str, ...] = (sys.executable, "-m", "serving_
             stderr.seek(max(0, os.fstat(stderr.fileno()).st_size - 4096))
             complaint = stderr.read().decode(errors="replace")
     return JobResult(exit_code, output, _message(job, exit_code, output, complaint))
+
+
+def _drop_abandoned(folder: Path) -> None:
+    """Remove the jobs of processes that run no more."""
+    for place in folder.iterdir():
+        pid, ticks, *_ = place.name.split("-")
+        if str(start_ticks(int(pid))) != ticks:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def _launcher(job: Job) -> list[str]:

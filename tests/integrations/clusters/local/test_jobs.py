@@ -1,6 +1,7 @@
 """Jobs with the real runtime, and with programs that misbehave in its place."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ import pytest
 
 from integrations.clusters.base import Job, JobKind
 from integrations.clusters.local import jobs, launch
+from integrations.clusters.local.records import start_ticks
 
 
 def program(code: str) -> tuple[str, ...]:
@@ -34,9 +36,9 @@ def test_runtime_refuses_what_is_no_model(cluster):
     assert "not an ONNX model" in result.message
 
 
-def test_model_is_laid_out_as_the_runtime_wants_it(artifact):
+def test_model_is_laid_out_as_the_runtime_wants_it(artifact, tmp_path):
     code = "import sys, pathlib; print(sys.argv[1:], sorted(p.name for p in pathlib.Path(sys.argv[2]).rglob('*')))"
-    result = jobs.run(Job(JobKind.PROFILE, artifact, 30), runtime=program(code))
+    result = jobs.run(Job(JobKind.PROFILE, artifact, 30), tmp_path / "jobs", runtime=program(code))
     assert result.output.startswith("['profile', ")
     assert result.output.endswith("'--json'] ['1', 'model.onnx']\n")
 
@@ -56,8 +58,8 @@ def test_model_is_laid_out_as_the_runtime_wants_it(artifact):
         ),
     ],
 )
-def test_failures_are_told_in_a_sentence(artifact, code, exit_code, said):
-    result = jobs.run(Job(JobKind.INSPECT, artifact, 30), runtime=program(code))
+def test_failures_are_told_in_a_sentence(artifact, tmp_path, code, exit_code, said):
+    result = jobs.run(Job(JobKind.INSPECT, artifact, 30), tmp_path / "jobs", runtime=program(code))
     assert result.exit_code == exit_code
     assert said in result.message
 
@@ -66,7 +68,7 @@ def test_job_is_killed_at_its_timeout_with_its_children(artifact, tmp_path, even
     child = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     began = time.monotonic()
-    result = jobs.run(Job(JobKind.INSPECT, artifact, 1.0), runtime=program(code))
+    result = jobs.run(Job(JobKind.INSPECT, artifact, 1.0), tmp_path / "jobs", runtime=program(code))
     assert time.monotonic() - began < 5
     assert (result.exit_code, result.message) == (124, "the inspect of the model did not finish within 1 s")
     pid = int((tmp_path / "pid").read_text())
@@ -76,7 +78,7 @@ def test_job_is_killed_at_its_timeout_with_its_children(artifact, tmp_path, even
 
 
 def test_missing_artifact_is_told(tmp_path):
-    result = jobs.run(Job(JobKind.INSPECT, (tmp_path / "gone").as_uri(), 5))
+    result = jobs.run(Job(JobKind.INSPECT, (tmp_path / "gone").as_uri(), 5), tmp_path / "jobs")
     assert (result.exit_code, result.output) == (1, "")
     assert "is not there" in result.message
 
@@ -86,3 +88,12 @@ def test_program_does_not_start_for_a_parent_that_is_gone():
         [sys.executable, "-I", "-S", launch.__file__, "1", "--", "echo", "started"], capture_output=True, check=False
     )
     assert (ended.returncode, ended.stdout) == (1, b"")
+
+
+def test_what_a_killed_worker_left_goes_with_the_next_job_and_what_runs_stays(artifact, tmp_path):
+    left = tmp_path / "jobs" / f"{os.getpid()}-1-abc"
+    (left / "model").mkdir(parents=True)
+    running = tmp_path / "jobs" / f"{os.getpid()}-{start_ticks(os.getpid())}-def"
+    running.mkdir()
+    jobs.run(Job(JobKind.INSPECT, artifact, 30), tmp_path / "jobs", runtime=program("print(1)"))
+    assert list((tmp_path / "jobs").iterdir()) == [running]
