@@ -69,7 +69,7 @@ check: setup-dev ## format, lint, types, import contracts, front end
 test: setup-dev ## the whole Python suite, end-to-end tests included
 	$(PYTEST) -m "not browser and not cluster"
 
-test-postgres: setup-dev ## the control plane's tests on a PostgreSQL of their own, with Redis as broker
+test-postgres: setup-dev ## the control plane's tests on a PostgreSQL of their own
 	$(BIN)/python -m tests.servers.postgres $(PYTEST) --reuse-db $(addprefix tests/,common accounts registry deployments fairlead)
 
 test-browser: setup-dev ## the pages in a real Chromium

@@ -54,11 +54,10 @@ def configure(sender: Celery, **_: object) -> None:
 
 @worker_ready.connect
 def tell_ready(**_: object) -> None:
-    """Leave this process's id for `fairlead up`, which waits for it; elsewhere nobody does."""
-    if settings.BROKER_URL.startswith("filesystem:"):
-        file = settings.HOME / "run" / "worker.ready"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{os.getpid()}\n")
+    """Leave this process's id for `fairlead up`, which waits for it; elsewhere there is no such folder."""
+    folder = settings.HOME / "run"
+    if folder.is_dir():
+        (folder / "worker.ready").write_text(f"{os.getpid()}\n")
 
 
 app.autodiscover_tasks()

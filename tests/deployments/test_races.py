@@ -14,6 +14,7 @@ from deployments.reconciler import Outcome, Outside, tick
 from deployments.services import rollout_abort
 from integrations.clusters.base import Observed, Sample
 from tests.deployments.conftest import Platform
+from tests.deployments.ledger import Ledger
 
 
 def _together(*acts: Callable[[], object]) -> list[object]:
@@ -118,3 +119,20 @@ def test_of_two_that_start_a_rollout_at_the_same_time_one_is_refused_or_supersed
     outcomes = _together(lambda: racing.start("3"), lambda: racing.start("3"))
     assert sum(isinstance(outcome, Rollout) for outcome in outcomes) == 1
     assert Rollout.objects.filter(finished_at=None).count() == 1
+
+
+def test_two_workers_race_through_a_whole_rollout_and_it_ends_as_with_one(racing: Platform) -> None:
+    service, ledger = InferenceService.objects.get(), Ledger(racing)
+    for _ in range(40):
+        if Rollout.objects.get().phase == Phase.HEALTHY:
+            break
+        racing.traffic()
+        racing.clock.go_on(2)
+        racing.cluster.settle()
+        outcomes = _together(*[lambda: tick(service.pk, racing.outside)] * 2)
+        assert Outcome.DONE in outcomes
+        assert set(outcomes) <= {Outcome.DONE, Outcome.BUSY}
+        ledger.note_recorded()
+    assert Rollout.objects.get().phase == Phase.HEALTHY
+    ledger.check()
+    assert [weights for _, weights in dict.fromkeys(ledger.applied)][-1] == (("digits-00002", 100),)

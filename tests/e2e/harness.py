@@ -54,6 +54,7 @@ class Platform:
     port: int = field(default_factory=free_port)
     gateway_port: int = field(default_factory=free_port)
     process: "subprocess.Popen[str] | None" = None
+    variables: dict[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -66,7 +67,7 @@ class Platform:
     @property
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRLEAD_", "DJANGO_"))}
-        return kept | {"FAIRLEAD_HOME": str(self.home)}
+        return kept | self.variables | {"FAIRLEAD_HOME": str(self.home)}
 
     @property
     def command(self) -> list[str]:

@@ -42,6 +42,11 @@ class Postgres:
         """Return the address as Fairlead's setting takes it."""
         return f"postgres://postgres@127.0.0.1:{self.port}/postgres"
 
+    @property
+    def is_running(self) -> bool:
+        """Return whether it was started and not stopped since."""
+        return (self._data / "postmaster.pid").exists()
+
     def start(self) -> None:
         """Start it and wait until it takes connections."""
         options = ["-o", f"-p {self.port}", "-l", str(self.folder / "log"), "-w", "-t", "60"]
@@ -77,7 +82,7 @@ def postgres() -> Iterator[Postgres]:
         try:
             yield server
         finally:
-            if (data / "postmaster.pid").exists():
+            if server.is_running:
                 server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
