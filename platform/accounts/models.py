@@ -1,11 +1,13 @@
-"""Who calls: users, their API tokens, and the log of what they did."""
+"""Who calls: users, their API tokens, the teams they belong to, and the log of what they did."""
 
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Never
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
+from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 
 
@@ -43,9 +45,58 @@ class ApiToken(models.Model):
         """Return whether the holder may do what `scope` allows."""
         return Scope(self.scope).includes(scope)
 
+    @cached_property
+    def roles(self) -> dict[str, Role]:
+        """Return the user's roles by team, read once for each request."""
+        rows = Membership.objects.filter(user=self.user_id).values_list("team__name", "role")
+        return {team: Role(role) for team, role in rows}
+
     def is_live(self, now: datetime) -> bool:
         """Return whether the token opens anything at `now`."""
         return self.revoked_at is None and now < self.expires_at
+
+
+class Team(models.Model):
+    """People who own namespaces and models together; what nobody owns belongs to the team `default`."""
+
+    name = models.CharField(max_length=63, unique=True)
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    """A user's role in a team."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=8, choices=[(role.value, role.value) for role in Role])
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["team", "user"], name="membership_once"),
+            models.CheckConstraint(
+                condition=models.Q(role__in=[role.value for role in Role]), name="membership_role_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} of {self.team}"
+
+
+class Ownership(models.Model):
+    """A namespace or a model, by name, that belongs to a team; it need not be there yet, and may come back."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="owned")
+    kind = models.CharField(max_length=9, choices=[(kind.value, kind.value) for kind in Owned])
+    name = models.CharField(max_length=128)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["kind", "name"], name="ownership_once")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
 
 
 class _AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):

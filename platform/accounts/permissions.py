@@ -12,30 +12,37 @@ from django.utils import timezone
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
+from accounts.access import Place, require
 from accounts.models import ApiToken
 from accounts.scopes import Scope
 from accounts.selectors import token_of_session
 from accounts.services import actor_name
-from common.errors import NotAuthenticated, NotPermitted
+from common.errors import NotAuthenticated
 
 
 class HasScope(BasePermission):
-    """Safe methods need `read`, others `write`; a view may say more in `scopes = {"POST": Scope.ADMIN}`."""
+    """Safe methods need `read`, others `write`; a view may say more in `scopes = {"POST": Scope.ADMIN}`.
+
+    The token's scope must allow it, and the user's role where the request goes: what the view's `place()` says, else
+    the namespace in the address. Addresses of single objects without either, and all that needs `admin`, are for who
+    has the role in the default team; for the rest a role in any team is enough.
+    """
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Return True or raise the error that says which scope is missing."""
         method = request.method or ""
         needed = getattr(view, "scopes", {}).get(method, Scope.READ if method in SAFE_METHODS else Scope.WRITE)
-        require(caller_token(request), needed)
+        require(caller_token(request), needed, _place(view, needed))
         return True
 
 
-def require(token: ApiToken, needed: Scope) -> None:
-    """Raise NotPermitted unless `token` allows what `needed` allows."""
-    if not token.allows(needed):
-        raise NotPermitted(
-            f"this needs a token with scope {needed.value}; token {token.name!r} has scope {token.scope}"
-        )
+def _place(view: Any, needed: Scope) -> Place:
+    if hasattr(view, "place"):
+        place: Place = view.place()
+        return place
+    if "namespace" in view.kwargs:
+        return Place.namespace(view.kwargs["namespace"])
+    return Place.installation() if view.kwargs or needed is Scope.ADMIN else Place.anywhere()
 
 
 def actor_of(request: Request) -> str:
@@ -52,7 +59,9 @@ def caller_token(request: Request) -> ApiToken:
 
 
 def page_scope(needed: Scope) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Guard a page (synchronous or not): who is not signed in goes to the sign-in page, who may not gets 403.
+    """Guard a page (synchronous or not): who is not signed in goes to the sign-in page, who may not gets 403 or 404.
+
+    A page whose address has a namespace is for those with a role there; on other pages any role in any team counts.
 
     The view finds the `ApiToken` as `request.token`, and its name for the audit log as `request.actor`.
     """
@@ -62,26 +71,27 @@ def page_scope(needed: Scope) -> Callable[[Callable[..., Any]], Callable[..., An
 
             @wraps(view)
             async def asynchronous(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-                refusal = await sync_to_async(_admit)(request, needed)
+                refusal = await sync_to_async(_admit)(request, needed, kwargs.get("namespace"))
                 return refusal or await view(request, *args, **kwargs)
 
             return asynchronous
 
         @wraps(view)
         def synchronous(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            return _admit(request, needed) or view(request, *args, **kwargs)
+            return _admit(request, needed, kwargs.get("namespace")) or view(request, *args, **kwargs)
 
         return synchronous
 
     return decorate
 
 
-def _admit(request: HttpRequest, needed: Scope) -> HttpResponseBase | None:
+def _admit(request: HttpRequest, needed: Scope, namespace: str | None) -> HttpResponseBase | None:
     token = token_of_session(request=request, now=timezone.now())
     if token is None:
         return redirect_to_login(request.get_full_path())
     if not token.allows(needed):
         raise PermissionDenied(f"this needs a token with scope {needed.value}; you signed in with scope {token.scope}")
+    require(token, needed, Place.anywhere() if namespace is None else Place.namespace(namespace))
     request.token = token  # type: ignore[attr-defined]
     request.actor = actor_name(token)  # type: ignore[attr-defined]
     return None

@@ -9,8 +9,10 @@ from django.contrib.auth import login, logout
 from django.db import transaction
 from django.db.models import Q
 from django.http import HttpRequest
+from django.utils import timezone
 
-from accounts.models import ApiToken, AuditEntry, User
+from accounts.models import ApiToken, AuditEntry, Membership, Team, User
+from accounts.roles import DEFAULT_TEAM, Role
 from accounts.scopes import Scope
 from accounts.selectors import SESSION_KEY, TOKEN_PREFIX, digest_of, token_of
 from common import request_id
@@ -60,15 +62,32 @@ def audit_record(
     )
 
 
+def team_default(*, now: datetime) -> Team:
+    """Return the team that owns what no other team owns, made where it is not yet."""
+    return Team.objects.get_or_create(name=DEFAULT_TEAM, defaults={"created_at": now})[0]
+
+
 @transaction.atomic
-def user_get_or_create(*, username: str) -> User:
-    """Return the user of that name, made without a password where there is none."""
+def user_get_or_create(
+    *, username: str, default_role: Role | None = Role.ADMIN, actor: str = "fairlead", now: datetime | None = None
+) -> User:
+    """Return the user of that name, made without a password where there is none.
+
+    Args:
+        default_role: what a new user is in the default team. As admin there, only the scopes of the tokens that he is
+            given limit him, until somebody gives him another role. None makes him no member.
+    """
+    now = now or timezone.now()
     if not username or len(username) > 150 or not username.isprintable():
         raise InvalidInput(f"user is {username[:40]!r}; expected a name of 1 to 150 printable characters", field="user")
     user, created = User.objects.get_or_create(username=username)
     if created:
         user.set_unusable_password()
         user.save(update_fields=["password"])
+        if default_role is not None:
+            Membership.objects.create(team=team_default(now=now), user=user, role=default_role)
+        after = {"roles": {} if default_role is None else {DEFAULT_TEAM: default_role.value}}
+        audit_record(actor=actor, action="user.create", target=f"users/{username}", now=now, after=after)
     return user
 
 

@@ -19,6 +19,8 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from accounts.access import Place, may
+from accounts.models import ApiToken
 from accounts.permissions import page_scope
 from accounts.scopes import Scope
 from accounts.selectors import token_of_session
@@ -39,8 +41,9 @@ _feeds: WeakKeyDictionary[AbstractEventLoop, Feed] = WeakKeyDictionary()
 @page_scope(Scope.READ)
 async def service_list_stream(request: HttpRequest) -> StreamingHttpResponse:
     """Stream what changes in the list of services."""
-    topic = Topic(key="services", mark=list_cursor, load=list_page)
-    return _stream(request, topic)
+    token: ApiToken = request.token  # type: ignore[attr-defined]
+    topic = Topic(key=("services", token.pk), mark=list_cursor, load=partial(_list_now, token.pk))
+    return await sync_to_async(_stream)(request, topic, Place.anywhere())
 
 
 @never_cache
@@ -51,18 +54,18 @@ async def service_stream(request: HttpRequest, namespace: str, name: str) -> Str
     service = await sync_to_async(service_detail)(namespace=namespace, name=name)
     load = partial(_or_none, partial(detail_page, namespace, name))
     topic = Topic(key=service.id, mark=lambda marks: marks.get(service.id), load=load)
-    return _stream(request, topic)
+    return await sync_to_async(_stream)(request, topic, Place.namespace(namespace))
 
 
-def _stream(request: HttpRequest, topic: Topic) -> StreamingHttpResponse:
+def _stream(request: HttpRequest, topic: Topic, place: Place) -> StreamingHttpResponse:
     token = request.token  # type: ignore[attr-defined]
-    extra = {"csrf_token": get_token(request), "may_write": token.allows(Scope.WRITE)}
-    content = _messages(topic, Fragments(extra, seen=_seen(request)), partial(_is_signed_in, request))
+    extra = {"csrf_token": get_token(request), "may_write": may(token, Scope.WRITE, place)}
+    content = _messages(topic, Fragments(extra, seen=_seen(request)), partial(_may_watch, request, place))
     # X-Accel-Buffering: reverse proxies would keep a stream back until it ends.
     return StreamingHttpResponse(content, content_type=sse.CONTENT_TYPE, headers={"X-Accel-Buffering": "no"})
 
 
-async def _messages(topic: Topic, fragments: "Fragments", is_signed_in: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def _messages(topic: Topic, fragments: "Fragments", may_watch: Callable[[], bool]) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
     feed = _feeds.setdefault(loop, Feed(change_marks, PERIOD_S))
     next_check = loop.time() + HEARTBEAT_S
@@ -73,7 +76,7 @@ async def _messages(topic: Topic, fragments: "Fragments", is_signed_in: Callable
                 async with asyncio.timeout_at(next_check):
                     page = await mailbox.take()
             except TimeoutError:
-                if not await sync_to_async(is_signed_in)():
+                if not await sync_to_async(may_watch)():
                     yield sse.event("signed out", name="reload")
                     return
                 next_check = loop.time() + HEARTBEAT_S
@@ -115,6 +118,12 @@ class Fragments:
         ]
 
 
+def _list_now(token_id: int) -> Page | None:
+    """Return the list as the token's user may see it at this moment; None where the token is gone."""
+    token = ApiToken.objects.filter(pk=token_id).first()
+    return None if token is None else list_page(token)
+
+
 def _or_none(load: Callable[[], Page]) -> Page | None:
     """Return the page; None where its service is gone."""
     try:
@@ -128,7 +137,10 @@ def _seen(request: HttpRequest) -> int | None:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else None
 
 
-def _is_signed_in(request: HttpRequest) -> bool:
-    """Return whether the browser's session and its token still open something."""
+def _may_watch(request: HttpRequest, place: Place) -> bool:
+    """Return whether the browser's session, its token and the user's role still open the page."""
     key = request.session.session_key
-    return bool(key and request.session.exists(key) and token_of_session(request=request, now=timezone.now()))
+    if not key or not request.session.exists(key):
+        return False
+    token = token_of_session(request=request, now=timezone.now())
+    return token is not None and may(token, Scope.READ, place)

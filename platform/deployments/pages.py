@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from accounts.access import visible
+from accounts.models import ApiToken
+from accounts.roles import Owned
 from deployments.example import curl_line
 from deployments.presentation import actions_of, headline_of, progress_of, replicas_of, runs_newest_first, service_row
 from deployments.selectors import ServiceView, change_marks, events_newest, service_detail, service_list
@@ -32,15 +35,16 @@ class Page:
     context: Mapping[str, Any]
 
 
-def list_page() -> Page:
-    """Return the list of all services."""
+def list_page(token: ApiToken) -> Page:
+    """Return the list of the services that the caller may see."""
     # The marks first: what changes between the two reads is sent again, not lost.
     cursor = list_cursor(change_marks())
+    only = visible(token, Owned.NAMESPACE, "namespace")
     return Page(
         template="deployments/service_list.html",
         fragments=("deployments/_services.html",),
         cursor=cursor,
-        context={"rows": [service_row(service) for service in service_list()]},
+        context={"rows": [service_row(service) for service in service_list(only=only)]},
     )
 
 

@@ -49,6 +49,7 @@ __all__ = [
     "revision_views",
     "rollout_detail",
     "rollout_list",
+    "rollout_namespace",
     "rollout_query",
     "rollout_views",
     "service_detail",
@@ -85,9 +86,9 @@ def service_get(*, namespace: str, name: str) -> InferenceService:
     return service
 
 
-def service_list(*, limit: int | None = None) -> list[ServiceView]:
-    """Return all services by namespace and name."""
-    return service_views(service_query().order_by("namespace", "name")[:limit])
+def service_list(*, limit: int | None = None, only: Q | None = None) -> list[ServiceView]:
+    """Return all services by namespace and name, or only those that fit the condition."""
+    return service_views(service_query().filter(only or Q()).order_by("namespace", "name")[:limit])
 
 
 def service_detail(*, namespace: str, name: str) -> ServiceView:
@@ -134,6 +135,14 @@ def rollout_detail(*, rollout_id: int) -> RolloutView:
     if rollout is None:
         raise NotFound(f"there is no rollout {rollout_id}")
     return rollout_views([rollout])[0]
+
+
+def rollout_namespace(*, rollout_id: int) -> str:
+    """Return the namespace of the rollout's service; raises NotFound."""
+    found = Rollout.objects.filter(pk=rollout_id).values_list("service__namespace", flat=True).first()
+    if found is None:
+        raise NotFound(f"there is no rollout {rollout_id}")
+    return found
 
 
 def rollout_list(*, namespace: str, name: str, limit: int = 50) -> list[RolloutView]:

@@ -7,11 +7,13 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from accounts.access import Place, may, require
 from accounts.permissions import page_scope
 from accounts.scopes import Scope
 from common.errors import NotFound
 from common.pages import is_fragment
 from deployments.pages import Page, detail_page, list_page
+from deployments.selectors import rollout_namespace
 from deployments.services import rollout_abort, rollout_promote, rollout_retry
 
 ROLLOUT_VERBS = {
@@ -32,7 +34,7 @@ def home(_request: HttpRequest) -> HttpResponse:
 @page_scope(Scope.READ)
 def service_list_page(request: HttpRequest) -> HttpResponse:
     """Show all services."""
-    return _whole(request, list_page())
+    return _whole(request, list_page(request.token), Place.anywhere())  # type: ignore[attr-defined]
 
 
 @never_cache
@@ -40,7 +42,7 @@ def service_list_page(request: HttpRequest) -> HttpResponse:
 @page_scope(Scope.READ)
 def service_detail_page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     """Show one service with its rollout."""
-    return _whole(request, detail_page(namespace, name))
+    return _whole(request, detail_page(namespace, name), Place.namespace(namespace))
 
 
 @require_POST
@@ -50,6 +52,7 @@ def rollout_action(request: HttpRequest, rollout_id: int, verb: str) -> HttpResp
     if verb not in ROLLOUT_VERBS:
         raise NotFound(f"a rollout has no action {verb!r}; it has {', '.join(ROLLOUT_VERBS)}")
     act, done = ROLLOUT_VERBS[verb]
+    require(request.token, Scope.WRITE, Place.namespace(rollout_namespace(rollout_id=rollout_id)))  # type: ignore[attr-defined]
     service = act(rollout_id=rollout_id, actor=request.actor, now=timezone.now()).service  # type: ignore[attr-defined]
     if is_fragment(request):
         page = detail_page(service.namespace, service.name)
@@ -58,6 +61,6 @@ def rollout_action(request: HttpRequest, rollout_id: int, verb: str) -> HttpResp
     return redirect("deployments:service-detail", service.namespace, service.name)
 
 
-def _whole(request: HttpRequest, page: Page) -> HttpResponse:
-    may_write = request.token.allows(Scope.WRITE)  # type: ignore[attr-defined]
+def _whole(request: HttpRequest, page: Page, place: Place) -> HttpResponse:
+    may_write = may(request.token, Scope.WRITE, place)  # type: ignore[attr-defined]
     return render(request, page.template, {**page.context, "cursor": page.cursor, "may_write": may_write})

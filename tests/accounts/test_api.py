@@ -23,7 +23,8 @@ def bearer(secret: str) -> APIClient:
 def test_whoami(api: Api) -> None:
     answer = api(Scope.WRITE).get("/api/v1/whoami")
     assert answer.status_code == 200
-    assert answer.json().keys() == {"user", "token", "scope", "expires_at"}
+    assert answer.json().keys() == {"user", "token", "scope", "roles", "expires_at"}
+    assert answer.json()["roles"] == {"default": "admin"}
     assert (answer.json()["user"], answer.json()["token"], answer.json()["scope"]) == ("alice", "alice-write", "write")
 
 
@@ -137,7 +138,7 @@ def test_a_list_asks_the_database_as_often_for_many_as_for_one(
     admin.get("/api/v1/tokens")  # notes the use
     for number in range(20):
         api(Scope.READ, f"user-{number}")
-    with django_assert_max_num_queries(2):  # type: ignore[operator]
+    with django_assert_max_num_queries(3):  # the token, its roles, the list  # type: ignore[operator]
         assert len(admin.get("/api/v1/tokens").json()["results"]) == 21
 
 

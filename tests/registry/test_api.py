@@ -186,10 +186,10 @@ def test_nobody_reads_without_a_token(api: Api, address: str) -> None:
 @pytest.mark.parametrize(
     ("address", "queries"),
     [
-        # One for the token each, one for the model where the list is under one.
-        pytest.param("models", 4, id="models, their aliases and those's versions"),
-        pytest.param("models/m0/versions", 4, id="versions and their aliases"),
-        pytest.param("models/m0/aliases", 3, id="aliases"),
+        # One for the token and one for its roles each, one for the model where the list is under one.
+        pytest.param("models", 5, id="models, their aliases and those's versions"),
+        pytest.param("models/m0/versions", 5, id="versions and their aliases"),
+        pytest.param("models/m0/aliases", 4, id="aliases"),
     ],
 )
 def test_a_list_asks_the_database_as_often_for_many_as_for_one(

@@ -71,4 +71,5 @@ class WhoAmISerializer(serializers.Serializer[ApiToken]):
     user = serializers.CharField(source="user.username")
     token = serializers.CharField(source="name")
     scope = serializers.CharField()
+    roles = serializers.DictField(child=serializers.CharField(), help_text="The user's role in each of his teams.")
     expires_at = serializers.DateTimeField()

@@ -1,13 +1,20 @@
-"""Tokens, the audit log, and who the caller is."""
+"""Tokens, teams, the audit log, and who the caller is."""
 
 from django.urls import path
 
-from accounts.api import views
+from accounts.api import teams, views
 
 app_name = "accounts_api"
 urlpatterns = [
     path("tokens", views.TokenListView.as_view(), name="token-list"),
     path("tokens/<int:token_id>", views.TokenDetailView.as_view(), name="token-detail"),
     path("audit", views.AuditListView.as_view(), name="audit-list"),
+    path("teams", teams.TeamListView.as_view(), name="team-list"),
+    path("teams/<str:team>", teams.TeamDetailView.as_view(), name="team-detail"),
+    path("teams/<str:team>/members", teams.MemberListView.as_view(), name="member-list"),
+    path("teams/<str:team>/members/<str:user>", teams.MemberDetailView.as_view(), name="member-detail"),
+    path("teams/<str:team>/owned", teams.OwnedListView.as_view(), name="owned-list"),
+    path("teams/<str:team>/namespaces/<str:name>", teams.NamespaceDetailView.as_view(), name="owned-namespace"),
+    path("teams/<str:team>/models/<str:name>", teams.ModelDetailView.as_view(), name="owned-model"),
     path("whoami", views.WhoAmIView.as_view(), name="whoami"),
 ]

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.access import Place, is_administrator
 from accounts.api.serializers import (
     AuditEntrySerializer,
     CreatedTokenSerializer,
@@ -27,7 +28,7 @@ from common.filters import Filter, Kind
 def _whose(request: Request) -> User | None:
     """Return whose tokens the caller may see: his own, or for an administrator everybody's (None)."""
     token = caller_token(request)
-    return None if token.allows(Scope.ADMIN) else token.user
+    return None if is_administrator(token) else token.user
 
 
 class TokenListView(ListAPIView[ApiToken]):
@@ -44,14 +45,19 @@ class TokenListView(ListAPIView[ApiToken]):
         """Make a token; the answer has its secret, which cannot be had again."""
         asked = TokenCreateSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        username = asked.validated_data.get("user")
+        username, actor, now = asked.validated_data.get("user"), actor_of(request), timezone.now()
+        user = (
+            caller_token(request).user
+            if username is None
+            else user_get_or_create(username=username, actor=actor, now=now)
+        )
         created = token_create(
-            user=caller_token(request).user if username is None else user_get_or_create(username=username),
+            user=user,
             name=asked.validated_data["name"],
             scope=Scope(asked.validated_data["scope"]),
             lifetime=asked.lifetime(),
-            now=timezone.now(),
-            actor=actor_of(request),
+            now=now,
+            actor=actor,
         )
         body = CreatedTokenSerializer(created.token, context={"secret": created.secret}).data
         return Response(body, status=status.HTTP_201_CREATED)
@@ -59,6 +65,10 @@ class TokenListView(ListAPIView[ApiToken]):
 
 class TokenDetailView(APIView):
     """One token."""
+
+    def place(self) -> Place:
+        """Whoever may see the token may revoke it."""
+        return Place.anywhere()
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, token_id: int) -> Response:

@@ -8,13 +8,17 @@ from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.generics import GenericAPIView
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
-from accounts.permissions import actor_of
+from accounts.access import Place, visible
+from accounts.permissions import actor_of, caller_token
+from accounts.roles import Owned
 from deployments import selectors, services
+from deployments.api.access import OfRollout, require_model_use, storage_uri_of
 from deployments.api.serializers import (
     ClusterSerializer,
     EventSerializer,
@@ -56,7 +60,11 @@ class PolicyListView(_ListView):
 
 
 class PolicyDetailView(APIView):
-    """One policy."""
+    """One policy; everybody may use it, the default team owns it."""
+
+    def place(self) -> Place:
+        """Return where the caller needs a role."""
+        return Place.anywhere() if self.request.method in SAFE_METHODS else Place.installation()
 
     @extend_schema(responses=PolicySerializer)
     def get(self, _request: Request, name: str) -> Response:
@@ -79,14 +87,15 @@ class PolicyDetailView(APIView):
 
 
 class ServiceListView(_ListView):
-    """All services, in the order they were made."""
+    """The services that the caller may see, in the order they were made."""
 
     ordering = "id"
 
     @extend_schema(responses=ServiceSerializer(many=True))
-    def get(self, _request: Request) -> Response:
+    def get(self, request: Request) -> Response:
         """Return a page of services."""
-        return self.page(selectors.service_query(), selectors.service_views, ServiceSerializer)
+        services = selectors.service_query().filter(visible(caller_token(request), Owned.NAMESPACE, "namespace"))
+        return self.page(services, selectors.service_views, ServiceSerializer)
 
 
 class ServiceDetailView(APIView):
@@ -100,6 +109,7 @@ class ServiceDetailView(APIView):
     @extend_schema(request=OpenApiTypes.OBJECT, responses={200: ServiceSerializer, 201: ServiceSerializer})
     def put(self, request: Request, namespace: str, name: str) -> Response:
         """Make or change the service; the body is the service file. A change for a live service starts a rollout."""
+        require_model_use(caller_token(request), storage_uri_of(request.data))
         _, created = services.service_apply(
             document=request.data, namespace=namespace, name=name, actor=actor_of(request), now=timezone.now()
         )
@@ -180,6 +190,7 @@ class RolloutListView(_ListView):
         """Start a rollout to another version; one in progress is superseded."""
         asked = RolloutStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
+        require_model_use(caller_token(request), asked.validated_data["version"])
         rollout = services.rollout_start(
             namespace=namespace,
             name=name,
@@ -191,7 +202,7 @@ class RolloutListView(_ListView):
         return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout.pk)).data, status=201)
 
 
-class RolloutDetailView(APIView):
+class RolloutDetailView(OfRollout, APIView):
     """One rollout."""
 
     @extend_schema(responses=RolloutSerializer)
@@ -200,7 +211,7 @@ class RolloutDetailView(APIView):
         return _shown(rollout_id)
 
 
-class RolloutPromoteView(APIView):
+class RolloutPromoteView(OfRollout, APIView):
     """Leave a pause."""
 
     @extend_schema(request=None, responses=RolloutSerializer)
@@ -209,7 +220,7 @@ class RolloutPromoteView(APIView):
         return _moved(services.rollout_promote, request, rollout_id)
 
 
-class RolloutAbortView(APIView):
+class RolloutAbortView(OfRollout, APIView):
     """Give up."""
 
     @extend_schema(request=None, responses=RolloutSerializer)
@@ -218,7 +229,7 @@ class RolloutAbortView(APIView):
         return _moved(services.rollout_abort, request, rollout_id)
 
 
-class RolloutRetryView(APIView):
+class RolloutRetryView(OfRollout, APIView):
     """Begin again."""
 
     @extend_schema(request=None, responses=RolloutSerializer)

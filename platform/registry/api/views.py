@@ -1,5 +1,7 @@
 """`/api/v1/models` and what is under it."""
 
+from typing import Any
+
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -10,7 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.permissions import actor_of
+from accounts.access import Place, require, visible
+from accounts.permissions import actor_of, caller_token
+from accounts.roles import Owned
+from accounts.scopes import Scope
 from common import hints
 from common.names import check_model_name
 from registry import annotations, compatibility, selectors, services
@@ -29,27 +34,37 @@ from registry.storage import store
 from registry.tasks import check_version
 
 
+class _OfModel:
+    """A view of one model or what is under it: the caller's role in the team that owns it counts."""
+
+    kwargs: dict[str, Any]
+
+    def place(self) -> Place:
+        return Place.model(self.kwargs["name"])
+
+
 class ModelListView(ListAPIView[RegisteredModel]):
-    """Models by name."""
+    """Models by name, those that the caller may see."""
 
     serializer_class = ModelSerializer
     ordering = "name"
     filters = (queries.TAG,)
 
     def get_queryset(self) -> QuerySet[RegisteredModel]:
-        return selectors.model_list()
+        return selectors.model_list().filter(visible(caller_token(self.request), Owned.MODEL, "name"))
 
     @extend_schema(request=ModelCreateSerializer, responses={201: ModelSerializer})
     def post(self, request: Request) -> Response:
         """Make a model without versions; registering a version makes its model too."""
         asked = ModelCreateSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
+        require(caller_token(request), Scope.WRITE, Place.model(asked.validated_data["name"]))
         model = services.model_create(**asked.validated_data, now=timezone.now(), actor=actor_of(request))
         body = ModelSerializer(selectors.model_get(name=model.name)).data
         return Response(body, status=status.HTTP_201_CREATED)
 
 
-class ModelDetailView(APIView):
+class ModelDetailView(_OfModel, APIView):
     """One model."""
 
     @extend_schema(responses=ModelSerializer)
@@ -71,7 +86,7 @@ class ModelDetailView(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class VersionListView(ListAPIView[ModelVersion]):
+class VersionListView(_OfModel, ListAPIView[ModelVersion]):
     """Versions of a model, newest first."""
 
     serializer_class = VersionSerializer
@@ -109,7 +124,7 @@ class VersionListView(ListAPIView[ModelVersion]):
         return Response(body, status=status.HTTP_201_CREATED if created else status.HTTP_200_OK)
 
 
-class VersionDetailView(APIView):
+class VersionDetailView(_OfModel, APIView):
     """One version of a model."""
 
     @extend_schema(responses=VersionSerializer)
@@ -133,7 +148,7 @@ class VersionDetailView(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class AliasListView(ListAPIView[Alias]):
+class AliasListView(_OfModel, ListAPIView[Alias]):
     """Aliases of a model by name."""
 
     serializer_class = AliasSerializer
@@ -143,7 +158,7 @@ class AliasListView(ListAPIView[Alias]):
         return selectors.alias_list(model=self.kwargs["name"])
 
 
-class AliasDetailView(APIView):
+class AliasDetailView(_OfModel, APIView):
     """One alias."""
 
     @extend_schema(request=AliasSetSerializer, responses={200: AliasSerializer, 201: AliasSerializer})
