@@ -1,0 +1,145 @@
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts.models import AuditEntry
+from accounts.scopes import Scope
+from tests import scenes
+
+Api = Callable[..., APIClient]
+pytestmark = pytest.mark.django_db
+
+
+def names(answer: object) -> list[str]:
+    return [row["name"] for row in answer.json()["results"]]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def admin(api: Api) -> APIClient:
+    """Return the administrator's client, with a team red that owns the namespace of a service and its model."""
+    client = api(Scope.ADMIN, "root")
+    scenes.service()
+    for path in ("namespaces/default", "models/digits"):
+        assert client.post("/api/v1/teams", {"name": "red"}).status_code in (201, 409)
+        assert client.put(f"/api/v1/teams/red/{path}").status_code == 201
+    return client
+
+
+def join(admin: APIClient, team: str, user: str, role: str) -> int:
+    return int(admin.put(f"/api/v1/teams/{team}/members/{user}", {"role": role}).status_code)
+
+
+def test_lists_have_what_the_caller_has_a_role_for(admin: APIClient, api: Api) -> None:
+    assert join(admin, "red", "rita", "viewer") == 201
+    rita, outsider = api(Scope.ADMIN, "rita"), api(Scope.ADMIN, "otto")
+    join(admin, "default", "otto", "deployer")
+    for path in ("models", "services"):
+        assert names(rita.get(f"/api/v1/{path}")) == ["digits"]
+        assert names(outsider.get(f"/api/v1/{path}")) == []
+        assert names(admin.get(f"/api/v1/{path}")) == ["digits"]
+    admin.post("/api/v1/models", {"name": "shared"})
+    assert names(outsider.get("/api/v1/models")) == ["shared"]
+    assert names(rita.get("/api/v1/models")) == ["digits"]
+    assert names(rita.get("/api/v1/teams")) == ["red"]
+    assert names(admin.get("/api/v1/teams")) == ["default", "red"]
+
+
+def test_another_teams_model_cannot_be_served(admin: APIClient, api: Api) -> None:
+    join(admin, "default", "otto", "deployer")
+    otto = api(Scope.WRITE, "otto")
+    model = {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}
+    document = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": "mine", "namespace": "others"},
+        "spec": {"predictor": {"model": model}},
+    }
+    answer = otto.put("/api/v1/services/others/mine", document)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (
+        404,
+        "there is no model 'digits' that you may see",
+    )
+    assert admin.put("/api/v1/services/others/mine", document).status_code == 201
+
+
+def test_pages_show_and_do_what_the_role_allows(admin: APIClient, api: Api, client: Client) -> None:
+    join(admin, "default", "otto", "viewer")
+    client.post("/signin/", {"token": scenes.token(Scope.ADMIN, "otto")})
+    assert "digits" not in client.get("/services/").content.decode()
+    assert client.get("/services/default/digits/").status_code == 404
+    join(admin, "red", "otto", "viewer")
+    assert "digits" in client.get("/services/").content.decode()
+    page = client.get("/services/default/digits/")
+    assert (page.status_code, page.context["may_write"]) == (200, False)
+    rollout = scenes.rollout(scenes.service())
+    assert client.post(f"/rollouts/{rollout.pk}/abort").status_code == 403
+    join(admin, "red", "otto", "deployer")
+    assert client.get("/services/default/digits/").context["may_write"] is True
+    assert client.post(f"/rollouts/{rollout.pk}/abort").status_code == 302
+
+
+def test_a_team_admin_decides_over_his_team_only(admin: APIClient, api: Api) -> None:
+    join(admin, "red", "rita", "admin")
+    rita = api(Scope.ADMIN, "rita")
+    assert join(rita, "red", "new", "deployer") == 201
+    assert join(rita, "red", "new", "viewer") == 200
+    assert join(rita, "default", "rita", "admin") == 403
+    assert rita.put("/api/v1/teams/red/namespaces/more").status_code == 403
+    assert rita.delete("/api/v1/teams/red/members/new").status_code == 204
+    assert rita.delete("/api/v1/teams/red/members/new").status_code == 404
+    targets = AuditEntry.objects.filter(actor__startswith="rita").order_by("id")
+    assert list(targets.values_list("action", "before", "after")) == [
+        ("user.create", None, {"roles": {}}),
+        ("member.set", None, {"role": "deployer"}),
+        ("member.set", {"role": "deployer"}, {"role": "viewer"}),
+        ("member.delete", {"role": "viewer"}, None),
+    ]
+
+
+def test_the_installation_keeps_an_administrator(admin: APIClient) -> None:
+    for answer in (
+        admin.delete("/api/v1/teams/default/members/root"),
+        admin.put("/api/v1/teams/default/members/root", {"role": "viewer"}),
+    ):
+        assert answer.status_code == 409
+        assert "last administrator" in answer.json()["error"]["message"]
+    assert join(admin, "default", "second", "admin") == 201
+    assert admin.delete("/api/v1/teams/default/members/root").status_code == 204
+
+
+def test_a_team_goes_when_it_owns_nothing(admin: APIClient) -> None:
+    refused = admin.delete("/api/v1/teams/red")
+    assert (refused.status_code, refused.json()["error"]["message"]) == (
+        409,
+        "team 'red' owns model digits, namespace default; give that to another team first",
+    )
+    assert [row["kind"] for row in admin.get("/api/v1/teams/red/owned?kind=model").json()["results"]] == ["model"]
+    admin.post("/api/v1/teams", {"name": "blue"})
+    assert admin.put("/api/v1/teams/blue/models/digits").status_code == 200
+    assert admin.delete("/api/v1/teams/red/models/digits").status_code == 404
+    assert admin.delete("/api/v1/teams/red/namespaces/default").status_code == 204
+    assert admin.delete("/api/v1/teams/red").status_code == 204
+    assert admin.delete("/api/v1/teams/default").status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        pytest.param("post", "teams", {"name": "Not A Label"}, id="a team that is no DNS label"),
+        pytest.param("put", "teams/red/members/x", {"role": "king"}, id="a role that there is not"),
+        pytest.param("put", "teams/red/namespaces/Bad_Name", {}, id="a namespace that is no DNS label"),
+        pytest.param("put", "teams/red/models/!", {}, id="a model name that none may have"),
+    ],
+)
+def test_wrong_requests_are_refused(admin: APIClient, method: str, path: str, body: dict[str, str]) -> None:
+    assert getattr(admin, method)(f"/api/v1/{path}", body).status_code == 400
+
+
+def test_who_has_no_role_is_told_so(api: Api, admin: APIClient) -> None:
+    caller = api(Scope.READ, "nora")
+    admin.delete("/api/v1/teams/default/members/nora")
+    answer = caller.get("/api/v1/whoami")
+    assert answer.status_code == 403
+    assert "user 'nora' is no member" in answer.json()["error"]["message"]

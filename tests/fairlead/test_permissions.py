@@ -1,0 +1,162 @@
+"""Every operation of the OpenAPI document, asked by every role: an operation without a row in the table fails."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.test import APIClient
+
+from accounts import teams
+from accounts.models import ApiToken
+from accounts.roles import Owned, Role
+from accounts.scopes import Scope
+from accounts.services import token_create, user_get_or_create
+from registry.services import alias_set
+from tests import scenes
+
+pytestmark = pytest.mark.django_db
+
+# In which team the caller needs the role: the one that owns the object (red), the default team, or any.
+OWNER, DEFAULT, ANY = "red", "default", "any"
+VIEWER, DEPLOYER, ADMIN = Role.VIEWER, Role.DEPLOYER, Role.ADMIN
+TABLE: dict[str, tuple[str, Role]] = {
+    "GET /audit": (DEFAULT, ADMIN),
+    "GET /clusters": (ANY, VIEWER),
+    "GET /clusters/{name}/events": (ANY, VIEWER),
+    "GET /models": (ANY, VIEWER),
+    "POST /models": (OWNER, DEPLOYER),
+    "GET /models/{name}": (OWNER, VIEWER),
+    "DELETE /models/{name}": (OWNER, DEPLOYER),
+    "GET /models/{name}/aliases": (OWNER, VIEWER),
+    "PUT /models/{name}/aliases/{alias}": (OWNER, DEPLOYER),
+    "DELETE /models/{name}/aliases/{alias}": (OWNER, DEPLOYER),
+    "GET /models/{name}/versions": (OWNER, VIEWER),
+    "POST /models/{name}/versions": (OWNER, DEPLOYER),
+    "GET /models/{name}/versions/{number}": (OWNER, VIEWER),
+    "DELETE /models/{name}/versions/{number}": (OWNER, DEPLOYER),
+    "GET /policies": (ANY, VIEWER),
+    "GET /policies/{name}": (ANY, VIEWER),
+    "PUT /policies/{name}": (DEFAULT, DEPLOYER),
+    "DELETE /policies/{name}": (DEFAULT, DEPLOYER),
+    "GET /rollouts/{rollout_id}": (OWNER, VIEWER),
+    "POST /rollouts/{rollout_id}/abort": (OWNER, DEPLOYER),
+    "POST /rollouts/{rollout_id}/promote": (OWNER, DEPLOYER),
+    "POST /rollouts/{rollout_id}/retry": (OWNER, DEPLOYER),
+    "GET /services": (ANY, VIEWER),
+    "GET /services/{namespace}/{name}": (OWNER, VIEWER),
+    "PUT /services/{namespace}/{name}": (OWNER, DEPLOYER),
+    "DELETE /services/{namespace}/{name}": (OWNER, DEPLOYER),
+    "GET /services/{namespace}/{name}/events": (OWNER, VIEWER),
+    "GET /services/{namespace}/{name}/revisions": (OWNER, VIEWER),
+    "GET /services/{namespace}/{name}/rollouts": (OWNER, VIEWER),
+    "POST /services/{namespace}/{name}/rollouts": (OWNER, DEPLOYER),
+    "GET /teams": (ANY, VIEWER),
+    "POST /teams": (DEFAULT, ADMIN),
+    "GET /teams/{team}": (OWNER, VIEWER),
+    "DELETE /teams/{team}": (DEFAULT, ADMIN),
+    "GET /teams/{team}/members": (OWNER, VIEWER),
+    "PUT /teams/{team}/members/{user}": (OWNER, ADMIN),
+    "DELETE /teams/{team}/members/{user}": (OWNER, ADMIN),
+    "GET /teams/{team}/owned": (OWNER, VIEWER),
+    "PUT /teams/{team}/namespaces/{name}": (DEFAULT, ADMIN),
+    "DELETE /teams/{team}/namespaces/{name}": (DEFAULT, ADMIN),
+    "PUT /teams/{team}/models/{name}": (DEFAULT, ADMIN),
+    "DELETE /teams/{team}/models/{name}": (DEFAULT, ADMIN),
+    "GET /tokens": (ANY, VIEWER),
+    "POST /tokens": (DEFAULT, ADMIN),
+    "DELETE /tokens/{token_id}": (ANY, DEPLOYER),
+    "GET /whoami": (ANY, VIEWER),
+}
+BODIES: dict[str, dict[str, object]] = {
+    "POST /models": {"name": "digits"},
+    "POST /services/{namespace}/{name}/rollouts": {"version": "models:/digits/1"},
+}
+NAMES = {"team": "red", "user": "carol", "namespace": "default", "alias": "champion", "number": "1"}
+
+
+def operations() -> Iterator[str]:
+    """Yield `GET /models/{name}` for every operation of the document, the document's own address left out."""
+    schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    for path, item in schema["paths"].items():
+        for method in item:
+            if path != "/api/v1/schema/":
+                yield f"{method.upper()} {path.removeprefix('/api/v1')}"
+
+
+def test_every_operation_has_a_row_that_says_who_may() -> None:
+    assert sorted(operations()) == sorted(TABLE)
+
+
+@pytest.fixture
+def address() -> Callable[[str], str]:
+    """Return a maker of addresses of things that are all there; team red owns the service and its model."""
+    now = timezone.now()
+    live = scenes.service()
+    rollout = scenes.rollout(live)
+    alias_set(model="digits", name="champion", number=1, now=now, actor="test")
+    teams.team_create(name="red", actor="test", now=now)
+    teams.team_create(name="blue", actor="test", now=now)
+    teams.member_set(team="red", username="carol", role=VIEWER, actor="test", now=now)
+    teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
+    teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=now)
+
+    def make(operation: str) -> str:
+        path = operation.split(" ")[1]
+        of = path.split("/")[1]
+        name = {"policies": "careful", "clusters": "local"}.get(of, "default" if "/namespaces/" in path else "digits")
+        token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first()
+        return "/api/v1" + path.format(**NAMES, name=name, rollout_id=rollout.pk, token_id=token_id)
+
+    return make
+
+
+def client(role: Role | None, team: str, scope: Scope) -> APIClient:
+    """Return a client of a user with one role in one team, or of none."""
+    now = timezone.now()
+    user = user_get_or_create(username="dora", default_role=None)
+    if role is not None:
+        if team == DEFAULT:
+            user_get_or_create(username="root")  # makes the default team
+        teams.member_set(team=team, username="dora", role=role, actor="test", now=now)
+    created = token_create(user=user, name="dora", scope=scope, lifetime=timedelta(hours=1), now=now, actor="test")
+    made = APIClient()
+    made.credentials(HTTP_AUTHORIZATION=f"Bearer {created.secret}")
+    return made
+
+
+def ask(caller: APIClient, operation: str, address: Callable[[str], str]) -> int:
+    method = operation.split(" ", maxsplit=1)[0].lower()
+    body = None if method == "get" else BODIES.get(operation, {})
+    return int(getattr(caller, method)(address(operation), body).status_code)
+
+
+@pytest.mark.parametrize("role", [None, *Role])
+@pytest.mark.parametrize("operation", TABLE)
+def test_the_role_in_the_right_team_decides(operation: str, role: Role | None, address: Callable[[str], str]) -> None:
+    where, least = TABLE[operation]
+    caller = client(role, "blue" if where == ANY else where, Scope.ADMIN)
+    status = ask(caller, operation, address)
+    if role is not None and role.scope.includes(least.scope):
+        assert status not in (401, 403, 404)
+    else:
+        assert status in (403, 404)
+
+
+@pytest.mark.parametrize("operation", [operation for operation, (where, _) in TABLE.items() if where != ANY])
+def test_an_admin_of_another_team_gets_nowhere(operation: str, address: Callable[[str], str]) -> None:
+    assert ask(client(Role.ADMIN, "blue", Scope.ADMIN), operation, address) in (403, 404)
+
+
+@pytest.mark.parametrize("operation", TABLE)
+def test_who_administers_the_installation_may_everything(operation: str, address: Callable[[str], str]) -> None:
+    assert ask(client(Role.ADMIN, DEFAULT, Scope.ADMIN), operation, address) not in (401, 403, 404)
+
+
+@pytest.mark.parametrize("operation", TABLE)
+def test_a_narrower_scope_than_the_role_decides(operation: str, address: Callable[[str], str]) -> None:
+    narrower = {VIEWER: None, DEPLOYER: Scope.READ, ADMIN: Scope.WRITE}[TABLE[operation][1]]
+    if narrower is not None:
+        assert ask(client(Role.ADMIN, DEFAULT, narrower), operation, address) == 403
+    assert ask(APIClient(), operation, address) == 401
