@@ -67,10 +67,10 @@ def test_another_teams_model_cannot_be_served(admin: APIClient, api: Api) -> Non
 def test_pages_show_and_do_what_the_role_allows(admin: APIClient, api: Api, client: Client) -> None:
     join(admin, "default", "otto", "viewer")
     client.post("/signin/", {"token": scenes.token(Scope.ADMIN, "otto")})
-    assert "digits" not in client.get("/services/").content.decode()
+    assert "/services/default/digits/" not in client.get("/services/").content.decode()
     assert client.get("/services/default/digits/").status_code == 404
     join(admin, "red", "otto", "viewer")
-    assert "digits" in client.get("/services/").content.decode()
+    assert "/services/default/digits/" in client.get("/services/").content.decode()
     page = client.get("/services/default/digits/")
     assert (page.status_code, page.context["may_write"]) == (200, False)
     rollout = scenes.rollout(scenes.service())

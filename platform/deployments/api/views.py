@@ -168,6 +168,10 @@ class ClusterEventListView(_ListView):
 
     ordering = "-seq"
 
+    def place(self) -> Place:
+        """Clusters are everybody's."""
+        return Place.anywhere()
+
     @extend_schema(responses=EventSerializer(many=True))
     def get(self, _request: Request, name: str) -> Response:
         """Return a page of events."""
