@@ -187,7 +187,7 @@ class TestFilters:
         ModelVersion.objects.update(tags={"a": "b"})
         client = api(Scope.READ)
         client.get("/api/v1/whoami")
-        with django_assert_max_num_queries(4):
+        with django_assert_max_num_queries(5):
             assert len(client.get(f"{MODEL}/versions?tag=a=b&status=READY").json()["results"]) == 12
 
 
