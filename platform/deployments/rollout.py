@@ -248,7 +248,7 @@ def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutSt
         left = durations.render(timedelta(seconds=max(1, round((step.hold - held).total_seconds()))))
         return _because(state, Code.HOLDING, f"{_where(state)} is held for another {left}; {evidence}")
     if step.pause:
-        message = f"{_where(state)} waits for somebody to promote it; {evidence}"
+        message = f"{_where(state)} waits for somebody to promote or abort it; {evidence}"
         return _because(replace(state, phase=Phase.PAUSED), Code.PAUSED_BY_STEP, message)
     after = _next_step(state)
     if after.weight == _target(after):
@@ -278,12 +278,15 @@ def _on_inconclusive(state: RolloutState, finding: Finding, now: datetime) -> Ro
 
 
 def _stay_paused(state: RolloutState, seen: Observation) -> RolloutState:
-    """Return the paused rollout; a reason that told of the canary or the gateway gives way to the pause again."""
-    if state.reason.code in (Code.PAUSED_BY_STEP, Code.PAUSED_INCONCLUSIVE):
-        return state
-    evidence = f"; {seen.finding.message}" if seen.finding is not None else ""
+    """Return the paused rollout with the evidence of now, which who decides will want to see.
+
+    What was inconclusive stays said as it was; a reason that told of the canary or the gateway gives way to the pause.
+    """
     by_step = state.step is not None and state.step.pause
     code = Code.PAUSED_BY_STEP if by_step else Code.PAUSED_INCONCLUSIVE
+    if state.reason.code is Code.PAUSED_INCONCLUSIVE or (state.reason.code is code and seen.finding is None):
+        return state
+    evidence = f"; {seen.finding.message}" if seen.finding is not None else ""
     return _because(state, code, f"{_where(state)} waits for somebody to promote or abort it{evidence}")
 
 

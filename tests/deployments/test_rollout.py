@@ -338,7 +338,17 @@ def test_advance(state: RolloutState, seen: Observation, phase: str, step_index:
             "has yet to confirm that it sends 10 % to the canary (digits-00001 is not ready, so its 90 % go elsewhere)",
             id="the gateway's own words",
         ),
-        pytest.param(_at(1, since=HOLD), _seen(), "step 2 of 3 (25 %) waits for somebody to promote it", id="paused"),
+        pytest.param(_at(1, since=HOLD), _seen(), "step 2 of 3 (25 %) waits for somebody to promote", id="paused"),
+        pytest.param(
+            _paused(), _seen(replace(GOOD, message="300 requests")), "or abort it; 300 requests", id="later in a pause"
+        ),
+        pytest.param(_paused(), _seen(), "all within limits over 200 requests", id="a pause without metrics"),
+        pytest.param(
+            advance(_at(0), _seen(UNDECIDED), NOW),
+            _seen(GOOD),
+            "undecided 5m after the first request; promote or abort it",
+            id="what was undecided stays said in its pause",
+        ),
     ],
 )
 def test_the_reason_tells_why_it_waits_with_its_evidence(state: RolloutState, seen: Observation, sentence: str) -> None:
