@@ -36,6 +36,13 @@ class TokenListView(ListAPIView[ApiToken]):
 
     serializer_class = TokenSerializer
     scopes = {"POST": Scope.ADMIN}
+    ordering = "-id"
+    orderings = ("id", "name", "-name", "expires_at", "-expires_at")
+    filters = (
+        Filter("user", "user__username", "Only tokens of this user."),
+        Filter("name", "name", "Only tokens of this name."),
+        Filter("scope", "scope", "Only tokens with this scope.", choices=tuple(Scope)),
+    )
 
     def get_queryset(self) -> QuerySet[ApiToken]:
         return token_list(user=_whose(self.request))

@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 from accounts.access import Place, visible
 from accounts.permissions import actor_of, caller_token
 from accounts.roles import Owned
+from common.filters import Filter, Kind
 from deployments import selectors, services
 from deployments.api.access import OfRollout, require_model_use, storage_uri_of
 from deployments.api.serializers import (
@@ -28,7 +29,10 @@ from deployments.api.serializers import (
     RolloutStartSerializer,
     ServiceSerializer,
 )
+from deployments.desired import Role
 from deployments.models import Rollout
+from deployments.phases import Phase, ServicePhase
+from deployments.policy import Strategy
 
 M = TypeVar("M", bound=Model)
 
@@ -52,6 +56,8 @@ class PolicyListView(_ListView):
     """Policies by name."""
 
     ordering = "name"
+    orderings = ("-name", "created_at", "-created_at", "updated_at", "-updated_at")
+    filters = (Filter("strategy", "strategy", "Only policies with this strategy.", choices=tuple(Strategy)),)
 
     @extend_schema(responses=PolicySerializer(many=True))
     def get(self, _request: Request) -> Response:
@@ -90,6 +96,14 @@ class ServiceListView(_ListView):
     """The services that the caller may see, in the order they were made."""
 
     ordering = "id"
+    orderings = ("-id", "name", "-name", "created_at", "-created_at")
+    filters = (
+        Filter("namespace", "namespace", "Only services in this namespace."),
+        Filter("name", "name", "Only services of this name."),
+        Filter("phase", "phase", "Only services in this phase.", choices=tuple(ServicePhase)),
+        Filter("model", "model_version__model__name", "Only services of this model."),
+        Filter("policy", "policy__name", "Only services that name this policy."),
+    )
 
     @extend_schema(responses=ServiceSerializer(many=True))
     def get(self, request: Request) -> Response:
@@ -128,6 +142,11 @@ class RevisionListView(_ListView):
     """Revisions of a service, newest first."""
 
     ordering = "-number"
+    orderings = ("number",)
+    filters = (
+        Filter("role", "role", "Only revisions in this role.", choices=tuple(Role)),
+        Filter("model_version", "model_version__number", "Only revisions of this version.", Kind.INTEGER),
+    )
 
     @extend_schema(responses=RevisionSerializer(many=True))
     def get(self, _request: Request, namespace: str, name: str) -> Response:
@@ -144,6 +163,14 @@ class EventListView(_ListView):
     """Events of a service, newest first."""
 
     ordering = "-seq"
+    orderings = ("seq",)
+    filters = (
+        Filter("kind", "kind", "Only events of this kind, such as `RolloutStarted`."),
+        Filter("revision", "revision", "Only events of this revision."),
+        Filter("rollout", "rollout_id", "Only events of this rollout.", Kind.INTEGER),
+        Filter("since", "at__gte", "Only events from this moment on.", Kind.MOMENT),
+        Filter("until", "at__lt", "Only events before this moment.", Kind.MOMENT),
+    )
 
     @extend_schema(responses=EventSerializer(many=True))
     def get(self, _request: Request, namespace: str, name: str) -> Response:
@@ -181,6 +208,12 @@ class ClusterEventListView(_ListView):
 
 class RolloutListView(_ListView):
     """Rollouts of a service, newest first."""
+
+    orderings = ("id",)
+    filters = (
+        Filter("phase", "phase", "Only rollouts in this phase.", choices=tuple(Phase)),
+        Filter("policy", "policy_name", "Only rollouts by this policy."),
+    )
 
     @extend_schema(responses=RolloutSerializer(many=True))
     def get(self, _request: Request, namespace: str, name: str) -> Response:

@@ -16,6 +16,7 @@ from registry.lineage import Lineage
 from registry.particulars import Particulars
 
 _PAIRS = {"type": "array", "items": {"type": "string"}}
+NAME_PREFIX = Filter("name_prefix", "name__startswith", "Only models whose names begin so.")
 STATUS = Filter("status", "status", "Only versions with this status.", choices=tuple(Status))
 PARTICULARS = [
     OpenApiParameter("description", str, description="Markdown."),

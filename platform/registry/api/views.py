@@ -48,7 +48,8 @@ class ModelListView(ListAPIView[RegisteredModel]):
 
     serializer_class = ModelSerializer
     ordering = "name"
-    filters = (queries.TAG,)
+    orderings = ("-name", "created_at", "-created_at")
+    filters = (queries.TAG, queries.NAME_PREFIX)
 
     def get_queryset(self) -> QuerySet[RegisteredModel]:
         return selectors.model_list().filter(visible(caller_token(self.request), Owned.MODEL, "name"))
@@ -91,6 +92,7 @@ class VersionListView(_OfModel, ListAPIView[ModelVersion]):
 
     serializer_class = VersionSerializer
     ordering = "-number"
+    orderings = ("number", "size_bytes", "-size_bytes")
     filters = (queries.TAG, queries.STATUS)
 
     def get_queryset(self) -> QuerySet[ModelVersion]:

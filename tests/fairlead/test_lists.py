@@ -1,0 +1,79 @@
+"""Every list of the API takes the filters and orderings that its OpenAPI document names, and refuses others."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.test import APIClient
+
+from accounts.scopes import Scope
+from registry.services import alias_set
+from tests import scenes
+
+pytestmark = pytest.mark.django_db
+NAMES = {"team": "default", "namespace": "default", "name": "digits"}
+VALUES = {"integer": "1", "date-time": "2026-01-31T12:00:00Z", "string": "x", "array": "key=value"}
+
+
+@cache
+def lists() -> dict[str, list[dict[str, Any]]]:
+    """Return the path of every list with its query parameters."""
+    schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    found = {path: item["get"].get("parameters", []) for path, item in schema["paths"].items() if "get" in item}
+    queries = {path: [one for one in parameters if one["in"] == "query"] for path, parameters in found.items()}
+    return {path: query for path, query in queries.items() if any(one["name"] == "cursor" for one in query)}
+
+
+@pytest.fixture
+def ask(api: Callable[..., APIClient]) -> Callable[..., Any]:
+    live = scenes.service()
+    scenes.rollout(live)
+    now = live.created_at
+    alias_set(model="digits", name="champion", number=1, now=now, actor="test")
+    alias_set(model="digits", name="other", number=1, now=now, actor="test")
+    scenes.service("another")
+    client = api(Scope.ADMIN)
+    client.post("/api/v1/tokens", {"name": "second"})
+
+    def get(path: str, query: dict[str, str]) -> Any:
+        cluster = {"name": "local"} if "/clusters/" in path else {}
+        return client.get(path.format(**{**NAMES, **cluster}), query)
+
+    return get
+
+
+def values(schema: dict[str, Any]) -> list[str]:
+    """Return values that the parameter takes, all of them where it names them."""
+    return schema.get("enum") or [VALUES[schema.get("format", schema["type"])]]
+
+
+@pytest.mark.parametrize("path", lists())
+def test_what_the_document_names_is_taken(path: str, ask: Callable[..., Any]) -> None:
+    for parameter in lists()[path]:
+        if parameter["name"] != "cursor":
+            for value in values(parameter["schema"]):
+                answer = ask(path, {parameter["name"]: value})
+                assert answer.status_code == 200, (parameter["name"], value, answer.content)
+
+
+@pytest.mark.parametrize("path", lists())
+def test_every_order_walks_over_all_rows_once(path: str, ask: Callable[..., Any]) -> None:
+    (ordering,) = [one for one in lists()[path] if one["name"] == "ordering"]
+    everything = ask(path, {}).json()["results"]
+    for order in ordering["schema"]["enum"]:
+        rows, following = [], ask(path, {"ordering": order, "limit": "1"}).json()
+        rows += following["results"]
+        while following["next"]:
+            query = following["next"].split("cursor=")[1].split("&")[0].replace("%3D", "=")
+            following = ask(path, {"ordering": order, "limit": "1", "cursor": query}).json()
+            rows += following["results"]
+        assert sorted(map(str, rows)) == sorted(map(str, everything)), order
+
+
+@pytest.mark.parametrize("path", lists())
+@pytest.mark.parametrize("query", [{"colour": "red"}, {"ordering": "colour"}, {"limit": "0"}, {"cursor": "x"}])
+def test_what_the_document_does_not_name_is_refused(path: str, query: dict[str, str], ask: Callable[..., Any]) -> None:
+    answer = ask(path, query)
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, next(iter(query)))
