@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, BinaryIO, NoReturn, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -111,6 +111,26 @@ class Client:
             self._send("POST", path, params=params, content=pieces(), headers=headers, timeout=_UPLOAD_TIMEOUT)
         )
 
+    def download(self, path: str, target: BinaryIO, came: Callable[[int, int | None], None]) -> str:
+        """Write the bytes at `path` to `target` and return the file's name as the server says it.
+
+        `came` is told the bytes of each piece and the size of all.
+        """
+        headers = {"Accept": "application/octet-stream"}
+        try:
+            with self._http.stream("GET", path, headers=headers) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    self._raise(answer)
+                size = int(answer.headers["Content-Length"]) if "Content-Length" in answer.headers else None
+                for piece in answer.iter_bytes(_CHUNK_BYTES):
+                    target.write(piece)
+                    came(len(piece), size)
+                disposition: str = answer.headers.get("Content-Disposition", "")
+                return disposition.partition('filename="')[2].rstrip('"')
+        except httpx.TransportError as error:
+            raise Unreachable(f"{self._access.url} broke off while it sent {path}: {error}") from error
+
     def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
         try:
             answer = self._http.request(method, path, **request)
@@ -120,8 +140,11 @@ class Client:
             raise Unreachable(
                 f"no answer from {self._access.url} ({error}); is it running (`fairlead up`) and is FAIRLEAD_URL right?"
             ) from error
-        if answer.is_success:
-            return answer
+        if not answer.is_success:
+            self._raise(answer)
+        return answer
+
+    def _raise(self, answer: httpx.Response) -> NoReturn:
         refusal = self._refusal(answer)
         raise NotFound(refusal) if refusal.status == httpx.codes.NOT_FOUND else ApiError(refusal)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_cli.call import Call
-from fairlead_cli.commands import annotate, logs, models, policies, rollouts, services, session, tokens
+from fairlead_cli.commands import annotate, logs, models, policies, pull, rollouts, services, session, tokens
 from fairlead_cli.demo import command as demo
 from fairlead_cli.up import command as up
 
@@ -44,6 +44,7 @@ COMMANDS = (
     Command("login", session.login, session.login_arguments),
     Command("whoami", session.whoami),
     Command("models push", models.push, models.push_arguments),
+    Command("models pull", pull.pull, pull.pull_arguments),
     Command("models list", models.list_models),
     Command("models show", models.show_model, models.name_argument),
     Command("models describe", annotate.describe, annotate.describe_arguments),

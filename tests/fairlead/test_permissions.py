@@ -38,6 +38,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /models/{name}/versions/{number}": (OWNER, VIEWER),
     "DELETE /models/{name}/versions/{number}": (OWNER, DEPLOYER),
     "PATCH /models/{name}/versions/{number}": (OWNER, DEPLOYER),
+    "GET /models/{name}/versions/{number}/artifact": (OWNER, VIEWER),
     "GET /policies": (ANY, VIEWER),
     "GET /policies/{name}": (ANY, VIEWER),
     "PUT /policies/{name}": (DEFAULT, DEPLOYER),

@@ -34,6 +34,7 @@ class Api:
     url: str = ""
     answers: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
+    filenames: dict[str, str] = field(default_factory=dict)
 
     def on(self, request: str, *documents: Any, status: int = 200) -> None:
         """Answer `METHOD /path` with the documents, one after the other."""
@@ -69,6 +70,8 @@ def _handler(api: Api) -> type[BaseHTTPRequestHandler]:
             content = document if isinstance(document, bytes) else json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(0 if status == 204 else len(content)))
+            if name := api.filenames.get(f"{seen.method} {seen.path}"):
+                self.send_header("Content-Disposition", f'attachment; filename="{name}"')
             self.end_headers()
             if status != 204:
                 self.wfile.write(content)

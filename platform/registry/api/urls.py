@@ -10,6 +10,7 @@ urlpatterns = [
     path("models/<str:name>", views.ModelDetailView.as_view(), name="model-detail"),
     path("models/<str:name>/versions", views.VersionListView.as_view(), name="version-list"),
     path("models/<str:name>/versions/<int:number>", views.VersionDetailView.as_view(), name="version-detail"),
+    path("models/<str:name>/versions/<int:number>/artifact", views.ArtifactView.as_view(), name="version-artifact"),
     path("models/<str:name>/aliases", views.AliasListView.as_view(), name="alias-list"),
     path("models/<str:name>/aliases/<str:alias>", views.AliasDetailView.as_view(), name="alias-detail"),
 ]

@@ -17,7 +17,9 @@ from accounts.permissions import actor_of, caller_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
 from common import hints
+from common.downloads import Download
 from common.names import check_model_name
+from integrations import artifact_stream
 from registry import annotations, compatibility, selectors, services
 from registry.api import queries, uploads
 from registry.api.serializers import (
@@ -148,6 +150,22 @@ class VersionDetailView(_OfModel, APIView):
         """Delete the version; refused while an alias points at it or a service uses it."""
         services.version_delete(model=name, number=number, now=timezone.now(), actor=actor_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ArtifactView(_OfModel, APIView):
+    """The files of a version."""
+
+    @extend_schema(responses={(200, uploads.MEDIA_TYPE): OpenApiTypes.BINARY})
+    def get(self, _request: Request, name: str, number: int) -> Download:
+        """Return the model file as it was pushed, or a tar archive where the version is a folder."""
+        version = selectors.model_version_get(model=name, number=number)
+        stream = artifact_stream.open_stream(store().path_of(version.digest))
+        filename = f"{name}-{number}{stream.suffix}"
+        return Download(stream.pieces, filename=filename, size_bytes=stream.size_bytes, digest=version.digest)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
+        """Let clients accept what they want: the bytes have one form, and errors are JSON."""
+        return super().perform_content_negotiation(request, force=True)
 
 
 class AliasListView(_OfModel, ListAPIView[Alias]):
