@@ -14,7 +14,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from common.errors import FairleadError, Unavailable
-from deployments import reconciler, watching
+from deployments import reconciler, telemetry, watching
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
 from deployments.services import alias_follow, cluster_default
@@ -57,6 +57,13 @@ def _due(cluster: Cluster) -> list[int]:
 
 def _tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
     """Tick one service; its trouble is logged here and must not keep others waiting."""
+    began = time.monotonic()
+    outcome = _try_to_tick(service_id, driver)
+    telemetry.RECONCILE_DURATION.labels(outcome or "failed").observe(time.monotonic() - began)
+    return outcome
+
+
+def _try_to_tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
     try:
         alias_follow(service_id=service_id, now=timezone.now())
         return reconciler.tick(service_id, Outside(driver, metrics.collect, timezone.now))

@@ -60,4 +60,10 @@ def tell_ready(**_: object) -> None:
         (folder / "worker.ready").write_text(f"{os.getpid()}\n")
 
 
+@app.on_after_finalize.connect
+def count_tasks(**_: object) -> None:
+    """Connect the metrics, in whichever process has come to use the application."""
+    from fairlead import telemetry  # noqa: F401, PLC0415 - registers itself
+
+
 app.autodiscover_tasks()

@@ -55,3 +55,14 @@ def names(name: str, default: list[str]) -> list[str]:
     """Return `name` split at commas."""
     value = text(name)
     return [part.strip() for part in value.split(",") if part.strip()] if value else default
+
+
+def address(name: str) -> tuple[str, int] | None:
+    """Return `name`, written HOST:PORT, as its two parts; None where it is unset."""
+    value = text(name)
+    if not value:
+        return None
+    host, _, port = value.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ImproperlyConfigured(f"{name} is {value!r}; expected HOST:PORT such as 127.0.0.1:8082")
+    return host.removeprefix("[").removesuffix("]"), int(port)

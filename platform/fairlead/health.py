@@ -3,7 +3,13 @@
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from fairlead.collector import ControlPlaneCollector
+
+# Apart from the default registry, which the worker shows too: only web asks the database for its page.
+CONTROL_PLANE = CollectorRegistry()
+CONTROL_PLANE.register(ControlPlaneCollector())
 
 
 @require_safe
@@ -25,5 +31,5 @@ def ready(_request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def metrics(_request: HttpRequest) -> HttpResponse:
-    """Answer with the process's metrics in Prometheus' text format."""
-    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+    """Answer with the metrics of this process and of the whole control plane in Prometheus' text format."""
+    return HttpResponse(generate_latest() + generate_latest(CONTROL_PLANE), content_type=CONTENT_TYPE_LATEST)

@@ -96,6 +96,8 @@ MODEL_CHECK_TIMEOUT_S = env.integer("FAIRLEAD_MODEL_CHECK_TIMEOUT_S", 120, minim
 # --- tasks ------------------------------------------------------------------------------------------------------------
 BROKER_URL = env.secret("FAIRLEAD_BROKER_URL", "filesystem://localhost")
 RECONCILE_INTERVAL_S = 2.0
+METRICS_ADDRESS = env.address("FAIRLEAD_METRICS_ADDRESS")
+BEAT_METRICS_ADDRESS = env.address("FAIRLEAD_BEAT_METRICS_ADDRESS")
 
 # --- API --------------------------------------------------------------------------------------------------------------
 TOKEN_LIFETIME = timedelta(days=env.integer("FAIRLEAD_TOKEN_LIFETIME_DAYS", 90, minimum=1))

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.harness import Platform, failed, traffic, until
+from tests.e2e.harness import Platform, failed, free_port, traffic, until
 from tests.servers.parts import MissingPartError, skip_or_fail
 from tests.servers.postgres import Postgres, postgres
 from tests.servers.redis import Redis, redis
@@ -56,6 +56,8 @@ def broker() -> Iterator[Redis]:
 @pytest.fixture(scope="module")
 def platform(database: Postgres, broker: Redis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     variables = {"FAIRLEAD_DATABASE_URL": database.url, "FAIRLEAD_BROKER_URL": broker.url}
+    variables["FAIRLEAD_METRICS_ADDRESS"] = f"127.0.0.1:{free_port()}"
+    variables["FAIRLEAD_BEAT_METRICS_ADDRESS"] = f"127.0.0.1:{free_port()}"
     made = Platform(tmp_path_factory.mktemp("servers") / ".fairlead", variables=variables)
     made.start()
     yield made
@@ -109,6 +111,19 @@ def test_the_broker_goes_and_comes_back_empty(platform: Platform, broker: Redis,
     with platform.client() as client:
         until(lambda: client.get("models/digits/versions/3")["status"] == "READY", 120, "the check of version 3")
     assert platform.record("worker")["restarts"] == 0
+
+
+def test_every_process_has_a_metrics_page(platform: Platform) -> None:
+    web = httpx.get(f"{platform.url}/metrics", trust_env=False).text
+    worker, beat = (
+        httpx.get(f"http://{platform.variables[name]}/metrics", trust_env=False).text
+        for name in ("FAIRLEAD_METRICS_ADDRESS", "FAIRLEAD_BEAT_METRICS_ADDRESS")
+    )
+    assert 'fairlead_rollouts{phase="Healthy"} 1.0' in web
+    assert 'fairlead_queue_depth{queue="celery"}' in web
+    assert 'fairlead_reconcile_duration_seconds_count{outcome="done"}' in worker
+    assert 'fairlead_tasks_failed_total{task="deployments.tasks.sweep"}' in worker, "while the database was gone"
+    assert 'fairlead_tasks_sent_total{task="deployments.tasks.sweep"}' in beat
 
 
 def _readiness(platform: Platform) -> int:

@@ -31,6 +31,7 @@ def test_without_a_database_it_is_not_ready_and_says_why(client: Client) -> None
     assert reason.startswith("database: unable to open" if connection.vendor == "sqlite" else "database: connection to")
 
 
+@pytest.mark.django_db
 def test_the_metrics_page_is_prometheus_text(client: Client) -> None:
     response = client.get("/metrics")
     assert response.headers["Content-Type"].startswith("text/plain")

@@ -1,0 +1,27 @@
+"""Figures about all services at once, for the metrics page."""
+
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Min
+from django.db.models.functions import Coalesce
+
+from deployments.models import InferenceService, Rollout
+from deployments.phases import Phase, ServicePhase
+
+
+def service_phases() -> dict[str, int]:
+    """Return how many services are in each phase, phases without any included."""
+    counted = dict(InferenceService.objects.values_list("phase").annotate(Count("pk")).order_by())
+    return {str(phase): counted.get(str(phase), 0) for phase in ServicePhase}
+
+
+def rollout_phases() -> dict[str, int]:
+    """Return how many rollouts are in each phase, phases without any included."""
+    counted = dict(Rollout.objects.values_list("phase").annotate(Count("pk")).order_by())
+    return {str(phase): counted.get(str(phase), 0) for phase in Phase}
+
+
+def sweep_lag(*, now: datetime) -> timedelta:
+    """Return for how long the service that waits longest has had no tick; nothing where there is no service."""
+    oldest = InferenceService.objects.aggregate(oldest=Min(Coalesce("ticked_at", "created_at")))["oldest"]
+    return max(timedelta(0), now - oldest) if oldest is not None else timedelta(0)
