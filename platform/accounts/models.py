@@ -99,6 +99,28 @@ class Ownership(models.Model):
         return f"{self.kind} {self.name}"
 
 
+class AnsweredRequest(models.Model):
+    """A POST that came with an `Idempotency-Key`, and its answer, kept for a day.
+
+    Attributes:
+        fingerprint: SHA-256 of method, address and body.
+        body: the answer's JSON; empty where it has a secret.
+    """
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="answered_requests")
+    key = models.CharField(max_length=255)
+    fingerprint = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(default=0)
+    body = models.TextField(blank=True)
+    created_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="idempotency_key_once")]
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.user}"
+
+
 class _AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):
     """Refuses what would change history."""
 

@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.models import ApiToken, AuditEntry, Membership, Team, User
+from accounts.models import AnsweredRequest, ApiToken, AuditEntry, Membership, Team, User
 from accounts.roles import DEFAULT_TEAM, Role
 from accounts.scopes import Scope
 from accounts.selectors import SESSION_KEY, TOKEN_PREFIX, digest_of, token_of
@@ -20,6 +20,7 @@ from common.errors import InvalidInput, NotAuthenticated
 
 _USE_NOTED_EVERY = timedelta(minutes=1)
 _MAX_NAME = 100
+ANSWERS_KEPT_FOR = timedelta(hours=24)
 _MAX_LIFETIME = timedelta(days=3650)
 
 
@@ -167,6 +168,11 @@ def session_signin(*, request: HttpRequest, secret: str, now: datetime) -> ApiTo
     request.session.set_expiry(max(1, int((token.expires_at - now).total_seconds())))
     audit_record(actor=actor_name(token), action="session.signin", target=f"tokens/{token.pk}", now=now)
     return token
+
+
+def answers_forget(*, now: datetime) -> int:
+    """Delete the answers whose time is over and return their number."""
+    return AnsweredRequest.objects.filter(created_at__lte=now - ANSWERS_KEPT_FOR).delete()[0]
 
 
 def session_signout(*, request: HttpRequest) -> None:

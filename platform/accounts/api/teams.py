@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 
 from accounts import teams
 from accounts.access import Place
+from accounts.api.idempotency import idempotent
 from accounts.models import Membership, Ownership, Team
 from accounts.permissions import actor_of, caller_token
 from accounts.roles import Owned, Role
@@ -82,6 +83,7 @@ class TeamListView(ListAPIView[Team]):
     def get_queryset(self) -> QuerySet[Team]:
         return teams.team_query(token=caller_token(self.request))
 
+    @idempotent()
     @extend_schema(request=TeamCreateSerializer, responses={201: TeamSerializer})
     def post(self, request: Request) -> Response:
         """Make a team."""

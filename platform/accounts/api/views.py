@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.access import Place, is_administrator
+from accounts.api.idempotency import idempotent
 from accounts.api.serializers import (
     AuditEntrySerializer,
     CreatedTokenSerializer,
@@ -47,6 +48,7 @@ class TokenListView(ListAPIView[ApiToken]):
     def get_queryset(self) -> QuerySet[ApiToken]:
         return token_list(user=_whose(self.request))
 
+    @idempotent(has_secret=True)
     @extend_schema(request=TokenCreateSerializer, responses={201: CreatedTokenSerializer})
     def post(self, request: Request) -> Response:
         """Make a token; the answer has its secret, which cannot be had again."""

@@ -15,6 +15,7 @@ from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from accounts.access import Place, visible
+from accounts.api.idempotency import idempotent
 from accounts.permissions import actor_of, caller_token
 from accounts.roles import Owned
 from common.filters import Filter, Kind
@@ -222,6 +223,7 @@ class RolloutListView(_ListView):
         rollouts = selectors.rollout_query(service=service)
         return self.page(rollouts, selectors.rollout_views, RolloutSerializer)
 
+    @idempotent()
     @extend_schema(request=RolloutStartSerializer, responses={201: RolloutSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Start a rollout to another version; one in progress is superseded."""
@@ -251,6 +253,7 @@ class RolloutDetailView(OfRollout, APIView):
 class RolloutPromoteView(OfRollout, APIView):
     """Leave a pause."""
 
+    @idempotent()
     @extend_schema(request=None, responses=RolloutSerializer)
     def post(self, request: Request, rollout_id: int) -> Response:
         """Let a paused rollout go on."""
@@ -260,6 +263,7 @@ class RolloutPromoteView(OfRollout, APIView):
 class RolloutAbortView(OfRollout, APIView):
     """Give up."""
 
+    @idempotent()
     @extend_schema(request=None, responses=RolloutSerializer)
     def post(self, request: Request, rollout_id: int) -> Response:
         """Give all traffic back to stable."""
@@ -269,6 +273,7 @@ class RolloutAbortView(OfRollout, APIView):
 class RolloutRetryView(OfRollout, APIView):
     """Begin again."""
 
+    @idempotent()
     @extend_schema(request=None, responses=RolloutSerializer)
     def post(self, request: Request, rollout_id: int) -> Response:
         """Begin a degraded or aborted rollout again at its first step."""

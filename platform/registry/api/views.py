@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.access import Place, require, visible
+from accounts.api.idempotency import idempotent
 from accounts.permissions import actor_of, caller_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
@@ -56,6 +57,7 @@ class ModelListView(ListAPIView[RegisteredModel]):
     def get_queryset(self) -> QuerySet[RegisteredModel]:
         return selectors.model_list().filter(visible(caller_token(self.request), Owned.MODEL, "name"))
 
+    @idempotent()
     @extend_schema(request=ModelCreateSerializer, responses={201: ModelSerializer})
     def post(self, request: Request) -> Response:
         """Make a model without versions; registering a version makes its model too."""
@@ -100,6 +102,7 @@ class VersionListView(_OfModel, ListAPIView[ModelVersion]):
     def get_queryset(self) -> QuerySet[ModelVersion]:
         return selectors.version_list(model=self.kwargs["name"])
 
+    @idempotent(is_streamed=True)
     @extend_schema(
         request={uploads.MEDIA_TYPE: OpenApiTypes.BINARY},
         responses={201: VersionSerializer, 200: VersionSerializer},
