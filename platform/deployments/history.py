@@ -23,6 +23,7 @@ class Kind(StrEnum):
     REPLICA_RESTARTED = "ReplicaRestarted"
     COMPONENT_RESTARTED = "ComponentRestarted"
     ROLLOUT_STARTED = "RolloutStarted"
+    ROLLBACK_STARTED = "RollbackStarted"
     ROLLOUT_WEIGHT_WANTED = "RolloutWeightWanted"
     ROLLOUT_WEIGHT_CONFIRMED = "RolloutWeightConfirmed"
     ROLLOUT_CANARY_NOT_READY = "RolloutCanaryNotReady"

@@ -12,11 +12,29 @@ from accounts.access import visible
 from accounts.models import ApiToken
 from accounts.roles import Owned
 from deployments.example import curl_line
-from deployments.presentation import actions_of, headline_of, progress_of, replicas_of, runs_newest_first, service_row
-from deployments.selectors import ServiceView, change_marks, events_newest, service_detail, service_list
+from deployments.phases import ServicePhase
+from deployments.presentation import (
+    Rollback,
+    actions_of,
+    headline_of,
+    progress_of,
+    replicas_of,
+    rollback_to,
+    runs_newest_first,
+    service_row,
+)
+from deployments.selectors import (
+    ServiceView,
+    change_marks,
+    earlier_stable_query,
+    events_newest,
+    service_detail,
+    service_list,
+)
 from registry.selectors import model_version_get
 
 EVENTS_SHOWN = 25
+ROLLBACKS_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +96,18 @@ def detail_page(namespace: str, name: str) -> Page:
             "current_run": runs[0] if runs else None,
             "earlier_runs": runs[1:],
             "curl": _curl(service),
+            "rollbacks": [] if service.phase == ServicePhase.DELETING else rollbacks_of(service.id),
             "events": events_newest(service_id=service.id, limit=EVENTS_SHOWN),
         },
     )
+
+
+def rollbacks_of(service_id: int) -> list[Rollback]:
+    """Return the buttons that lead back to earlier revisions, the newest of them first."""
+    return [
+        rollback_to(revision.name, revision.model_version.number, is_warm=revision.stopped_at is None)
+        for revision in earlier_stable_query(service_id=service_id)[:ROLLBACKS_SHOWN]
+    ]
 
 
 def _curl(service: ServiceView) -> str:

@@ -18,6 +18,16 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class Rollback:
+    """An earlier revision that a person may go back to now, and what is asked before it is done."""
+
+    revision: str
+    model_version: int
+    question: str
+    consequence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replicas:
     """Replicas of all revisions of a service together."""
 
@@ -84,6 +94,12 @@ def actions_of(service: ServiceView) -> tuple[Action, ...]:
         return (_abort(rollout),)
     can_retry = phase in (Phase.DEGRADED, Phase.ABORTED) and service.stable_revision == rollout.from_revision
     return (_retry(rollout),) if can_retry else ()
+
+
+def rollback_to(revision: str, model_version: int, *, is_warm: bool) -> Rollback:
+    """Return the way back to `revision`; a warm one still runs."""
+    when = "It still runs, so all requests move at once." if is_warm else "All requests move when it is ready again."
+    return Rollback(revision, model_version, f"Go back to {revision} (version {model_version})?", when)
 
 
 def _promote(rollout: RolloutView) -> Action:

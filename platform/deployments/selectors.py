@@ -39,6 +39,7 @@ __all__ = [
     "change_marks",
     "cluster_event_query",
     "cluster_query",
+    "earlier_stable_query",
     "event_query",
     "event_view",
     "events_after",
@@ -57,6 +58,7 @@ __all__ = [
     "service_list",
     "service_query",
     "service_views",
+    "stable_before",
 ]
 
 
@@ -121,6 +123,26 @@ def revision_views(service: InferenceService, revisions: Iterable[Revision]) -> 
     rollout = Rollout.objects.filter(service=service, finished_at=None).first()
     state = rows.service_state(service, [], rollout)
     return [_revision_view(service, state, revision) for revision in revisions]
+
+
+def earlier_stable_query(*, service_id: int) -> QuerySet[Revision]:
+    """Return the revisions that were stable once and neither are so nor are being rolled out, newest first.
+
+    Every rollout begins at a revision that is stable and has taken requests, so these are the ones to go back to.
+    """
+    begun_at = Rollout.objects.filter(service=service_id).values("from_revision")
+    return (
+        _revisions()
+        .filter(service=service_id, pk__in=begun_at)
+        .exclude(role__in=[Role.STABLE, Role.CANARY])
+        .order_by("-number")
+    )
+
+
+def stable_before(*, stable: Revision) -> Revision | None:
+    """Return the revision that was stable before `stable` was; None where it is the first."""
+    won = Rollout.objects.filter(to_revision=stable, phase=Phase.HEALTHY).order_by("-id").first()
+    return None if won is None else _revisions().get(pk=won.from_revision_id)
 
 
 def rollout_query(*, service: InferenceService | None = None) -> QuerySet[Rollout]:

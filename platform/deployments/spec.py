@@ -4,10 +4,12 @@ A field that cannot be honoured is refused by its dotted name, never ignored (do
 that are).
 """
 
+import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from common.errors import InvalidInput
 from common.names import check_dns_label
@@ -204,3 +206,39 @@ def _quantity(value: object, units: Mapping[str, Decimal | int], field: str, exa
     if isinstance(value, bool) or not 0 < amount < 2**60:
         raise InvalidInput(f"{field} is {str(value)[:60]!r}; expected a quantity such as {example}", field=field)
     return amount
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionContent:
+    """What a revision serves, as far as a service file says it; without `storage_uri` the file's own stays."""
+
+    storage_uri: str | None
+    min_replicas: int
+    max_replicas: int
+    env: Mapping[str, str]
+    resources: Resources
+    model_config: Mapping[str, object]
+
+
+def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: RevisionContent) -> dict[str, Any]:
+    """Return the service file `document`, which says `spec`, changed where `content` differs."""
+    changed = copy.deepcopy(dict(document))
+    predictor = changed["spec"]["predictor"]
+    model = predictor["model"]
+    if content.storage_uri is not None:
+        model["storageUri"] = content.storage_uri
+    if (content.min_replicas, content.max_replicas) != (spec.min_replicas, spec.max_replicas):
+        predictor.update({"minReplicas": content.min_replicas, "maxReplicas": content.max_replicas})
+    if dict(content.env) != dict(spec.env):
+        model["env"] = [{"name": name, "value": value} for name, value in content.env.items()]
+    if dict(content.model_config) != dict(spec.model_config):
+        model["config"] = dict(content.model_config)
+    if content.resources != spec.resources:
+        model["resources"] = {"requests": _requests(content.resources)}
+    return changed
+
+
+def _requests(resources: Resources) -> dict[str, str]:
+    cpu = {} if resources.cpu_cores is None else {"cpu": f"{Decimal(str(resources.cpu_cores)):f}"}
+    memory = {} if resources.memory_bytes is None else {"memory": str(resources.memory_bytes)}
+    return cpu | memory

@@ -14,7 +14,7 @@ from common.errors import NotFound
 from common.pages import is_fragment
 from deployments.pages import Page, detail_page, list_page
 from deployments.selectors import rollout_namespace
-from deployments.services import rollout_abort, rollout_promote, rollout_retry
+from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_rollback
 
 ROLLOUT_VERBS = {
     "promote": (rollout_promote, "Promoted; the rollout goes on."),
@@ -59,6 +59,20 @@ def rollout_action(request: HttpRequest, rollout_id: int, verb: str) -> HttpResp
         return render(request, "deployments/_rollout.html", {**page.context, "may_write": True})
     messages.success(request, done)
     return redirect("deployments:service-detail", service.namespace, service.name)
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def service_rollback_action(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    """Go back to an earlier revision; answer htmx with the rollout that does it, others with the service's page."""
+    revision = request.POST.get("revision", "")
+    actor = request.actor  # type: ignore[attr-defined]
+    service_rollback(namespace=namespace, name=name, revision=revision, actor=actor, now=timezone.now())
+    if is_fragment(request):
+        page = detail_page(namespace, name)
+        return render(request, "deployments/_rollout.html", {**page.context, "may_write": True})
+    messages.success(request, f"Going back to {revision}.")
+    return redirect("deployments:service-detail", namespace, name)
 
 
 def _whole(request: HttpRequest, page: Page, place: Place) -> HttpResponse:

@@ -67,6 +67,7 @@ COMMANDS = (
     Command("rollouts promote", rollouts.promote, rollouts.which_argument),
     Command("rollouts abort", rollouts.abort, rollouts.which_argument),
     Command("rollouts retry", rollouts.retry, rollouts.which_argument),
+    Command("rollouts undo", rollouts.undo, rollouts.undo_arguments),
     Command("tokens create", tokens.create, tokens.create_arguments),
     Command("tokens list", tokens.list_tokens),
     Command("tokens revoke", tokens.revoke, tokens.token_argument),

@@ -10,7 +10,7 @@ from deployments import reconciler
 from deployments.models import Event, InferenceService, Rollout
 from deployments.reconciler import Outcome, Outside
 from deployments.selectors import ServiceView, service_detail
-from deployments.services import alias_follow, policy_apply, rollout_start, service_apply
+from deployments.services import alias_follow, policy_apply, rollout_start, service_apply, service_rollback
 from registry.lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
 from tests.deployments.fakes import FakeCluster, FakeMetrics, ManualClock
@@ -97,6 +97,16 @@ class Platform:
         return rollout_start(
             namespace="default", name="digits", version=version, policy=policy, actor="alice", now=self.clock()
         )
+
+    def back(self, revision: str | None = None) -> Rollout:
+        return service_rollback(namespace="default", name="digits", revision=revision, actor="alice", now=self.clock())
+
+    def promoted(self, number: int = 2) -> None:
+        """Bring a live service to a further version, by a policy without a gate."""
+        self.version(number)
+        self.policy(name="quick", steps=[{"weight": 50}], scaleDownDelay="30s")
+        self.start(str(number), "quick")
+        self.until(lambda: self.rollout().phase == "Healthy")
 
     def turn(self, *, seconds: float = 2.0, settle: bool = True) -> Outcome:
         """Let time pass, let the cluster do what it was asked, and tick."""

@@ -9,7 +9,7 @@ from django.db.models import Count
 from common.errors import FairleadError, Unavailable
 from deployments.models import Event, InferenceService, Revision, Rollout
 from deployments.phases import Phase
-from deployments.services import rollout_abort, rollout_promote, rollout_retry
+from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_rollback
 from integrations.clusters.base import Desired, ReplicaPhase
 from tests.deployments.conftest import Platform
 
@@ -47,6 +47,7 @@ class Walk:
             self.serve,
             self.trouble,
             self.person,
+            self.go_back,
         ]
         try:
             self.random.choice(acts)()
@@ -91,6 +92,13 @@ class Walk:
         if rollout is not None:
             verb = self.random.choice([rollout_promote, rollout_promote, rollout_abort, rollout_retry])
             verb(rollout_id=rollout.pk, actor="alice", now=self.platform.clock())
+
+    def go_back(self) -> None:
+        names = [None, *Revision.objects.values_list("name", flat=True)]
+        revision = self.random.choice(names)
+        service_rollback(
+            namespace="default", name="digits", revision=revision, actor="alice", now=self.platform.clock()
+        )
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -2,11 +2,16 @@
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.scopes import Scope
+from deployments import rows
+from deployments.lifecycle import roles_after
 from deployments.models import Rollout
 from deployments.phases import Phase
+from deployments.policy import DIRECT
+from deployments.recording import changing
 from fairlead.security import POLICY
 from tests import scenes
 
@@ -177,3 +182,30 @@ def test_the_number_of_queries_does_not_grow_with_what_is_shown(
         client.get("/services/")
     with django_assert_num_queries(len(shown)):
         client.get(DETAIL)
+
+
+def test_a_revision_that_was_stable_before_can_be_gone_back_to() -> None:
+    rollout = scenes.rollout(scenes.service(), step_index=3, phase=Phase.HEALTHY)
+    client = signed_in(Scope.WRITE)
+    with changing(rollout.service_id, now=timezone.now()) as change:
+        change.put_revisions(
+            roles_after(
+                (rows.revision_state(revision) for revision in change.revisions),
+                outcome=Phase.HEALTHY,
+                old="digits-00001",
+                new="digits-00002",
+                policy=DIRECT,
+                now=timezone.now(),
+            )
+        )
+    assert 'id="confirm-rollback-digits-00001"' in text(client, DETAIL)
+    assert "confirm-rollback" not in text(signed_in(Scope.READ), DETAIL)
+
+    response = client.post(f"{DETAIL}rollback", {"revision": "digits-00001"}, follow=True)
+
+    assert response.redirect_chain == [(DETAIL, 302)]
+    assert "Going back to digits-00001." in response.content.decode()
+    assert Rollout.objects.latest("id").to_revision.name == "digits-00001"
+    assert signed_in(Scope.READ).post(f"{DETAIL}rollback", {"revision": "digits-00002"}).status_code == 403
+    htmx = client.post(f"{DETAIL}rollback", {"revision": "digits-00009"}, headers={"HX-Request": "true"})
+    assert htmx.status_code == 404

@@ -53,6 +53,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "DELETE /services/{namespace}/{name}": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/events": (OWNER, VIEWER),
     "GET /services/{namespace}/{name}/revisions": (OWNER, VIEWER),
+    "POST /services/{namespace}/{name}/rollback": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/rollouts": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/rollouts": (OWNER, DEPLOYER),
     "GET /teams": (ANY, VIEWER),

@@ -123,6 +123,12 @@ class RolloutStartSerializer(RequestSerializer[Any]):
     policy = serializers.CharField(max_length=63, required=False, allow_null=True)
 
 
+class RollbackSerializer(RequestSerializer[Any]):
+    """Where to go back to: a revision's name; left out or null is the one that was stable before."""
+
+    revision = serializers.CharField(max_length=63, required=False, allow_null=True)
+
+
 class RevisionSerializer(serializers.Serializer[RevisionView]):
     """A revision and how it is now."""
 

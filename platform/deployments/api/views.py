@@ -26,6 +26,7 @@ from deployments.api.serializers import (
     EventSerializer,
     PolicySerializer,
     RevisionSerializer,
+    RollbackSerializer,
     RolloutSerializer,
     RolloutStartSerializer,
     ServiceSerializer,
@@ -137,6 +138,24 @@ class ServiceDetailView(APIView):
         services.service_delete(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
         body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
         return Response(body, status=202)
+
+
+class ServiceRollbackView(APIView):
+    """The way back."""
+
+    @extend_schema(request=RollbackSerializer, responses={201: RolloutSerializer})
+    def post(self, request: Request, namespace: str, name: str) -> Response:
+        """Start a rollout without steps to an earlier stable revision, at once where that still runs."""
+        asked = RollbackSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        rollout = services.service_rollback(
+            namespace=namespace,
+            name=name,
+            revision=asked.validated_data.get("revision"),
+            actor=actor_of(request),
+            now=timezone.now(),
+        )
+        return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout.pk)).data, status=201)
 
 
 class RevisionListView(_ListView):

@@ -1,6 +1,7 @@
 """What changes services, policies and rollouts; every function is told who asks and leaves an audit entry."""
 
 from deployments.services.policies import policy_apply, policy_delete
+from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
 from deployments.services.serving import alias_follow, cluster_default, service_apply, service_delete
 
@@ -15,4 +16,5 @@ __all__ = [
     "rollout_start",
     "service_apply",
     "service_delete",
+    "service_rollback",
 ]

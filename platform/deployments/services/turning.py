@@ -3,6 +3,8 @@
 Called with the service under its lock.
 """
 
+from dataclasses import replace
+
 from common.errors import Conflict
 from deployments import rollout as machine
 from deployments import rows
@@ -11,6 +13,7 @@ from deployments.history import Kind
 from deployments.models import Revision, Rollout, RolloutPolicy
 from deployments.policy import DIRECT, Policy, policy_json, stored_policy
 from deployments.recording import Change
+from deployments.rollout import RolloutState
 from deployments.spec import ServiceSpec
 from registry.lifecycle import Status
 from registry.models import ModelVersion
@@ -81,19 +84,9 @@ def begin(
     give_up(change, by)
     canary = _create_revision(change, spec, version, Role.CANARY, actor)
     chosen = DIRECT if policy is None else stored_policy(policy.document)
-    row = Rollout(
-        service=change.service,
-        from_revision=stable,
-        to_revision=canary,
-        policy_name=chosen.name,
-        policy_version=0 if policy is None else policy.version,
-        policy_document=policy_json(chosen),
-        started_at=change.now,
-        created_by=actor,
-    )
-    rows.put_rollout(row, machine.start(chosen, change.now))
-    row.save()
-    change.newest = row
+    version_of_policy = 0 if policy is None else policy.version
+    started = machine.start(chosen, change.now)
+    row = _add_rollout(change, stable, canary, state=started, actor=actor, policy_version=version_of_policy)
     change.event(
         Kind.ROLLOUT_STARTED,
         f"rollout {row.pk} from {stable.name} (version {stable.model_version.number}) to {canary.name} (version "
@@ -101,6 +94,53 @@ def begin(
         revision=canary.name,
         rollout=row,
     )
+    return row
+
+
+def begin_back(change: Change, stable: Revision, earlier: Revision, *, actor: str) -> Rollout:
+    """Start a rollout without steps back to a revision that was stable before; one in progress is superseded.
+
+    The revision itself comes back, name and all: what it serves never changed. Where it still runs nothing is started,
+    and the reconciler's next turn moves the traffic.
+    """
+    give_up(change, f"the rollback to {earlier.name}")
+    if all(revision.pk != earlier.pk for revision in change.revisions):
+        change.revisions = sorted([*change.revisions, earlier], key=lambda revision: revision.number)
+    earlier = next(revision for revision in change.revisions if revision.pk == earlier.pk)
+    is_warm = earlier.stopped_at is None
+    earlier.role, earlier.retire_at, earlier.stopped_at = Role.CANARY, None, None
+    earlier.save(update_fields=["role", "retire_at", "stopped_at"])
+    # The restarts it had when it ran before are not this rollout's.
+    started = replace(machine.start(DIRECT, change.now), restart_baseline=None)
+    row = _add_rollout(change, stable, earlier, state=started, actor=actor)
+    how = "it still runs, so all traffic moves at once" if is_warm else "all traffic moves when it is ready again"
+    change.event(
+        Kind.ROLLBACK_STARTED,
+        f"rollout {row.pk} back from {stable.name} (version {stable.model_version.number}) to {earlier.name} (version "
+        f"{earlier.model_version.number}) was started by {actor}; {how}",
+        revision=earlier.name,
+        rollout=row,
+    )
+    return row
+
+
+def _add_rollout(
+    change: Change, stable: Revision, canary: Revision, *, state: RolloutState, actor: str, policy_version: int = 0
+) -> Rollout:
+    row = Rollout(
+        service=change.service,
+        from_revision=stable,
+        to_revision=canary,
+        policy_name=state.policy.name,
+        policy_version=policy_version,
+        policy_document=policy_json(state.policy),
+        started_at=change.now,
+        created_by=actor,
+    )
+    rows.put_rollout(row, state)
+    row.save()
+    change.newest = row
+    change.is_changed = True
     return row
 
 

@@ -30,6 +30,22 @@ def start(call: Call) -> None:
     _show_or_wait(call, rollout)
 
 
+def undo_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("service", metavar="SERVICE", help="NAME or NAMESPACE/NAME")
+    parser.add_argument(
+        "--to-revision", metavar="REVISION", help="an earlier stable revision (the one before when left out)"
+    )
+    wait_arguments(parser)
+
+
+def undo(call: Call) -> None:
+    """Go back to an earlier stable revision, at once where it still runs."""
+    options = call.options
+    wish = {"revision": options.to_revision} if options.to_revision else {}
+    rollout = call.client.post(path("services", *service_path(options.service), "rollback"), wish)
+    _show_or_wait(call, rollout)
+
+
 def status_arguments(parser: argparse.ArgumentParser) -> None:
     which_argument(parser)
     wait_arguments(parser)

@@ -70,3 +70,34 @@ def test_a_transition_that_is_not_possible_is_a_conflict_with_its_own_code(platf
 def test_an_unknown_rollout(db: None, api: Api) -> None:
     assert api(Scope.READ).get("/api/v1/rollouts/7").status_code == 404
     assert api(Scope.WRITE).post("/api/v1/rollouts/7/abort").status_code == 404
+
+
+def test_rollback_by_name_and_without(platform: Platform, api: Api) -> None:
+    platform.live()
+    platform.promoted()
+    client = api(Scope.WRITE)
+    url = "/api/v1/services/default/digits/rollback"
+    assert api(Scope.READ).post(url).status_code == 403
+    answer = client.post(url, {"revision": "digits-00001"})
+    assert answer.status_code == 201
+    assert (answer.json()["from_revision"], answer.json()["to_revision"]) == ("digits-00002", "digits-00001")
+    assert (answer.json()["policy"], answer.json()["steps"]) == (None, [])
+    platform.until(lambda: platform.rollout().phase == "Healthy")
+    assert client.post(url).json()["to_revision"] == "digits-00002"
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "code"),
+    [
+        pytest.param({"revision": "digits-00009"}, 404, "not_found", id="unknown"),
+        pytest.param({"revision": "digits-00001"}, 409, "conflict", id="live"),
+        pytest.param({}, 409, "conflict", id="none before"),
+        pytest.param({"revison": "digits-00001"}, 400, "invalid_input", id="a field that is not there"),
+    ],
+)
+def test_a_rollback_that_cannot_be_is_refused(
+    platform: Platform, api: Api, asked: dict[str, str], status: int, code: str
+) -> None:
+    platform.live()
+    answer = api(Scope.WRITE).post("/api/v1/services/default/digits/rollback", asked)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)

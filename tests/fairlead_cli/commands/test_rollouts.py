@@ -154,3 +154,30 @@ def test_the_live_table_marks_the_step() -> None:
 
     assert any(line.split()[:9] == ["│", ">", "1", "│", "10", "%", "│", "9.7", "%"] for line in lines)
     assert not any("> 2" in line for line in lines)
+
+
+UNDO = "POST /services/default/digits/rollback"
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        pytest.param((), {}, id="the one before"),
+        pytest.param(("--to-revision", "digits-00001"), {"revision": "digits-00001"}, id="a named one"),
+    ],
+)
+def test_undo_goes_back(fairlead: Fairlead, api: Any, options: tuple[str, ...], body: dict[str, str]) -> None:
+    api.on(UNDO, rollout("Pending", 0, 0), status=201)
+
+    code, said, _ = fairlead("rollouts", "undo", "digits", *options)
+
+    assert (code, "Pending" in said) == (0, True)
+    assert api.seen[0].document == body
+
+
+def test_a_refused_undo_says_why(fairlead: Fairlead, api: Any) -> None:
+    api.refuse(UNDO, 409, "digits-00001 is live already, so there is nothing to go back to")
+
+    code, _, told = fairlead("rollouts", "undo", "digits")
+
+    assert (code, "live already" in told) == (1, True)

@@ -1,0 +1,109 @@
+"""The way back to an earlier revision, in one call."""
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+
+from accounts.services import audit_record
+from common.errors import Conflict, NotFound
+from deployments import hints
+from deployments.desired import Role
+from deployments.models import InferenceService, Revision, Rollout
+from deployments.phases import Phase
+from deployments.recording import Change, changing
+from deployments.selectors import earlier_stable_query, revision_query, stable_before
+from deployments.services.serving import service_named, spec_of
+from deployments.services.turning import begin_back, check_ready
+from deployments.spec import RevisionContent, file_saying
+from integrations.clusters.base import Resources
+
+
+@transaction.atomic
+def service_rollback(*, namespace: str, name: str, revision: str | None, actor: str, now: datetime) -> Rollout:
+    """Start a rollout without steps to a revision that was stable before; one in progress is superseded.
+
+    One that still runs gets all traffic at once. One that was stopped is started again, the same revision under the
+    same name, and gets all traffic when it is ready. The service's file then says what that revision serves; where it
+    follows an alias, it goes on to follow that when the alias moves next.
+
+    Args:
+        revision: its name, or its number in decimal; None means the one that was stable before.
+
+    Raises:
+        NotFound: no such service or revision.
+        Conflict: the revision is live, on its way, or never was stable; there is none before; its version is not READY.
+    """
+    found = service_named(namespace, name)
+    with changing(found.pk, now=now) as change:
+        service = change.service
+        if service.deleting_at is not None:
+            raise Conflict(f"service {service} is being deleted, so there is no way back")
+        stable = _stable_of(change)
+        earlier = _before(change, stable) if revision is None else _named(service, revision)
+        _check(change, stable, earlier)
+        check_ready(earlier.model_version)
+        row = begin_back(change, stable, earlier, actor=actor)
+        _write_into_document(service, row.to_revision)
+        audit_record(
+            actor=actor,
+            action="service.rollback",
+            target=f"services/{namespace}/{name}",
+            now=now,
+            before={"revision": stable.name, "version": stable.model_version.uri},
+            after={"revision": earlier.name, "version": earlier.model_version.uri},
+            detail={"rollout": row.pk},
+        )
+    hints.reconcile_soon(found.pk)
+    return row
+
+
+def _stable_of(change: Change) -> Revision:
+    stable = change.revision(Role.STABLE)
+    if stable is None or change.service.live_at is None:
+        raise Conflict(f"service {change.service} does not serve yet, so there is nothing to go back to")
+    return stable
+
+
+def _before(change: Change, stable: Revision) -> Revision:
+    before = stable_before(stable=stable)
+    if before is None:
+        raise Conflict(f"{stable.name} is the first revision that {change.service} served; there is none before it")
+    return before
+
+
+def _named(service: InferenceService, revision: str) -> Revision:
+    number = int(revision) if revision.isascii() and revision.isdecimal() and len(revision) < 10 else None
+    found = revision_query(service=service).filter(Q(name=revision) | Q(number=number)).first()
+    if found is None:
+        raise NotFound(f"service {service} has no revision {revision[:80]!r}", field="revision")
+    return found
+
+
+def _check(change: Change, stable: Revision, earlier: Revision) -> None:
+    if earlier.pk == stable.pk:
+        raise Conflict(f"{earlier.name} is live already, so there is nothing to go back to")
+    going = change.rollout
+    if going is not None and going.to_revision_id == earlier.pk:
+        raise Conflict(f"rollout {going.pk} to {earlier.name} is in progress already ({Phase(going.phase)})")
+    if not earlier_stable_query(service_id=change.service.pk).filter(pk=earlier.pk).exists():
+        raise Conflict(
+            f"{earlier.name} was never the stable revision of {change.service}, so it is not known to be healthy; "
+            f"start a rollout to version {earlier.model_version.number} instead"
+        )
+
+
+def _write_into_document(service: InferenceService, revision: Revision) -> None:
+    """Let the service's file say what the revision serves, so that applying another file is a change."""
+    follows_alias = spec_of(service).follows_alias
+    content = RevisionContent(
+        storage_uri=None if follows_alias else revision.model_version.uri,
+        min_replicas=revision.min_replicas,
+        max_replicas=revision.max_replicas,
+        env=revision.env,
+        resources=Resources(revision.cpu_cores, revision.memory_bytes),
+        model_config=revision.model_config,
+    )
+    service.document = file_saying(service.document, spec_of(service), content)
+    if not follows_alias:
+        service.model_version = revision.model_version
