@@ -11,8 +11,8 @@ from integrations.clusters.base import Desired, DesiredRevision, Resources
 class Role(StrEnum):
     """Where a revision stands in its service.
 
-    stable takes what no canary takes; canary is being rolled out; retiring gets no traffic and is kept warm; failed was
-    rolled back; retired runs no more.
+    stable takes what no canary takes; canary is being rolled out, be it as a canary or a shadow; retiring gets no
+    traffic and is kept warm; failed was rolled back; retired runs no more.
     """
 
     STABLE = "stable"
@@ -51,6 +51,7 @@ class ServiceState:
     Attributes:
         live: its stable revision was ready once; until then no weight is given.
         canary_weight: percent of requests the canary should get; 0 without a rollout.
+        mirror_percent: percent of requests the canary should get a copy of; None where it is no shadow.
     """
 
     namespace: str
@@ -58,6 +59,7 @@ class ServiceState:
     live: bool
     canary_weight: int
     revisions: tuple[RevisionState, ...]
+    mirror_percent: int | None = None
 
     def first(self, role: Role) -> RevisionState | None:
         """Return the revision of a role that only one can have."""
@@ -71,6 +73,11 @@ def weight_of(service: ServiceState, revision: RevisionState) -> int:
     if revision.role is Role.STABLE:
         return 100 - service.canary_weight
     return service.canary_weight if revision.role is Role.CANARY else 0
+
+
+def mirror_of(service: ServiceState, revision: RevisionState) -> int:
+    """Return the percent of requests `revision` should get a copy of."""
+    return service.mirror_percent or 0 if service.live and revision.role is Role.CANARY else 0
 
 
 def desired_of(service: ServiceState, generation: int) -> Desired:
@@ -91,6 +98,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 model_config=revision.model_config,
                 env=revision.env,
                 resources=revision.resources,
+                mirror_percent=mirror_of(service, revision),
             )
             for revision in service.revisions
             if revision.stopped_at is None

@@ -15,7 +15,6 @@ from deployments.analysis.gate import Window, edges_of, evaluate, quantile_key
 from deployments.analysis.verdict import Finding
 from deployments.models import AnalysisRun, Rollout
 from deployments.phases import Phase
-from deployments.policy import Step
 from deployments.rollout import RolloutState
 from integrations.clusters.base import Observed, Sample
 
@@ -65,7 +64,13 @@ def gather(
     except Unavailable as error:
         return Evidence(problem=error.message)
     stable, canary = rollout.from_revision.name, rollout.to_revision.name
-    samples = [sample for sample in samples if sample.revision in (stable, canary)]
+    # A shadow is judged by what its copies came to, whatever clients asked of it by its version.
+    hidden = ("gateway", canary) if state.is_mirroring else ("mirror", canary)
+    samples = [
+        sample
+        for sample in samples
+        if sample.revision in (stable, canary) and (sample.source, sample.revision) != hidden
+    ]
     if run is None:
         run = _begin(rollout, state, samples, now)
     else:
@@ -73,7 +78,7 @@ def gather(
         run.totals = totals.totals_json(totals.add(totals.stored_totals(run.totals), samples))
     lifetime = totals.lifetime_latency(samples, stable)
     edges = {**edges_of(state.policy, lifetime), **rollout.latency_edges_us}
-    finding = _judge(run, state.step, stable=stable, canary=canary, edges=edges, answered=lifetime.total, now=now)
+    finding = _judge(run, state, stable=stable, canary=canary, edges=edges, answered=lifetime.total, now=now)
     return Evidence(finding, run, edges)
 
 
@@ -90,7 +95,7 @@ def _begin(rollout: Rollout, state: RolloutState, samples: Sequence[Sample], now
 
 def _judge(
     run: AnalysisRun,
-    step: Step,
+    state: RolloutState,
     *,
     stable: str,
     canary: str,
@@ -100,16 +105,18 @@ def _judge(
 ) -> Finding:
     """Evaluate the step's gate and put what was found into the run."""
     counted = totals.stored_totals(run.totals)
+    gate = None if state.step is None else state.step.gate
     if run.first_request_at is None and counted.of(canary).requests:
         run.first_request_at = now
     window = Window(
         canary=counted.of(canary),
         stable=counted.of(stable),
-        edge_us=None if step.gate is None else edges.get(quantile_key(step.gate)),
+        edge_us=None if gate is None else edges.get(quantile_key(gate)),
         waited=None if run.first_request_at is None else now - run.first_request_at,
         stable_answered=answered,
+        subject=state.policy.subject,
     )
-    finding = evaluate(step.gate, window)
+    finding = evaluate(gate, window)
     run.verdict, run.message = finding.verdict, finding.message
     run.canary_requests, run.stable_requests = finding.canary_requests, finding.stable_requests
     run.measurements = [asdict(measurement) for measurement in finding.measurements]

@@ -59,13 +59,15 @@ def lines_between(before: RolloutState, after: RolloutState, canary: str) -> Ite
         yield Line(_ENDS[after.phase], f"the rollout to {canary} is {after.phase}: {after.reason.message}")
         return
     if after.confirmed_at is not None and before.confirmed_at is None:
-        yield Line(Kind.ROLLOUT_WEIGHT_CONFIRMED, f"the gateway sends {after.weight} % of the requests to {canary}")
+        does = "copies" if after.is_mirroring else "sends"
+        yield Line(Kind.ROLLOUT_WEIGHT_CONFIRMED, f"the gateway {does} {after.weight} % of the requests to {canary}")
     if after.phase is Phase.PAUSED and before.phase is not Phase.PAUSED:
         yield Line(Kind.ROLLOUT_PAUSED, after.reason.message)
     if before.phase is Phase.PAUSED and after.phase is Phase.PROGRESSING:
         yield Line(Kind.ROLLOUT_CONTINUED, f"the rollout to {canary} goes on after its pause")
     if after.reason.code is Code.CANARY_NOT_READY and before.reason.code is not Code.CANARY_NOT_READY:
         yield Line(Kind.ROLLOUT_CANARY_NOT_READY, after.reason.message)
-    if after.weight != before.weight:
+    if after.weight != before.weight and (after.is_mirroring or not before.is_mirroring or after.weight):
         why = "" if after.weight else " until it is ready again"
-        yield Line(Kind.ROLLOUT_WEIGHT_WANTED, f"{canary} is to get {after.weight} % of the requests{why}")
+        gets = "get copies of" if after.is_mirroring else "get"
+        yield Line(Kind.ROLLOUT_WEIGHT_WANTED, f"{canary} is to {gets} {after.weight} % of the requests{why}")

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from deployments.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.phases import Phase, Reason, ServicePhase
-from deployments.policy import Policy
-from integrations.clusters.base import Observed, ObservedRevision
+from deployments.policy import Policy, Then
+from integrations.clusters.base import DesiredRevision, Observed, ObservedRevision
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ def roles_after(
 ) -> tuple[RevisionState, ...]:
     """Return the revisions after the rollout from `old` to `new` came to a phase.
 
-    Healthy: new is stable, old is kept warm. Degraded, Aborted: new goes as soon as the gateway sends it nothing. Any
-    other: new is the canary, and runs.
+    Healthy: new is stable and old is kept warm, or the other way round where the policy ends without a promotion.
+    Degraded, Aborted: new goes as soon as the gateway sends it nothing. Any other: new is the canary, and runs.
     """
     return tuple(
         _in_role(revision, outcome, policy, now, is_new=revision.name == new)
@@ -36,7 +36,7 @@ def roles_after(
 
 def _in_role(revision: RevisionState, outcome: Phase, policy: Policy, now: datetime, *, is_new: bool) -> RevisionState:
     if outcome is Phase.HEALTHY:
-        if is_new:
+        if is_new is (policy.then is not Then.END):
             return replace(revision, role=Role.STABLE, retire_at=None)
         return replace(revision, role=Role.RETIRING, retire_at=now + policy.scale_down_delay)
     if not is_new:
@@ -62,7 +62,7 @@ def _is_done(revision: RevisionState, seen: Observed, now: datetime) -> bool:
     if revision.stopped_at is not None or revision.retire_at is None or now < revision.retire_at:
         return False
     there = seen.revision(revision.name)
-    return there is None or there.weight_percent == 0
+    return there is None or (there.weight_percent, there.mirror_percent) == (0, 0)
 
 
 def _stopped(revision: RevisionState, now: datetime) -> RevisionState:
@@ -71,11 +71,17 @@ def _stopped(revision: RevisionState, now: datetime) -> RevisionState:
 
 
 def is_confirmed(service: ServiceState, generation: int, seen: Observed) -> bool:
-    """Return whether the gateway sends exactly what is wanted of `generation`."""
-    wanted = {revision.name: revision.weight_percent for revision in desired_of(service, generation).revisions}
-    actual = {revision.name: revision.weight_percent for revision in seen.revisions}
+    """Return whether the gateway sends and copies exactly what is wanted of `generation`."""
+    wanted = _shares(desired_of(service, generation).revisions)
+    actual = _shares(seen.revisions)
+    none = (0, 0)
     names = wanted.keys() | actual.keys()
-    return seen.generation >= generation and all(wanted.get(name, 0) == actual.get(name, 0) for name in names)
+    return seen.generation >= generation and all(wanted.get(name, none) == actual.get(name, none) for name in names)
+
+
+def _shares(revisions: Iterable[DesiredRevision | ObservedRevision]) -> dict[str, tuple[int, int]]:
+    """Return the percent of requests, and of copies, of each revision."""
+    return {revision.name: (revision.weight_percent, revision.mirror_percent) for revision in revisions}
 
 
 def comes_alive(service: ServiceState, seen: Observed) -> bool:

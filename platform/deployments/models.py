@@ -68,7 +68,8 @@ class InferenceService(models.Model):
         lease_owner, lease_expires_at: which reconciler has the service now.
         ticked_at, seen_at: when a reconciler last turned to the service, and when it last could read the cluster.
         event_seq, revision_seq: the numbers given last.
-        observed: what the cluster was last seen to run: revision name -> {"weight", "ready", "restarts", "message"}.
+        observed: what the cluster was last seen to run: revision name -> {"weight", "mirror", "ready", "restarts",
+            "message"}.
         replica_restarts: restarts of each replica that events were written for.
     """
 
@@ -150,7 +151,7 @@ class Rollout(models.Model):
         policy_document: the policy file at the start; a later change of the policy does not reach this rollout.
         attempt: 1, and one more for each retry.
         step_index: the step it is at; the number of steps once all traffic is to move.
-        weight: percent of requests the canary should get now.
+        weight: percent of requests the canary should get now, or the shadow a copy of.
         confirmed_at: when the gateway first sent the present weight; hold counts from there.
         waiting_since: since when the canary has not been ready; None while it is.
         restart_baseline: restarts of the canary's replicas when the attempt began; None until seen.

@@ -17,11 +17,13 @@ from deployments.presentation import (
     Rollback,
     actions_of,
     headline_of,
+    is_shadow,
     progress_of,
     replicas_of,
     rollback_to,
     runs_newest_first,
     service_row,
+    subject_of,
 )
 from deployments.selectors import (
     ServiceView,
@@ -92,6 +94,8 @@ def detail_page(namespace: str, name: str) -> Page:
             "headline": headline_of(service),
             "replicas": replicas_of(service),
             "progress": progress_of(service.rollout),
+            "is_shadow": is_shadow(service.rollout),
+            "subject": subject_of(service.rollout),
             "actions": actions_of(service),
             "current_run": runs[0] if runs else None,
             "earlier_runs": runs[1:],

@@ -47,6 +47,7 @@ class Code(StrEnum):
     PAUSED_INCONCLUSIVE = "PausedInconclusive"
     # it is over
     PROMOTED = "Promoted"
+    SHADOW_ENDED = "ShadowEnded"
     ANALYSIS_FAILED = "AnalysisFailed"
     ANALYSIS_INCONCLUSIVE = "AnalysisInconclusive"
     CANARY_CRASH_LOOPING = "CanaryCrashLooping"

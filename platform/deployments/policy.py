@@ -1,7 +1,8 @@
 """Rollout policies as values, and the policy file they are read from. Pure.
 
-A policy file is `{name, strategy: canary, steps: [{weight, hold, pause, analysis}], onInconclusive, scaleDownDelay,
-progressDeadline}` (docs/reference/rollouts.md). The rollout keeps the file it was started with.
+A policy file is `{name, strategy, steps: [{weight, hold, pause, analysis}], onInconclusive, scaleDownDelay,
+progressDeadline}`, for a shadow also `then` (docs/reference/rollouts.md). The rollout keeps the file it was started
+with.
 """
 
 from collections.abc import Mapping
@@ -17,9 +18,10 @@ from deployments.document import Document
 
 
 class Strategy(StrEnum):
-    """How traffic comes to the new revision."""
+    """How traffic comes to the new revision: requests of clients, or copies of them, whose answers nobody sees."""
 
     CANARY = "canary"
+    SHADOW = "shadow"
 
 
 class OnInconclusive(StrEnum):
@@ -27,6 +29,14 @@ class OnInconclusive(StrEnum):
 
     PAUSE = "pause"
     ABORT = "abort"
+
+
+class Then(StrEnum):
+    """What follows the last step: a person is asked, all traffic moves, or the new revision goes again."""
+
+    PAUSE = "pause"
+    PROMOTE = "promote"
+    END = "end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +63,10 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One weight of the canary.
+    """One weight of the canary, or one share for the shadow.
 
     Attributes:
-        weight: percent of requests sent to the canary, 1..100.
+        weight: percent of requests sent to the canary, or copied to the shadow, 1..100.
         hold: shortest time at this weight, from when the gateway confirmed it.
         pause: wait for a person's promote after hold and analysis.
         gate: None lets the step pass on time alone.
@@ -75,6 +85,7 @@ class Policy:
     Attributes:
         scale_down_delay: how long the old revision is kept warm after the promotion.
         progress_deadline: how long the canary may be not ready, at the start or later.
+        then: what follows the last step; a canary always promotes.
     """
 
     name: str
@@ -83,12 +94,18 @@ class Policy:
     on_inconclusive: OnInconclusive = OnInconclusive.PAUSE
     scale_down_delay: timedelta = timedelta(seconds=30)
     progress_deadline: timedelta = timedelta(minutes=2)
+    then: Then = Then.PROMOTE
+
+    @property
+    def subject(self) -> str:
+        """Return what sentences call the new revision while it is on trial."""
+        return "shadow" if self.strategy is Strategy.SHADOW else "canary"
 
 
 DIRECT = Policy(name="")
 """For a change of a service that names no policy: all traffic moves once the new revision is ready."""
 
-_LATER = {"blueGreen": "blue/green", "shadow": "shadow"}
+_LATER = {"blueGreen": "blue/green"}
 
 
 def parse_policy(value: object, *, name: str | None = None) -> Policy:
@@ -109,19 +126,21 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
     strategy = document.text("strategy", default=Strategy.CANARY.value)
     if strategy in _LATER:
         raise InvalidInput(
-            f"strategy is {strategy!r}, and {_LATER[strategy]} rollouts are not in this release; use canary",
+            f"strategy is {strategy!r}, and {_LATER[strategy]} rollouts are not in this release; use canary or shadow",
             field="strategy",
         )
+    is_shadow = strategy == Strategy.SHADOW.value
     policy = Policy(
         name=check_dns_label(found),
         strategy=document.choice("strategy", Strategy, default=Strategy.CANARY),
+        then=document.choice("then", Then, default=Then.PAUSE) if is_shadow else Then.PROMOTE,
         steps=tuple(_step(step) for step in document.documents("steps")),
         on_inconclusive=document.choice("onInconclusive", OnInconclusive, default=OnInconclusive.PAUSE),
         scale_down_delay=document.duration("scaleDownDelay", default=timedelta(seconds=30)),
         progress_deadline=document.duration("progressDeadline", default=timedelta(minutes=2), positive=True),
     )
     document.refuse_unknown()
-    _check_weights(policy.steps)
+    _check_weights(policy)
     return policy
 
 
@@ -160,10 +179,12 @@ def _gate(document: Document) -> Gate:
     return gate
 
 
-def _check_weights(steps: tuple[Step, ...]) -> None:
+def _check_weights(policy: Policy) -> None:
+    steps = policy.steps
     if not steps:
         raise InvalidInput(
-            "steps is empty; a canary needs at least one step, such as {weight: 10, hold: 1m}", field="steps"
+            f"steps is empty; a {policy.subject} needs at least one step, such as {{weight: 10, hold: 1m}}",
+            field="steps",
         )
     for index, (before, after) in enumerate(pairwise(steps), start=1):
         if before.weight == 100:
@@ -187,6 +208,7 @@ def policy_json(policy: Policy) -> dict[str, object]:
         "onInconclusive": policy.on_inconclusive.value,
         "scaleDownDelay": durations.render(policy.scale_down_delay),
         "progressDeadline": durations.render(policy.progress_deadline),
+        **({"then": policy.then.value} if policy.strategy is Strategy.SHADOW else {}),
     }
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from deployments.phases import Phase, ServicePhase
+from deployments.policy import Strategy, Then
 from deployments.selectors import AnalysisRunView, RolloutView, ServiceView
 
 
@@ -72,8 +73,19 @@ def progress_of(rollout: RolloutView | None) -> str:
     if rollout.phase == Phase.PENDING:
         return "Not begun"
     if rollout.step_index >= len(rollout.steps):
-        return "Last move, 100 %"
-    return f"Step {rollout.step_index + 1} of {len(rollout.steps)}, {rollout.weight_wanted} %"
+        return "Last move, 100 %" if rollout.then != Then.END else "The end"
+    share = f"copies of {rollout.mirror_wanted} %" if is_shadow(rollout) else f"{rollout.weight_wanted} %"
+    return f"Step {rollout.step_index + 1} of {len(rollout.steps)}, {share}"
+
+
+def is_shadow(rollout: RolloutView | None) -> bool:
+    """Return whether the rollout copies requests, or would: past its last step it moves them as any other does."""
+    return rollout is not None and rollout.strategy == Strategy.SHADOW and rollout.step_index < len(rollout.steps)
+
+
+def subject_of(rollout: RolloutView | None) -> str:
+    """Return what the new revision is called while it is on trial."""
+    return "shadow" if rollout is not None and rollout.strategy == Strategy.SHADOW else "canary"
 
 
 def runs_newest_first(rollout: RolloutView | None) -> tuple[AnalysisRunView, ...]:
@@ -105,31 +117,42 @@ def rollback_to(revision: str, model_version: int, *, is_warm: bool) -> Rollback
 def _promote(rollout: RolloutView) -> Action:
     later = [step.weight for step in rollout.steps[rollout.step_index + 1 :]]
     goal = f"{later[0]} %" if later else "all"
-    return Action(
-        verb="promote",
-        label="Promote",
-        style="primary",
-        question=f"Send {goal} of the requests to version {rollout.to_version}?",
-        consequence=f"The rollout leaves its pause at {rollout.weight_wanted} % and goes on.",
-    )
+    question = f"Send {goal} of the requests to version {rollout.to_version}?"
+    consequence = f"The rollout leaves its pause at {rollout.weight_wanted} % and goes on."
+    if is_shadow(rollout):
+        consequence = f"The rollout leaves its pause at copies of {rollout.mirror_wanted} % and goes on."
+        if later:
+            question = f"Copy {goal} of the requests to version {rollout.to_version}?"
+        elif rollout.then == Then.END:
+            question = f"End the trial of version {rollout.to_version}?"
+        else:
+            consequence = "So far clients have had no answer of it; from then on they have no other."
+    return Action(verb="promote", label="Promote", style="primary", question=question, consequence=consequence)
 
 
 def _abort(rollout: RolloutView) -> Action:
+    consequence = f"All requests go back to version {rollout.from_version} ({rollout.from_revision}) at once."
+    if is_shadow(rollout):
+        consequence = (
+            f"Nothing is copied to version {rollout.to_version} any more; "
+            f"version {rollout.from_version} ({rollout.from_revision}) goes on answering all clients."
+        )
     return Action(
         verb="abort",
         label="Abort",
         style="danger",
         question="Abort this rollout?",
-        consequence=f"All requests go back to version {rollout.from_version} ({rollout.from_revision}) at once.",
+        consequence=consequence,
     )
 
 
 def _retry(rollout: RolloutView) -> Action:
     first = f"{rollout.steps[0].weight} %" if rollout.steps else "all"
+    gets = "copies of " if subject_of(rollout) == "shadow" else ""
     return Action(
         verb="retry",
         label="Retry",
         style="",
         question=f"Roll version {rollout.to_version} out again?",
-        consequence=f"It starts over with a fresh analysis and {first} of the requests.",
+        consequence=f"It starts over with a fresh analysis and {gets}{first} of the requests.",
     )

@@ -16,6 +16,13 @@
                              │
           after the last step: Progressing at 100 % ── the gateway confirms ──► Healthy
 
+    A shadow goes the same way with shares of requests that are copied to it in the place of weights: clients get all
+    their answers from stable. What follows its last step is the policy's to say:
+
+          then: pause     Paused ── promote ──► Progressing at 100 % ── the gateway confirms ──► Healthy
+          then: promote                         Progressing at 100 % ── the gateway confirms ──► Healthy
+          then: end       nothing is copied any more, stable stays what it is ─────────────────► Healthy
+
     abort, and a newer rollout (Superseded): Pending, Progressing, Paused ──► Aborted
 
 Degraded and Aborted want weight 0 for the canary at once. A weight above 0 is only ever wanted while the canary is
@@ -32,7 +39,7 @@ from common import durations
 from common.errors import InvalidTransition
 from deployments.analysis.verdict import Finding, Verdict
 from deployments.phases import Code, Phase, Reason
-from deployments.policy import OnInconclusive, Policy, Step
+from deployments.policy import OnInconclusive, Policy, Step, Strategy, Then
 
 RESTART_LIMIT = 3
 """So many restarts of one replica within an attempt are a crash loop."""
@@ -44,7 +51,7 @@ class RolloutState:
 
     Attributes:
         step_index: the step it is at; the number of steps once all traffic is to move.
-        weight: percent of requests the canary should get now.
+        weight: percent of requests the canary should get now, or the shadow a copy of (`is_mirroring`).
         confirmed_at: when the gateway first sent the present weight; hold counts from there.
         waiting_since: since when the canary has not been ready; None while it is.
         restart_baseline: restarts of each of the canary's replicas before this attempt; None until they were seen.
@@ -67,6 +74,27 @@ class RolloutState:
     def step(self) -> Step | None:
         """Return the step it is at; None once all traffic is to move."""
         return self.policy.steps[self.step_index] if self.step_index < len(self.policy.steps) else None
+
+    @property
+    def is_mirroring(self) -> bool:
+        """Return whether `weight` is a share of requests to copy; past a shadow's last step it is one of clients."""
+        return self.policy.strategy is Strategy.SHADOW and self.step is not None
+
+    @property
+    def client_weight(self) -> int:
+        """Return the percent of clients' requests the new revision should get now."""
+        return 0 if self.is_mirroring else self.weight
+
+    @property
+    def mirror_percent(self) -> int:
+        """Return the percent of clients' requests the new revision should get a copy of now."""
+        return self.weight if self.is_mirroring else 0
+
+    @property
+    def pauses(self) -> bool:
+        """Return whether the present step waits for a person at its end."""
+        last = self.step_index == len(self.policy.steps) - 1
+        return self.step is not None and (self.step.pause or (last and self.policy.then is Then.PAUSE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +138,7 @@ class Observation:
 
 def start(policy: Policy, now: datetime) -> RolloutState:
     """Return a new rollout, whose canary has yet to start."""
-    reason = Reason(Code.CANARY_STARTING, "the canary's replicas are being started")
+    reason = Reason(Code.CANARY_STARTING, f"the {policy.subject}'s replicas are being started")
     return RolloutState(policy, Phase.PENDING, reason, attempt_started_at=now, restart_baseline={})
 
 
@@ -130,7 +158,8 @@ def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutSta
             message = f"the analysis failed at {_where(state)}: {seen.finding.message}"
             return _finish(state, Phase.DEGRADED, Code.ANALYSIS_FAILED, message, now)
     if restarts := _crash_loop(state, seen.canary):
-        message = f"a replica of the canary ended {restarts} times since the rollout began{_because_of(seen.canary)}"
+        who = f"a replica of the {state.policy.subject}"
+        message = f"{who} ended {restarts} times since the rollout began{_because_of(seen.canary)}"
         return _finish(state, Phase.DEGRADED, Code.CANARY_CRASH_LOOPING, message, now)
     if not seen.canary.is_ready:
         return _wait_for_canary(state, seen.canary, now)
@@ -191,7 +220,7 @@ def retry(state: RolloutState, now: datetime) -> RolloutState:
             f"only a degraded or aborted rollout can be retried; this one is {state.phase}: {state.reason.message}"
         )
     again = replace(start(state.policy, now), attempt=state.attempt + 1, restart_baseline=None)
-    return _because(again, Code.CANARY_STARTING, f"attempt {again.attempt}: the canary's replicas are being started")
+    return _because(again, Code.CANARY_STARTING, f"attempt {again.attempt}: {again.reason.message}")
 
 
 def pass_over(state: RolloutState, unseen: timedelta) -> RolloutState:
@@ -218,18 +247,26 @@ def _ask_for_weight(state: RolloutState, seen: Observation) -> RolloutState:
         return _wait_for_gateway(state, seen)
     state = replace(state, weight=_target(state), confirmed_at=None)
     code = Code.PROMOTING if state.step is None else Code.WAITING_FOR_GATEWAY
-    return _because(state, code, f"the gateway was asked to send {state.weight} % to the canary")
+    message = f"the gateway was asked to send {state.weight} % to the {state.policy.subject}"
+    if state.is_mirroring:
+        message = f"the gateway was asked to copy {state.weight} % of the requests to the shadow"
+    return _because(state, code, message)
 
 
 def _wait_for_gateway(state: RolloutState, seen: Observation) -> RolloutState:
-    share = f"{state.weight} % to the canary" if state.weight else "all traffic to stable"
+    share = f"sends {state.weight} % to the {state.policy.subject}" if state.weight else "sends all traffic to stable"
+    if state.mirror_percent:
+        share = f"copies {state.weight} % of the requests to the shadow"
     why = f" ({seen.gateway_message})" if seen.gateway_message else ""
-    return _because(state, Code.WAITING_FOR_GATEWAY, f"the gateway has yet to confirm that it sends {share}{why}")
+    return _because(state, Code.WAITING_FOR_GATEWAY, f"the gateway has yet to confirm that it {share}{why}")
 
 
 def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:  # noqa: PLR0911 - guards in order
     step = state.step
     if step is None:
+        if state.policy.then is Then.END:
+            message = f"the shadow passed its {len(state.policy.steps)} steps and ends; stable goes on serving clients"
+            return _finish(state, Phase.HEALTHY, Code.SHADOW_ENDED, message, now)
         message = "the gateway sends all traffic to the new revision; it is the stable one now"
         return _finish(state, Phase.HEALTHY, Code.PROMOTED, message, now)
     finding = seen.finding
@@ -247,7 +284,7 @@ def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutSt
     if held < step.hold:
         left = durations.render(timedelta(seconds=max(1, round((step.hold - held).total_seconds()))))
         return _because(state, Code.HOLDING, f"{_where(state)} is held for another {left}; {evidence}")
-    if step.pause:
+    if state.pauses:
         message = f"{_where(state)} waits for somebody to promote or abort it; {evidence}"
         return _because(replace(state, phase=Phase.PAUSED), Code.PAUSED_BY_STEP, message)
     after = _next_step(state)
@@ -263,6 +300,8 @@ def _next_step(state: RolloutState) -> RolloutState:
         state,
         phase=Phase.PROGRESSING,
         step_index=state.step_index + 1,
+        # What was copied is no weight of clients: past its last step a shadow has none until it is asked for.
+        weight=0 if state.is_mirroring and state.step_index + 1 == len(state.policy.steps) else state.weight,
         verdict=Verdict.RUNNING,
         confirmed_at=None,
     )
@@ -282,8 +321,7 @@ def _stay_paused(state: RolloutState, seen: Observation) -> RolloutState:
 
     What was inconclusive stays said as it was; a reason that told of the canary or the gateway gives way to the pause.
     """
-    by_step = state.step is not None and state.step.pause
-    code = Code.PAUSED_BY_STEP if by_step else Code.PAUSED_INCONCLUSIVE
+    code = Code.PAUSED_BY_STEP if state.pauses else Code.PAUSED_INCONCLUSIVE
     if state.reason.code is Code.PAUSED_INCONCLUSIVE or (state.reason.code is code and seen.finding is None):
         return state
     evidence = f"; {seen.finding.message}" if seen.finding is not None else ""
@@ -293,7 +331,8 @@ def _stay_paused(state: RolloutState, seen: Observation) -> RolloutState:
 def _wait_for_canary(state: RolloutState, canary: CanarySeen, now: datetime) -> RolloutState:
     """Return the rollout while replicas are missing; without a single ready one, stable gets all traffic meanwhile."""
     since = state.waiting_since or now
-    ready = f"{canary.replicas_ready} of {canary.replicas_wanted} replicas of the canary are ready{_because_of(canary)}"
+    count = f"{canary.replicas_ready} of {canary.replicas_wanted} replicas"
+    ready = f"{count} of the {state.policy.subject} are ready{_because_of(canary)}"
     if now - since >= state.policy.progress_deadline:
         message = f"{ready}, {durations.render(state.policy.progress_deadline)} after they should have been"
         return _finish(state, Phase.DEGRADED, Code.PROGRESS_DEADLINE_EXCEEDED, message, now)
@@ -313,13 +352,17 @@ def _crash_loop(state: RolloutState, canary: CanarySeen) -> int:
 
 
 def _target(state: RolloutState) -> int:
-    return 100 if state.step is None else state.step.weight
+    if state.step is not None:
+        return state.step.weight
+    return 0 if state.policy.then is Then.END else 100
 
 
 def _finish(state: RolloutState, phase: Phase, code: Code, message: str, now: datetime) -> RolloutState:
     weight, verdict = 0, state.verdict
     if phase is Phase.HEALTHY:
-        weight, verdict = 100, Verdict.SUCCESSFUL
+        weight, verdict = _target(state), Verdict.SUCCESSFUL
+    elif state.is_mirroring:
+        message += "; it gets no copies any more, and clients never saw an answer of it"
     else:
         message += "; all traffic goes to stable"
     if phase is Phase.DEGRADED:
@@ -334,7 +377,7 @@ def _because(state: RolloutState, code: Code, message: str) -> RolloutState:
 
 def _where(state: RolloutState) -> str:
     if state.step is None:
-        return "the move to 100 %"
+        return "the end" if state.policy.then is Then.END else "the move to 100 %"
     return f"step {state.step_index + 1} of {len(state.policy.steps)} ({state.step.weight} %)"
 
 

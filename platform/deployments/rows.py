@@ -64,11 +64,13 @@ def put_revision(row: Revision, state: RevisionState) -> None:
 
 def service_state(service: InferenceService, revisions: Iterable[Revision], rollout: Rollout | None) -> ServiceState:
     """Return a service as decisions see it; `rollout` is the one in progress."""
+    state = None if rollout is None else rollout_state(rollout)
     return ServiceState(
         namespace=service.namespace,
         name=service.name,
         live=service.live_at is not None,
-        canary_weight=rollout.weight if rollout is not None else 0,
+        canary_weight=0 if state is None else state.client_weight,
+        mirror_percent=state.mirror_percent if state is not None and state.is_mirroring else None,
         revisions=tuple(revision_state(revision) for revision in revisions),
     )
 

@@ -12,10 +12,10 @@ from django.db.models import Max, Q, QuerySet
 from common.errors import NotFound
 from deployments import rows
 from deployments.analysis.verdict import Measurement
-from deployments.desired import Role, ServiceState, weight_of
+from deployments.desired import Role, ServiceState, mirror_of, weight_of
 from deployments.models import AnalysisRun, Cluster, Event, InferenceService, Revision, Rollout, RolloutPolicy
 from deployments.phases import Phase
-from deployments.policy import Step, gate_json, stored_policy
+from deployments.policy import Step, Strategy, gate_json, stored_policy
 from deployments.shapes import (
     AnalysisRunView,
     EventView,
@@ -270,12 +270,14 @@ def _revision_view(service: InferenceService, state: ServiceState, revision: Rev
         number=revision.number,
         model=revision.model_version.model.name,
         model_version=revision.model_version.number,
-        role=revision.role,
+        role="shadow" if revision.role == Role.CANARY and state.mirror_percent is not None else revision.role,
         replicas_wanted=revision.min_replicas if revision.stopped_at is None else 0,
         replicas_ready=int(seen.get("ready", 0)),
         restarts=int(seen.get("restarts", 0)),
         weight_wanted=weight_of(state, rows.revision_state(revision)),
         weight_actual=int(seen.get("weight", 0)),
+        mirror_wanted=mirror_of(state, rows.revision_state(revision)),
+        mirror_actual=int(seen.get("mirror", 0)),
         message=str(seen.get("message", "")),
         created_at=revision.created_at,
     )
@@ -283,7 +285,9 @@ def _revision_view(service: InferenceService, state: ServiceState, revision: Rev
 
 def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun]) -> RolloutView:
     policy = stored_policy(rollout.policy_document)
-    views = tuple(_run_view(run) for run in runs)
+    state, is_shadow = rows.rollout_state(rollout), policy.strategy is Strategy.SHADOW
+    observed = rollout.service.observed.get(rollout.to_revision.name, {})
+    views = tuple(_run_view(run, is_shadow=is_shadow) for run in runs)
     present = next((view for view in reversed(views) if view.attempt == rollout.attempt), None)
     return RolloutView(
         id=rollout.pk,
@@ -298,10 +302,13 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun]) -> RolloutView:
         attempt=rollout.attempt,
         step_index=rollout.step_index,
         steps=tuple(_step_view(step) for step in policy.steps),
-        weight_wanted=rollout.weight,
-        weight_actual=int(rollout.service.observed.get(rollout.to_revision.name, {}).get("weight", 0)),
+        weight_wanted=state.client_weight,
+        weight_actual=int(observed.get("weight", 0)),
         weight_seen_percent=None if present is None else present.seen_percent,
-        seen_requests=0 if present is None else present.requests.canary + present.requests.stable,
+        seen_requests=0 if present is None else _clients_requests(present.requests, is_shadow=is_shadow),
+        mirror_wanted=state.mirror_percent,
+        mirror_actual=int(observed.get("mirror", 0)),
+        then=policy.then if is_shadow else None,
         reason=ReasonView(rollout.reason_code, rollout.reason_message),
         verdict=rollout.verdict,
         analysis_runs=views,
@@ -316,8 +323,14 @@ def _step_view(step: Step) -> StepView:
     return StepView(step.weight, step.hold.total_seconds(), step.pause, analysis)
 
 
-def _run_view(run: AnalysisRun) -> AnalysisRunView:
-    total = run.canary_requests + run.stable_requests
+def _clients_requests(requests: RequestsView, *, is_shadow: bool) -> int:
+    """Return how many requests clients sent; a shadow's are copies."""
+    return requests.stable if is_shadow else requests.canary + requests.stable
+
+
+def _run_view(run: AnalysisRun, *, is_shadow: bool) -> AnalysisRunView:
+    requests = RequestsView(run.canary_requests, run.stable_requests)
+    total = _clients_requests(requests, is_shadow=is_shadow)
     return AnalysisRunView(
         step_index=run.step_index,
         attempt=run.attempt,
@@ -326,7 +339,8 @@ def _run_view(run: AnalysisRun) -> AnalysisRunView:
         message=run.message,
         started_at=run.started_at,
         finished_at=run.finished_at,
-        requests=RequestsView(run.canary_requests, run.stable_requests),
-        seen_percent=round(100 * run.canary_requests / total, 2) if total else None,
+        requests=requests,
+        # A copy may be counted before the request it was made of.
+        seen_percent=round(min(100.0, 100 * run.canary_requests / total), 2) if total else None,
         measurements=tuple(Measurement(**measurement) for measurement in run.measurements),
     )

@@ -16,7 +16,7 @@ class ReasonView:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """One step of the rollout's policy; `analysis` is the policy file's part, None without a gate."""
+    """One step of the rollout's policy; `weight` is a share to copy for a shadow, `analysis` None without a gate."""
 
     weight: int
     hold_seconds: float
@@ -34,7 +34,12 @@ class RequestsView:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRunView:
-    """What was counted and judged at one step; `seen_percent` is the canary's share of requests, None without any."""
+    """What was counted and judged at one step.
+
+    Attributes:
+        seen_percent: the canary's share of requests, or the part of them that was copied to the shadow; None without
+            any.
+    """
 
     step_index: int
     attempt: int
@@ -50,7 +55,14 @@ class AnalysisRunView:
 
 @dataclass(frozen=True, slots=True)
 class RolloutView:
-    """A rollout as the API shows it; `steps` and `analysis_runs` are complete."""
+    """A rollout as the API shows it; `steps` and `analysis_runs` are complete.
+
+    Attributes:
+        weight_wanted, weight_actual: percent of clients' requests for the new revision.
+        mirror_wanted, mirror_actual: percent of clients' requests of which it gets a copy; 0 but for a shadow.
+        weight_seen_percent, seen_requests: the share seen in the present step, and of how many requests of clients.
+        then: what follows a shadow's last step: pause, promote or end; None for another strategy.
+    """
 
     id: int
     service: str
@@ -74,11 +86,14 @@ class RolloutView:
     started_at: datetime
     finished_at: datetime | None
     created_by: str
+    mirror_wanted: int = 0
+    mirror_actual: int = 0
+    then: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionView:
-    """A revision and how it is now; `role` is stable, canary, retiring, retired or failed."""
+    """A revision and how it is now; `role` is stable, canary, shadow, retiring, retired or failed."""
 
     name: str
     number: int
@@ -92,6 +107,8 @@ class RevisionView:
     weight_actual: int
     message: str
     created_at: datetime
+    mirror_wanted: int = 0
+    mirror_actual: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ def summary(seen: Observed) -> dict[str, dict[str, object]]:
     return {
         revision.name: {
             "weight": revision.weight_percent,
+            "mirror": revision.mirror_percent,
             "ready": revision.ready_replicas,
             "restarts": sum(replica.restarts for replica in revision.replicas),
             "message": revision.message or next((r.message for r in revision.replicas if r.message), ""),

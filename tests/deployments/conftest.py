@@ -146,7 +146,10 @@ class Platform:
         """Send requests to where the cluster was last asked to; `canary` says how many of its requests went wrong."""
         for name, weight in self.cluster.weights().items():
             bad = canary if self.rollout().to_revision.name == name else {}
-            self.metrics.serve(name, requests * weight // 100, **bad)
+            if weight:
+                self.metrics.serve(name, requests * weight // 100, **bad)
+        for name, share in self.cluster.copies().items():
+            self.metrics.serve(name, requests * share // 100, copies=True, **canary)
 
 
 @pytest.fixture

@@ -102,6 +102,11 @@ class FakeCluster:
         desired = self.desired[namespace, service]
         return {revision.name: revision.weight_percent for revision in desired.revisions}
 
+    def copies(self, namespace: str = "default", service: str = "digits") -> dict[str, int]:
+        """Return of what share of the requests the cluster was last asked to send copies where."""
+        desired = self.desired[namespace, service]
+        return {revision.name: revision.mirror_percent for revision in desired.revisions if revision.mirror_percent}
+
     def _fulfilled(self, desired: Desired) -> Observed:
         ready = {each.name for each in desired.revisions if each.name not in self.broken and each.replicas}
         given = sum(each.weight_percent for each in desired.revisions if each.name in ready)
@@ -113,6 +118,7 @@ class FakeCluster:
                 ObservedRevision(
                     name=each.name,
                     weight_percent=round(100 * each.weight_percent / given) if given and each.name in ready else 0,
+                    mirror_percent=each.mirror_percent if each.name in ready else 0,
                     replicas=tuple(self._replica(each.name, index) for index in range(each.replicas)),
                 )
                 for each in desired.revisions
@@ -145,13 +151,17 @@ class FakeMetrics:
         names = {revision.name for revision in observed.revisions}
         for name in names:
             self._sample("gateway", name)
+            self._sample("mirror", name)
             self._sample(f"{name}-0", name)
         return [sample for (_, revision), sample in self.samples.items() if revision in names]
 
-    def serve(self, revision: str, requests: int, *, failed: int = 0, refused: int = 0, slow: int = 0) -> None:
-        """Let clients send requests to a revision."""
-        gateway, replica = self._sample("gateway", revision), self._sample(f"{revision}-0", revision)
-        self.samples["gateway", revision] = replace(
+    def serve(
+        self, revision: str, requests: int, *, failed: int = 0, refused: int = 0, slow: int = 0, copies: bool = False
+    ) -> None:
+        """Let clients send requests to a revision, or the gateway copies of them."""
+        source = "mirror" if copies else "gateway"
+        gateway, replica = self._sample(source, revision), self._sample(f"{revision}-0", revision)
+        self.samples[source, revision] = replace(
             gateway,
             requests=gateway.requests + requests,
             client_errors=gateway.client_errors + refused,
@@ -164,5 +174,5 @@ class FakeMetrics:
         )
 
     def _sample(self, source: str, revision: str) -> Sample:
-        edges, counts = ((), ()) if source == "gateway" else (EDGES, (0, 0, 0))
+        edges, counts = ((), ()) if source in ("gateway", "mirror") else (EDGES, (0, 0, 0))
         return self.samples.setdefault((source, revision), Sample(source, revision, 1.0, 0, 0, 0, edges, counts))

@@ -4,7 +4,7 @@ import itertools
 import os
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -103,6 +103,24 @@ def test_without_weights_replicas_start_and_nobody_gets_requests(anywhere: Anywh
     anywhere.apply(1, anywhere.revision(1, 0))
     seen = anywhere.until(lambda seen: bool(seen.revisions) and seen.revisions[0].ready_replicas == 1)
     assert [revision.weight_percent for revision in seen.revisions] == [0]
+
+
+def test_copies_are_confirmed_apart_from_weights_and_only_of_what_is_ready(anywhere: Anywhere) -> None:
+    env = anywhere.break_start(f"{anywhere.service}-00003")
+    shadows = [
+        replace(anywhere.revision(2, 0), mirror_percent=20),
+        replace(anywhere.revision(3, 0, env=env), mirror_percent=30),
+    ]
+    anywhere.apply(1, anywhere.revision(1, 100), *shadows)
+    anywhere.until(
+        lambda seen: (
+            [(each.weight_percent, each.mirror_percent) for each in seen.revisions] == [(100, 0), (0, 20), (0, 0)]
+        )
+    )
+    anywhere.apply(2, anywhere.revision(1, 100), anywhere.revision(2, 0))
+    anywhere.until(
+        lambda seen: [(each.weight_percent, each.mirror_percent) for each in seen.revisions] == [(100, 0), (0, 0)]
+    )
 
 
 def test_a_lower_generation_is_ignored_and_the_same_again_is_nothing(anywhere: Anywhere) -> None:

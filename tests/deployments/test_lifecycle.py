@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from deployments.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.lifecycle import comes_alive, is_confirmed, retire, roles_after, standing
 from deployments.phases import Code, Phase, Reason, ServicePhase
-from deployments.policy import Policy
+from deployments.policy import Policy, Strategy, Then
 from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -58,6 +58,41 @@ def test_roles_after_a_rollout(
     )
     assert ((first.role, first.retire_at), (second.role, second.retire_at)) == (old, new)
     assert third == other
+
+
+def test_a_shadow_that_ends_leaves_stable_in_its_place_and_is_kept_warm() -> None:
+    policy = replace(POLICY, strategy=Strategy.SHADOW, then=Then.END)
+    first, second = roles_after(
+        (STABLE, CANARY), outcome=Phase.HEALTHY, old=STABLE.name, new=CANARY.name, policy=policy, now=NOW
+    )
+    assert first == STABLE
+    assert (second.role, second.retire_at) == (Role.RETIRING, NOW + timedelta(seconds=30))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "copied", "confirmed"),
+    [
+        pytest.param(20, 20, True, id="as wanted"),
+        pytest.param(20, 0, False, id="not copied yet"),
+        pytest.param(None, 20, False, id="still copied"),
+        pytest.param(None, 0, True, id="no shadow"),
+    ],
+)
+def test_a_share_of_copies_is_confirmed_by_the_gateway_too(wanted: int | None, copied: int, confirmed: bool) -> None:
+    service = replace(_service(STABLE, CANARY), mirror_percent=wanted)
+    seen = _seen(r1=100, r2=0)
+    stable, canary = seen.revisions
+    seen = replace(seen, revisions=(stable, replace(canary, mirror_percent=copied)))
+    assert is_confirmed(service, 5, seen) is confirmed
+
+
+def test_what_is_still_copied_to_is_not_stopped() -> None:
+    going = replace(CANARY, role=Role.RETIRING, retire_at=NOW)
+    seen = _seen(r1=100, r2=0)
+    stable, canary = seen.revisions
+    copied = replace(seen, revisions=(stable, replace(canary, mirror_percent=5)))
+    assert retire(_service(STABLE, going), copied, NOW).revisions[1].stopped_at is None
+    assert retire(_service(STABLE, going), seen, NOW).revisions[1].stopped_at == NOW
 
 
 def test_a_stopped_canary_runs_again_for_a_retry() -> None:

@@ -1,10 +1,22 @@
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from common.errors import InvalidInput
-from deployments.policy import DIRECT, Gate, OnInconclusive, Policy, Step, parse_policy, policy_json, stored_policy
+from deployments.policy import (
+    DIRECT,
+    Gate,
+    OnInconclusive,
+    Policy,
+    Step,
+    Strategy,
+    Then,
+    parse_policy,
+    policy_json,
+    stored_policy,
+)
 
 FILE: dict[str, Any] = {
     "name": "careful",
@@ -53,7 +65,26 @@ def test_the_two_comparisons_can_be_switched_off_with_null() -> None:
     assert gate == Gate(max_error_increase_percent=None, max_slow_percent=None)
 
 
-@pytest.mark.parametrize("policy", [parse_policy(FILE), parse_policy({"steps": [{"weight": 1}]}, name="a"), DIRECT])
+def test_a_shadow_waits_at_its_end_unless_the_file_says_what_follows() -> None:
+    document = {"strategy": "shadow", "steps": [{"weight": 5}, {"weight": 100}]}
+    shadow = Policy("s", (Step(5), Step(100)), strategy=Strategy.SHADOW, then=Then.PAUSE)
+    assert parse_policy(document, name="s") == shadow
+    assert parse_policy({**document, "then": "end"}, name="s") == replace(shadow, then=Then.END)
+    assert "then" not in policy_json(parse_policy(FILE))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        parse_policy(FILE),
+        parse_policy({"steps": [{"weight": 1}]}, name="a"),
+        *(
+            parse_policy({"strategy": "shadow", "steps": [{"weight": 1}], "then": then}, name="s")
+            for then in ("pause", "promote", "end")
+        ),
+        DIRECT,
+    ],
+)
 def test_a_stored_policy_is_read_back_equal(policy: Policy) -> None:
     assert stored_policy(policy_json(policy)) == policy
 
@@ -73,7 +104,11 @@ def _step(**changed: object) -> dict[str, object]:
         pytest.param({"steps": [{"weight": 1}]}, "name", "name is missing", id="no name"),
         pytest.param(_with(name="Careful"), "name", "expected a DNS label", id="a name that is no DNS label"),
         pytest.param(_with(strategy="blueGreen"), "strategy", "blue/green rollouts are not in this", id="blue/green"),
-        pytest.param(_with(strategy="shadow"), "strategy", "shadow rollouts are not in this release", id="shadow"),
+        pytest.param(_with(then="end"), "then", "then is not a field", id="a canary with a shadow's field"),
+        pytest.param(
+            _with(strategy="shadow", then="stop"), "then", "expected pause or promote or end", id="an unknown end"
+        ),
+        pytest.param(_with(strategy="shadow", steps=[]), "steps", "a shadow needs at least one step", id="no shares"),
         pytest.param(_with(strategy="all"), "strategy", "strategy is 'all'; expected canary", id="unknown strategy"),
         pytest.param(_with(steps=[]), "steps", "a canary needs at least one step", id="no steps"),
         pytest.param(_with(steps="10"), "steps", "steps is '10'; expected a list", id="steps that are no list"),

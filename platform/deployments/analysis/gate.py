@@ -7,7 +7,7 @@ requests.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from common import durations
@@ -28,6 +28,7 @@ class Window:
         edge_us: slower than that is slow; fixed from stable, None until stable had enough requests for it.
         waited: since the canary's first request in the step; None without one.
         stable_answered: by stable's replicas since they run, from which the edge is fixed.
+        subject: what sentences call the canary, which may be a shadow.
     """
 
     canary: Counts
@@ -35,6 +36,7 @@ class Window:
     edge_us: float | None
     waited: timedelta | None
     stable_answered: int = 0
+    subject: str = "canary"
 
 
 def edges_of(policy: Policy, stable: Histogram) -> dict[str, float]:
@@ -55,6 +57,20 @@ def quantile_key(gate: Gate) -> str:
 
 def evaluate(gate: Gate | None, window: Window, test: SharesTest = TESTS[DEFAULT_TEST]) -> Finding:
     """Return what the window says; a step without a gate is Successful whatever was seen."""
+    return _about(window.subject, _evaluate(gate, window, test))
+
+
+def _about(subject: str, finding: Finding) -> Finding:
+    """Return the finding with its sentences, which are written for a canary, about what is on trial."""
+
+    def said(message: str) -> str:
+        return message.replace("the canary", f"the {subject}")
+
+    measurements = tuple(replace(each, message=said(each.message)) for each in finding.measurements)
+    return replace(finding, message=said(finding.message), measurements=measurements)
+
+
+def _evaluate(gate: Gate | None, window: Window, test: SharesTest) -> Finding:
     canary, stable = window.canary.requests, window.stable.requests
     if gate is None:
         return Finding(Verdict.SUCCESSFUL, f"no analysis at this step ({_requests(canary)})", canary, stable)

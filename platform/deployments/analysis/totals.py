@@ -14,6 +14,7 @@ from typing import Any
 from integrations.clusters.base import Sample
 
 GATEWAY = "gateway"
+MIRROR = "mirror"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,10 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Requests of one revision in the window: errors as the gateway saw them, latency as the replicas did."""
+    """Requests of one revision in the window: errors as the gateway saw them, latency as the replicas did.
+
+    For a shadow the gateway counts the copies it got.
+    """
 
     requests: int = 0
     client_errors: int = 0
@@ -100,7 +104,7 @@ def lifetime_latency(samples: Iterable[Sample], revision: str) -> Histogram:
     """Return the latency of all requests that a revision's running replicas have answered."""
     total = Histogram()
     for sample in samples:
-        if sample.revision == revision and sample.source != GATEWAY:
+        if sample.revision == revision and sample.source not in (GATEWAY, MIRROR):
             total = total.plus(Histogram(sample.latency_edges_us, sample.latency_counts))
     return total
 
@@ -132,7 +136,7 @@ def _began_again(before: Sample, now: Sample) -> bool:
 
 
 def _plus(counts: Counts, sample: Sample) -> Counts:
-    if sample.source == GATEWAY:
+    if sample.source in (GATEWAY, MIRROR):
         return replace(
             counts,
             requests=counts.requests + sample.requests,

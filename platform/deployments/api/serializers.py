@@ -28,6 +28,7 @@ class PolicySerializer(serializers.Serializer[RolloutPolicy]):
     onInconclusive = serializers.CharField(source="on_inconclusive")  # noqa: N815 - the policy file's word
     scaleDownDelay = serializers.CharField(source="document.scaleDownDelay")  # noqa: N815
     progressDeadline = serializers.CharField(source="document.progressDeadline")  # noqa: N815
+    then = serializers.CharField(source="document.then", required=False)
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -108,6 +109,9 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     weight_actual = serializers.IntegerField()
     weight_seen_percent = serializers.FloatField(allow_null=True)
     seen_requests = serializers.IntegerField()
+    mirror_wanted = serializers.IntegerField()
+    mirror_actual = serializers.IntegerField()
+    then = serializers.CharField(allow_null=True)
     reason = ReasonSerializer()
     verdict = serializers.CharField()
     analysis_runs = AnalysisRunSerializer(many=True)
@@ -142,6 +146,8 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
     restarts = serializers.IntegerField()
     weight_wanted = serializers.IntegerField()
     weight_actual = serializers.IntegerField()
+    mirror_wanted = serializers.IntegerField()
+    mirror_actual = serializers.IntegerField()
     message = serializers.CharField()
     created_at = serializers.DateTimeField()
 

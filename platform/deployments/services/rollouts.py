@@ -14,6 +14,7 @@ from deployments import rollout as machine
 from deployments.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
+from deployments.policy import Then
 from deployments.recording import Change, changing
 from deployments.rollout import RolloutState
 from deployments.services.serving import policy_named, service_named, spec_of
@@ -56,7 +57,7 @@ def rollout_start(*, namespace: str, name: str, version: str, policy: str | None
         spec = spec_of(service)
         by = f"a rollout to version {target.number}"
         row = begin(change, stable, spec=spec, version=target, policy=chosen, actor=actor, by=by)
-        if not spec.follows_alias:
+        if not spec.follows_alias and rows.rollout_state(row).policy.then is not Then.END:
             _write_into_document(service, target)
         audit_record(
             actor=actor,

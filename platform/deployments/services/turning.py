@@ -11,13 +11,19 @@ from deployments import rows
 from deployments.desired import Role
 from deployments.history import Kind
 from deployments.models import Revision, Rollout, RolloutPolicy
-from deployments.policy import DIRECT, Policy, policy_json, stored_policy
+from deployments.policy import DIRECT, Policy, Strategy, Then, policy_json, stored_policy
 from deployments.recording import Change
 from deployments.rollout import RolloutState
 from deployments.spec import ServiceSpec
 from registry.lifecycle import Status
 from registry.models import ModelVersion
 from registry.signature import mismatches
+
+_AFTER_SHADOW = {
+    Then.PAUSE: "it waits for somebody to promote it",
+    Then.PROMOTE: "all traffic",
+    Then.END: "it ends",
+}
 
 
 def check_ready(version: ModelVersion) -> None:
@@ -199,5 +205,8 @@ def _is_same(revision: Revision, spec: ServiceSpec, version: ModelVersion) -> bo
 def _how(policy: Policy) -> str:
     if not policy.steps:
         return "without a policy: all traffic moves when the new revision is ready"
+    if policy.strategy is Strategy.SHADOW:
+        shares = ", ".join(f"{step.weight} %" for step in policy.steps)
+        return f"by policy {policy.name}: copies of {shares} of the requests, then {_AFTER_SHADOW[policy.then]}"
     weights = [f"{step.weight} %" for step in policy.steps if step.weight < 100]
     return f"by policy {policy.name}: {', '.join([*weights, 'all traffic'])}"

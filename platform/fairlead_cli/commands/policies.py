@@ -15,6 +15,7 @@ _COLUMNS: render.Columns = {
     "strategy": "strategy",
     "steps": lambda row: ", ".join(f"{step['weight']} %" for step in row["steps"]),
     "undecided": "onInconclusive",
+    "then": lambda row: row.get("then") or "promote",
 }
 
 

@@ -30,7 +30,7 @@ _FACTS: render.Columns = {
 _RUNS: render.Columns = {
     "weight": lambda row: render.percent(row["weight_percent"]),
     "seen": lambda row: render.percent(row.get("seen_percent")),
-    "requests": lambda row: sum((row.get("requests") or {}).values()) or "-",
+    "requests": lambda row: _requests(row) or "-",
     "verdict": "verdict",
     "message": "message",
 }
@@ -38,10 +38,15 @@ _RUNS: render.Columns = {
 
 def line(rollout: Json) -> str:
     """Return where a rollout is in one line."""
-    weight = f"{rollout['weight_actual']} % of {rollout['weight_wanted']} %"
-    if rollout["weight_actual"] == rollout["weight_wanted"]:
-        weight = f"{rollout['weight_actual']} %"
-    return f"{rollout['phase']}, version {rollout['to_version']} at {weight}: {rollout['reason']['message']}"
+    return f"{rollout['phase']}, version {rollout['to_version']} at {share(rollout)}: {rollout['reason']['message']}"
+
+
+def share(rollout: Json) -> str:
+    """Return the share of requests that the new version has, or of which it has copies, and what was asked for."""
+    kind = "mirror" if rollout.get("mirror_wanted") or rollout.get("mirror_actual") else "weight"
+    actual, wanted = rollout[f"{kind}_actual"], rollout[f"{kind}_wanted"]
+    text = f"{actual} %" if actual == wanted else f"{actual} % of {wanted} %"
+    return f"copies of {text}" if kind == "mirror" else text
 
 
 def as_text(rollout: Json) -> str:
@@ -54,13 +59,13 @@ def as_text(rollout: Json) -> str:
 
 def live(rollout: Json) -> RenderableType:
     """Return a rollout's steps as they stand now, to be drawn again and again."""
-    steps = Table("step", "weight", "seen", "requests", "verdict")
+    steps = Table("step", "copies" if rollout["strategy"] == "shadow" else "weight", "seen", "requests", "verdict")
     runs = {run["step_index"]: run for run in rollout["analysis_runs"]}
     for index, step in enumerate(rollout["steps"]):
         run = runs.get(index, {})
         current = index == rollout["step_index"] and rollout["phase"] in {"Progressing", "Paused"}
         seen = rollout["weight_seen_percent"] if current else run.get("seen_percent")
-        requests = rollout["seen_requests"] if current else sum((run.get("requests") or {}).values())
+        requests = rollout["seen_requests"] if current else _requests(run)
         verdict = run.get("verdict", "-")
         steps.add_row(
             f"{'>' if current else ' '} {index + 1}",
@@ -70,3 +75,8 @@ def live(rollout: Json) -> RenderableType:
             Text(verdict, style=_STYLES.get(verdict, "")),
         )
     return Group(Text(f"{rollout['service']}: {line(rollout)}", style=_STYLES.get(rollout["phase"], "")), steps)
+
+
+def _requests(run: Json) -> int:
+    """Return how many requests an analysis run rests on, copies counted by themselves."""
+    return sum((run.get("requests") or {}).values())

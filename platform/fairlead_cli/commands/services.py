@@ -8,8 +8,16 @@ from fairlead_cli import render
 from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path, wait_until
 from fairlead_cli.commands import rollouts
+from fairlead_cli.commands.rollout_view import share
 from fairlead_cli.documents import read_document
 from fairlead_cli.errors import CliError
+
+
+def _weight(revision: dict[str, Any]) -> str:
+    """Return a revision's share of requests, for a shadow also that of copies."""
+    weight, copies = render.percent(revision["weight_actual"]), revision.get("mirror_actual", 0)
+    return f"{weight} + copies of {render.percent(copies)}" if copies else weight
+
 
 _COLUMNS: render.Columns = {
     "namespace": "namespace",
@@ -26,7 +34,7 @@ _REVISIONS: render.Columns = {
     "version": "model_version",
     "role": "role",
     "ready": lambda row: f"{row['replicas_ready']}/{row['replicas_wanted']}",
-    "weight": lambda row: render.percent(row["weight_actual"]),
+    "weight": _weight,
     "wanted": lambda row: render.percent(row["weight_wanted"]),
     "restarts": "restarts",
 }
@@ -137,4 +145,4 @@ def events(call: Call) -> None:
 def _rollout(rollout: dict[str, Any] | None) -> str:
     if rollout is None:
         return "-"
-    return f"{rollout['phase']} {rollout['from_version']} -> {rollout['to_version']}, {rollout['weight_actual']} %"
+    return f"{rollout['phase']} {rollout['from_version']} -> {rollout['to_version']}, {share(rollout)}"

@@ -58,6 +58,8 @@ def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -
         "restarts": 0,
         "weight_wanted": 10,
         "weight_actual": 10,
+        "mirror_wanted": 0,
+        "mirror_actual": 0,
         "message": "",
     }
     assert (stable["role"], stable["weight_wanted"], stable["weight_actual"]) == ("stable", 90, 90)
