@@ -8,12 +8,13 @@ from pytest_django import DjangoAssertNumQueries
 from accounts.scopes import Scope
 from deployments import rows
 from deployments.lifecycle import roles_after
-from deployments.models import Rollout
+from deployments.models import AnalysisRun, Rollout
 from deployments.phases import Phase
 from deployments.policy import DIRECT
 from deployments.recording import changing
 from fairlead.security import POLICY
 from tests import scenes
+from tests.deployments.conftest import Platform
 
 pytestmark = pytest.mark.django_db
 
@@ -209,3 +210,44 @@ def test_a_revision_that_was_stable_before_can_be_gone_back_to() -> None:
     assert signed_in(Scope.READ).post(f"{DETAIL}rollback", {"revision": "digits-00002"}).status_code == 403
     htmx = client.post(f"{DETAIL}rollback", {"revision": "digits-00009"}, headers={"HX-Request": "true"})
     assert htmx.status_code == 404
+
+
+def test_a_shadow_is_told_in_copies_and_not_in_traffic(platform: Platform) -> None:
+    platform.live()
+    platform.version(2)
+    analysis = {"minRequests": 1000}
+    platform.policy(name="shadow", strategy="shadow", steps=[{"weight": 20, "hold": "1h", "analysis": analysis}])
+    platform.start(policy="shadow")
+    platform.until(AnalysisRun.objects.exists)
+    platform.traffic()
+    platform.turn()
+
+    page = text(signed_in(), DETAIL)
+
+    for words in (
+        "Mirrors 20 % of the requests; clients never see its answers.",
+        "Copied to shadow",
+        "All answers from stable",
+        "80 copies of 400 requests",
+        '<th scope="col" class="number">Shadow</th>',
+        "0 of 80 requests to the shadow failed",
+        "copies of 20 %",
+        "then waits for you",
+        "Nothing is copied to version 2 any more; version 1 (digits-00001) goes on answering all clients.",
+    ):
+        assert words in page, words
+    assert "the canary" not in page.lower()
+    assert "Step 1 of 1, copies of 20 %" in text(signed_in(), "/services/")
+
+
+def test_a_shadow_that_waits_can_be_promoted_knowingly(platform: Platform) -> None:
+    platform.live()
+    platform.version(2)
+    platform.policy(name="shadow", strategy="shadow", steps=[{"weight": 20}])
+    platform.start(policy="shadow")
+    platform.until(lambda: platform.rollout().phase == "Paused")
+
+    page = text(signed_in(), DETAIL)
+
+    assert "Send all of the requests to version 2?" in page
+    assert "So far clients have had no answer of it; from then on they have no other." in page

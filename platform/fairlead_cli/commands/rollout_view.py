@@ -1,5 +1,8 @@
 """A rollout for people: as one line, as text, as a live table."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -77,6 +80,6 @@ def live(rollout: Json) -> RenderableType:
     return Group(Text(f"{rollout['service']}: {line(rollout)}", style=_STYLES.get(rollout["phase"], "")), steps)
 
 
-def _requests(run: Json) -> int:
+def _requests(run: Mapping[str, Any]) -> int:
     """Return how many requests an analysis run rests on, copies counted by themselves."""
     return sum((run.get("requests") or {}).values())

@@ -1,6 +1,7 @@
 """`fairlead services` and `fairlead events`: what is served."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from fairlead_cli.documents import read_document
 from fairlead_cli.errors import CliError
 
 
-def _weight(revision: dict[str, Any]) -> str:
+def _weight(revision: Mapping[str, Any]) -> str:
     """Return a revision's share of requests, for a shadow also that of copies."""
     weight, copies = render.percent(revision["weight_actual"]), revision.get("mirror_actual", 0)
     return f"{weight} + copies of {render.percent(copies)}" if copies else weight
