@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_cli.call import Call
-from fairlead_cli.commands import annotate, logs, models, policies, pull, rollouts, services, session, tokens
+from fairlead_cli.commands import annotate, backup, logs, models, policies, pull, rollouts, services, session, tokens
 from fairlead_cli.demo import command as demo
 from fairlead_cli.up import command as up
 
@@ -41,6 +41,8 @@ NOUNS = {
 COMMANDS = (
     Command("up", up.run, up.add_arguments, local=True),
     Command("demo", demo.run, demo.add_arguments, local=True),
+    Command("backup", backup.backup, backup.backup_arguments, local=True),
+    Command("restore", backup.restore, backup.restore_arguments, local=True),
     Command("login", session.login, session.login_arguments),
     Command("whoami", session.whoami),
     Command("models push", models.push, models.push_arguments),

@@ -199,6 +199,26 @@ def test_what_a_killed_platform_left_is_ended_and_it_serves_again(served: Platfo
     until(lambda: ready(served, 2), 60, "both replicas after the restart")
 
 
+def test_a_backup_of_the_running_platform_serves_in_another_folder(
+    served: Platform, models: Path, tmp_path: Path
+) -> None:
+    training = json.loads((models / "training.json").read_text())
+    archive, home = str(tmp_path / "backup.tar"), tmp_path / "restored" / ".fairlead"
+    served.fairlead("backup", archive)
+    served.fairlead("restore", archive, "--home", str(home))
+    restored = Platform(home)
+    restored.start()
+    try:
+        until(lambda: infer(restored, training["example"]).status_code == 200, 60, "an answer of the restored platform")
+        assert infer(restored, training["example"]).headers["fairlead-revision"] == "digits-00002"
+        assert str(served.home) not in (home / "cluster" / "desired" / "default.digits.json").read_text()
+        with restored.client() as client:
+            assert client.get("whoami")["scope"] == "admin", "the token came along"
+        assert len(events(restored)) >= len(events(served))
+    finally:
+        restored.stop()
+
+
 def test_a_wrong_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     platform = Platform(tmp_path / ".fairlead")
     environment = platform.environment | {"FAIRLEAD_MAX_ARTIFACT_BYTES": "lots"}

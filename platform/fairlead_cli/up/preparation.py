@@ -18,13 +18,13 @@ _EXCEPTION = re.compile(r"^(\w+\.)+\w+: ")
 
 def migrate(variables: Mapping[str, str]) -> None:
     """Bring the database to this version's tables."""
-    _manage(["migrate", "--noinput", "--verbosity", "0"], variables)
+    manage(["migrate", "--noinput", "--verbosity", "0"], variables)
 
 
 def token(home: Home, variables: Mapping[str, str]) -> str | None:
     """Make sure that the token file holds a token that is accepted; returns it if it is new, else None."""
     before = _content(home.token)
-    _manage(["token_create", "--scope", "admin", "--name", "local", "--if-missing-file", str(home.token)], variables)
+    manage(["token_create", "--scope", "admin", "--name", "local", "--if-missing-file", str(home.token)], variables)
     after = _content(home.token)
     return after if after != before else None
 
@@ -33,7 +33,7 @@ def _content(path: Path) -> str:
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
-def _manage(arguments: list[str], variables: Mapping[str, str]) -> None:
+def manage(arguments: list[str], variables: Mapping[str, str]) -> None:
     """Run a Django management command; CliError with its last line where it failed."""
     done = subprocess.run(
         [sys.executable, "-m", "django", *arguments],

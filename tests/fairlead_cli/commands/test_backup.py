@@ -1,0 +1,136 @@
+"""`fairlead backup` and `restore`: files in, files out; `tests/e2e` restores and serves."""
+
+import io
+import sqlite3
+import tarfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+Fairlead = Callable[..., tuple[int, str, str]]
+
+
+def content(home: Path) -> dict[str, str]:
+    """Return the model files and secrets of a home."""
+    files = (path for path in home.rglob("*") if path.is_file() and path.name in ("model.onnx", "secret-key", "token"))
+    return {path.relative_to(home).as_posix(): path.read_text() for path in files}
+
+
+def notes(home: Path) -> list[str]:
+    with closing(sqlite3.connect(home / "fairlead.sqlite3")) as database:
+        return [text for (text,) in database.execute("SELECT text FROM note ORDER BY text")]
+
+
+@pytest.fixture(autouse=True)
+def _embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FAIRLEAD_DATABASE_URL", "FAIRLEAD_ARTIFACTS_FOLDER"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with a database, one model, secrets, and what no backup needs."""
+    made = tmp_path / "old home" / ".fairlead"
+    for path, text in {
+        "secret-key": "k" * 60,
+        "token": "flt_secret",
+        "artifacts/abc/model.onnx": "weights",
+        "artifacts/.incoming/xyz/model.onnx": "half of the wei",
+        "logs/web.log": "lines",
+        "cluster/desired/default.digits.json": "{}",
+    }.items():
+        (made / path).parent.mkdir(parents=True, exist_ok=True)
+        (made / path).write_text(text)
+    with closing(sqlite3.connect(made / "fairlead.sqlite3")) as database, database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE note (text)")
+        database.execute("INSERT INTO note VALUES ('committed')")
+    return made
+
+
+def test_what_was_backed_up_while_somebody_writes_is_there_after_the_restore(
+    fairlead: Fairlead, home: Path, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(home / "fairlead.sqlite3", isolation_level=None)) as writer:
+        writer.execute("INSERT INTO note VALUES ('in the log only')")
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("INSERT INTO note VALUES ('not committed')")
+        code, said, complained = fairlead("backup", str(tmp_path / "b.tar"), "--home", str(home))
+        writer.execute("ROLLBACK")
+    assert (code, complained) == (0, "")
+    assert "it holds secrets" in said
+    assert (tmp_path / "b.tar").stat().st_mode & 0o777 == 0o600
+
+    restored = tmp_path / "new" / ".fairlead"
+    code, said, complained = fairlead("restore", str(tmp_path / "b.tar"), "--home", str(restored))
+
+    assert (code, complained) == (0, "")
+    assert f"`fairlead up --home {restored}` starts it" in said
+    assert content(restored) == {
+        "secret-key": "k" * 60,
+        "token": "flt_secret",
+        "artifacts/abc/model.onnx": "weights",
+    }
+    assert notes(restored) == ["committed", "in the log only"]
+    assert not (restored / "cluster").exists()
+    assert [path.name for path in restored.parent.iterdir()] == [".fairlead"]
+
+
+def test_nothing_is_overwritten(fairlead: Fairlead, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "b.tar").write_text("precious")
+    code, _, complained = fairlead("backup", str(tmp_path / "b.tar"), "--home", str(home))
+    assert (code, (tmp_path / "b.tar").read_text()) == (1, "precious")
+    assert complained.strip().endswith("b.tar exists; choose another name for the backup")
+
+    code, _, complained = fairlead("restore", str(tmp_path / "b.tar"), "--home", str(home))
+    assert code == 1
+    assert "is not empty; restore to another folder with --home" in complained
+
+
+def test_a_folder_without_a_platform_is_named(fairlead: Fairlead, tmp_path: Path) -> None:
+    code, _, complained = fairlead("backup", str(tmp_path / "b.tar"), "--home", str(tmp_path / "none"))
+    assert code == 1
+    assert complained.strip() == f"{tmp_path}/none holds no database; name the folder of `fairlead up` with --home"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("variable", ["FAIRLEAD_DATABASE_URL", "FAIRLEAD_ARTIFACTS_FOLDER"])
+def test_what_is_kept_elsewhere_is_not_pretended_to_be_saved(
+    fairlead: Fairlead, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "elsewhere")
+    code, _, complained = fairlead("backup", str(tmp_path / "b.tar"), "--home", str(home))
+    assert code == 1
+    assert complained.startswith(f"{variable} is set: ")
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        pytest.param(["fairlead-backup.json", "../outside"], "holds '../outside'", id="a way out of the folder"),
+        pytest.param(["fairlead-backup.json", "artifacts/a/../../../x"], "which no backup has", id="a hidden way out"),
+        pytest.param(["fairlead.sqlite3"], "is no backup of Fairlead", id="no manifest"),
+        pytest.param([], "is no backup of Fairlead", id="nothing in it"),
+    ],
+)
+def test_an_archive_that_is_no_backup_is_refused(
+    fairlead: Fairlead, tmp_path: Path, names: list[str], complaint: str
+) -> None:
+    with tarfile.open(tmp_path / "b.tar", "w") as archive:
+        for name in names:
+            entry, text = tarfile.TarInfo(name), b'{"schema": "fairlead.backup/v1", "home": "/old"}'
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text))
+    code, _, complained = fairlead("restore", str(tmp_path / "b.tar"), "--home", str(tmp_path / "home"))
+    assert code == 1
+    assert complaint in complained
+    assert [path.name for path in tmp_path.iterdir()] == ["b.tar"]
+
+
+def test_a_file_that_is_no_archive_is_refused(fairlead: Fairlead, tmp_path: Path) -> None:
+    (tmp_path / "b.tar").write_text("hello")
+    code, _, complained = fairlead("restore", str(tmp_path / "b.tar"), "--home", str(tmp_path / "home"))
+    assert code == 1
+    assert f"{tmp_path}/b.tar cannot be restored to {tmp_path}/home" in complained
