@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -10,6 +9,7 @@ import httpx
 
 from fairlead_cli.config import Access
 from fairlead_cli.errors import ApiError, CliError, NotFound, Refusal, TimedOut, Unreachable
+from fairlead_cli.sources import Source
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -91,22 +91,21 @@ class Client:
         self._send("DELETE", path)
 
     def upload(
-        self, path: str, file: Path, sha256: str, sent: Callable[[int], None], query: Sequence[tuple[str, str]] = ()
+        self, path: str, source: Source, sha256: str, sent: Callable[[int], None], query: Sequence[tuple[str, str]] = ()
     ) -> Json:
-        """Stream `file` to `path`; `sent` is told the bytes of each piece that has gone out."""
+        """Stream `source` to `path`; `sent` is told the bytes of each piece that has gone out."""
 
         def pieces() -> Iterator[bytes]:
-            with file.open("rb") as source:
-                while piece := source.read(_CHUNK_BYTES):
-                    yield piece
-                    sent(len(piece))
+            for piece in source.pieces():
+                yield piece
+                sent(len(piece))
 
         headers = {
             "Content-Type": "application/octet-stream",
-            "Content-Length": str(file.stat().st_size),
+            "Content-Length": str(source.size_bytes),
             "X-Content-SHA256": sha256,
         }
-        params = [("filename", file.name), *query]
+        params = [("filename", source.filename), *query]
         return self._json(
             self._send("POST", path, params=params, content=pieces(), headers=headers, timeout=_UPLOAD_TIMEOUT)
         )

@@ -1,5 +1,7 @@
 """Model files in a local folder, found by digest: `<folder>/<digest hex>/model.onnx`. Called by the registry.
 
+An artifact is one model file, or one model's folder in Triton's layout, which is pushed as an archive.
+
 A file is written under `<folder>/.incoming/` while its bytes come in and moved into place by one rename, so that a
 reader sees a whole artifact or none. The digest of an artifact is sha256 over the sorted lines `path NUL sha256 LF` of
 its files; the same files always have the same digest, whatever they were called by who sent them.
@@ -20,6 +22,7 @@ from typing import BinaryIO, Self
 from urllib.parse import unquote, urlsplit
 
 from common.errors import Conflict, InvalidInput, NotFound, TooLarge
+from integrations.artifact_archives import SUFFIXES, Limits, unpack
 
 _INCOMING = ".incoming"
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
@@ -62,14 +65,15 @@ def folder_of(uri: str) -> Path:
 
 
 class ArtifactStore:
-    """A folder of artifacts, each at most `max_bytes` large."""
+    """A folder of artifacts, each at most `max_bytes` large and of at most `max_files` files."""
 
-    def __init__(self, folder: Path, *, max_bytes: int) -> None:
+    def __init__(self, folder: Path, *, max_bytes: int, max_files: int = 1000) -> None:
         self.folder = folder.absolute()
         self.max_bytes = max_bytes
+        self.max_files = max_files
 
     def begin(self, filename: str) -> "ArtifactWriter":
-        """Return a writer for one model file; `filename` only says of which format it is.
+        """Return a writer for one model file or one archive; `filename` only says of which format it is.
 
         Raises:
             InvalidInput: a path in place of a name, or a format that is not served.
@@ -79,13 +83,14 @@ class ArtifactStore:
                 f"{filename!r} is not a file name; give a plain name such as model.onnx", field="filename"
             )
         suffix = PurePosixPath(filename).suffix.lower()
-        if suffix not in _STORED_NAMES:
-            accepted = ", ".join(f"*{known}" for known in _STORED_NAMES)
+        archive = next((known for known in SUFFIXES if filename.lower().endswith(known)), "")
+        if suffix not in _STORED_NAMES and not archive:
+            accepted = ", ".join(f"*{known}" for known in (*_STORED_NAMES, *SUFFIXES))
             raise InvalidInput(
                 f"{filename!r} is not a model file that can be served; accepted are {accepted}", field="filename"
             )
         self._drop_abandoned()
-        return ArtifactWriter(self, _STORED_NAMES[suffix])
+        return ArtifactWriter(self, f"archive{archive}" if archive else _STORED_NAMES[suffix], is_archive=bool(archive))
 
     def path_of(self, digest: str) -> Path:
         """Return where the artifact with `digest` is or would be.
@@ -151,9 +156,10 @@ class ArtifactStore:
 class ArtifactWriter:
     """Takes one file's bytes as they come; leaving the `with` block without `commit` leaves nothing behind."""
 
-    def __init__(self, store: ArtifactStore, name: str) -> None:
+    def __init__(self, store: ArtifactStore, name: str, *, is_archive: bool = False) -> None:
         self._store = store
         self._name = name
+        self._is_archive = is_archive
         self._hash = hashlib.sha256()
         self._folder = Path(tempfile.mkdtemp(prefix="upload-", dir=store._incoming()))
         self._file: BinaryIO | None = (self._folder / name).open("xb")
@@ -176,10 +182,11 @@ class ArtifactWriter:
         self._file.write(chunk)
 
     def commit(self) -> StoredArtifact:
-        """Put the file into the store and return it; the same bytes again return the artifact that is there.
+        """Put the file, or what is in the archive, into the store; the same files again are the artifact that is there.
 
         Raises:
-            InvalidInput: nothing was written.
+            InvalidInput: nothing was written, or the archive does not hold one model's folder.
+            TooLarge: the archive holds more than the store takes.
         """
         if self._file is None:
             raise ValueError("the writer is closed")
@@ -190,21 +197,35 @@ class ArtifactWriter:
         os.fsync(self._file.fileno())
         self._file.close()
         self._file = None
-        files = {self._name: self.sha256}
-        digest = digest_of(files)
-        place = self._store.path_of(digest)
-        os.utime(self._folder)
-        self._folder.chmod(0o755)  # mkdtemp's 0700 would keep a runtime under another user out
         try:
-            self._folder.rename(place)
+            return self._put(*self._content())
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _content(self) -> tuple[Path, Mapping[str, str]]:
+        """Return the folder that becomes the artifact, and its files."""
+        if not self._is_archive:
+            return self._folder, {self._name: self.sha256}
+        folder = self._folder / "content"
+        limits = Limits(self._store.max_bytes, self._store.max_files)
+        return folder, unpack(self._folder / self._name, folder, limits)
+
+    def _put(self, folder: Path, files: Mapping[str, str]) -> StoredArtifact:
+        """Move `folder` to where its digest says."""
+        digest = digest_of(files)
+        size_bytes = sum((folder / path).stat().st_size for path in files)
+        place = self._store.path_of(digest)
+        os.utime(folder)
+        folder.chmod(0o755)  # mkdtemp's 0700 would keep a runtime under another user out
+        try:
+            folder.rename(place)
         except OSError:
             if not place.is_dir():
                 raise
-            shutil.rmtree(self._folder)
             os.utime(place)  # stored again just now, which `stored_before` looks at
         else:
             _sync_folder(self._store.folder)
-        return StoredArtifact(digest, place.as_uri(), self.size_bytes, files)
+        return StoredArtifact(digest, place.as_uri(), size_bytes, files)
 
     def abort(self) -> None:
         """Throw away what was written; after `commit` this does nothing."""

@@ -16,7 +16,9 @@ _LEFT_FOR = timedelta(hours=1)
 
 def store() -> ArtifactStore:
     """Return the store that uploads go to."""
-    return ArtifactStore(settings.ARTIFACTS_FOLDER, max_bytes=settings.MAX_ARTIFACT_BYTES)
+    return ArtifactStore(
+        settings.ARTIFACTS_FOLDER, max_bytes=settings.MAX_ARTIFACT_BYTES, max_files=settings.MAX_ARTIFACT_FILES
+    )
 
 
 def delete_unused(*, now: datetime) -> list[str]:

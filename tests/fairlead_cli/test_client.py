@@ -11,6 +11,7 @@ import pytest
 from fairlead_cli.client import Client, path, wait_until
 from fairlead_cli.config import Access
 from fairlead_cli.errors import ApiError, CliError, NotFound, TimedOut, Unreachable
+from fairlead_cli.sources import source_of
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_an_upload_streams_its_bytes_and_their_digest(api: Any, client: Client, 
     api.on("POST /models/m/versions?filename=my+model.onnx", {"number": 1}, status=201)
     sent: list[int] = []
 
-    answer = client.upload("models/m/versions", file, hashlib.sha256(content).hexdigest(), sent.append)
+    answer = client.upload("models/m/versions", source_of(file), hashlib.sha256(content).hexdigest(), sent.append)
 
     assert answer == {"number": 1}
     seen = api.seen[0]

@@ -1,5 +1,7 @@
 """The check of a version: with the real runtime in processes of its own, and with a cluster that fails."""
 
+import io
+import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -213,3 +215,24 @@ def test_a_version_somebody_else_checks_is_left_alone(register: Register, cluste
     tasks.check_version(version.pk)
     tasks.check_version(version.pk + 1000)
     assert fake.jobs == []
+
+
+def test_a_folder_is_ready_with_what_its_configuration_says(
+    api: Api, store_folder: Path, linear_model: Onnx, hints_run_at_once: None
+) -> None:
+    content = io.BytesIO()
+    files = {"digits/config.pbtxt": b'name: "another"\nmax_batch_size: 7\n', "digits/1/model.onnx": linear_model()}
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    client = api(Scope.WRITE)
+    address = "/api/v1/models/linear/versions"
+    sent = client.post(f"{address}?filename=digits.tar", content.getvalue(), content_type="application/octet-stream")
+    assert sent.status_code == 201
+    version = client.get(f"{address}/1").json()
+    assert (version["status"], version["reason"]) == ("READY", "")
+    assert max(batch["batch_size"] for batch in version["profile"]["batches"]) == 7
+    with tarfile.open(fileobj=io.BytesIO(b"".join(client.get(f"{address}/1/artifact")))) as back:
+        assert sorted(back.getnames()) == ["1/model.onnx", "config.pbtxt"]

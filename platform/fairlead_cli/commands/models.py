@@ -13,9 +13,9 @@ from fairlead_cli import render
 from fairlead_cli.call import Call
 from fairlead_cli.client import Client, Json, path, wait_until
 from fairlead_cli.commands import particulars
-from fairlead_cli.errors import CliError, EndedBadly
+from fairlead_cli.errors import EndedBadly
+from fairlead_cli.sources import Source, source_of
 
-_CHUNK_BYTES = 1024 * 1024
 _CHECK_EVERY_S = 0.3
 
 VERSION_FACTS: render.Columns = {
@@ -44,7 +44,9 @@ VERSION_FACTS: render.Columns = {
 
 
 def push_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="the model file, such as model.onnx")
+    parser.add_argument(
+        "file", type=Path, metavar="PATH", help="the model file, such as model.onnx, or its folder in Triton's layout"
+    )
     parser.add_argument("--name", required=True, help="the registered model; made if it is new")
     parser.add_argument(
         "--alias", type=_alias, help="alias to point to this version once it is READY, such as champion; waits for that"
@@ -55,12 +57,9 @@ def push_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def push(call: Call) -> None:
-    """Upload a file as the next version of a model; the same file again is the version that exists."""
+    """Upload a file or folder as the next version of a model; the same files again are the version that exists."""
     options = call.options
-    file: Path = options.file
-    if not file.is_file():
-        raise CliError(f"{file} is no file; give the model's file, such as model.onnx")
-    version = _upload(call, file, options.name, particulars.query(options))
+    version = _upload(call, source_of(options.file), options.name, particulars.query(options))
     if options.wait or options.alias:
         version = wait_checked(call.client, options.name, version["number"], timeout_s=options.timeout)
     if options.alias:
@@ -92,19 +91,19 @@ def wait_checked(client: Client, model: str, number: int, *, timeout_s: float) -
     return version
 
 
-def _upload(call: Call, file: Path, model: str, query: list[tuple[str, str]]) -> Json:
+def _upload(call: Call, source: Source, model: str, query: list[tuple[str, str]]) -> Json:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    size = file.stat().st_size
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
-        task = progress.add_task(f"hashing {render.clean(file.name)}", total=size)
+        task = progress.add_task(f"hashing {render.clean(source.filename)}", total=source.size_bytes)
         digest = hashlib.sha256()
-        with file.open("rb") as source:
-            while piece := source.read(_CHUNK_BYTES):
-                digest.update(piece)
-                progress.advance(task, len(piece))
-        progress.reset(task, description=f"uploading {render.clean(file.name)}")
+        for piece in source.pieces():
+            digest.update(piece)
+            progress.advance(task, len(piece))
+        progress.reset(task, description=f"uploading {render.clean(source.filename)}")
         address = path("models", model, "versions")
-        return call.client.upload(address, file, digest.hexdigest(), lambda count: progress.advance(task, count), query)
+        return call.client.upload(
+            address, source, digest.hexdigest(), lambda count: progress.advance(task, count), query
+        )
 
 
 def list_models(call: Call) -> None:

@@ -18,6 +18,7 @@ from fairlead_cli.commands.models import wait_checked
 from fairlead_cli.demo.evaluation import Window
 from fairlead_cli.demo.watch import follow
 from fairlead_cli.errors import CliError, NotFound
+from fairlead_cli.sources import source_of
 
 MODEL, POLICY, NAMESPACE, SERVICE = "digits", "demo-canary", "default", "digits"
 _CHECK_S, _READY_S, _ROLLOUT_S, _GONE_S = 120.0, 90.0, 300.0, 90.0
@@ -113,7 +114,7 @@ class Story:
         """Register FOLDER/NAME.onnx and return its version's number once it is READY."""
         file = self.folder / f"{name}.onnx"
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        pushed = self.client.upload(path("models", MODEL, "versions"), file, digest, lambda _count: None)
+        pushed = self.client.upload(path("models", MODEL, "versions"), source_of(file), digest, lambda _count: None)
         version = wait_checked(self.client, MODEL, pushed["number"], timeout_s=_CHECK_S)
         number = int(version["number"])
         self.say(f"registered {file.name} as {MODEL} version {number}: {version['status']}")

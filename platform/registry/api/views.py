@@ -107,13 +107,18 @@ class VersionListView(_OfModel, ListAPIView[ModelVersion]):
         request={uploads.MEDIA_TYPE: OpenApiTypes.BINARY},
         responses={201: VersionSerializer, 200: VersionSerializer},
         parameters=[
-            OpenApiParameter("filename", str, required=True, description="Tells the format, such as `model.onnx`."),
+            OpenApiParameter(
+                "filename",
+                str,
+                required=True,
+                description="Tells the format: `*.onnx`, or for a model's folder `*.tar`, `*.tar.gz`, `*.zip`.",
+            ),
             OpenApiParameter(uploads.SHA256_HEADER, str, OpenApiParameter.HEADER, description="Checked where given."),
             *queries.PARTICULARS,
         ],
     )
     def post(self, request: Request, name: str) -> Response:
-        """Register a version: the body is the file. The same file again answers 200 with the version it is already."""
+        """Register a version: the body is the file. The same files again answer 200 with their version."""
         check_model_name(name)
         particulars = queries.particulars_of(request.query_params)
         compatibility.requirement(model=name, asked=particulars.compatible_with)  # refuses before the bytes come in

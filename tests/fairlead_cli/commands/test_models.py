@@ -1,6 +1,9 @@
 """`fairlead models`, `versions` and `alias`."""
 
+import hashlib
+import io
 import json
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,7 +93,10 @@ def test_push_that_waits_too_long_ends_with_4(fairlead: Fairlead, api: Any, file
 def test_push_of_no_file_is_refused_here(fairlead: Fairlead, api: Any, at_home: Path) -> None:
     code, _, complained = fairlead("models", "push", "nothing.onnx", "--name", "digits")
 
-    assert (code, complained) == (1, "nothing.onnx is no file; give the model's file, such as model.onnx\n")
+    assert (code, complained) == (
+        1,
+        "nothing.onnx is no file; give the model's file, such as model.onnx, or its folder\n",
+    )
     assert api.seen == []
 
 
@@ -232,3 +238,46 @@ def test_what_cannot_be_said_is_refused_here(
     assert code == 1
     assert complained.startswith(complaint)
     assert api.seen == []
+
+
+FOLDER = {"1/model.onnx": b"some model", "config.pbtxt": b"x" * 512}
+
+
+@pytest.fixture
+def folder(at_home: Path) -> Path:
+    for name, content in FOLDER.items():
+        (at_home / "digits" / name).parent.mkdir(parents=True, exist_ok=True)
+        (at_home / "digits" / name).write_bytes(content)
+    return at_home / "digits"
+
+
+def test_push_of_a_folder_sends_it_as_an_archive(fairlead: Fairlead, api: Any, folder: Path) -> None:
+    api.on("POST /models/digits/versions?filename=digits.tar", version(status="PENDING"), status=201)
+
+    code, _, complained = fairlead("models", "push", str(folder), "--name", "digits")
+
+    assert (code, complained) == (0, "")
+    body, headers = api.seen[0].body, api.seen[0].headers
+    assert headers["content-length"] == str(len(body))
+    assert headers["x-content-sha256"] == hashlib.sha256(body).hexdigest()
+    with tarfile.open(fileobj=io.BytesIO(body)) as archive:
+        assert {member.name: archive.extractfile(member).read() for member in archive} == FOLDER  # type: ignore[union-attr]
+
+
+def test_push_of_a_folder_with_a_link_is_refused_here(fairlead: Fairlead, api: Any, folder: Path) -> None:
+    (folder / "1" / "linked.onnx").symlink_to("model.onnx")
+
+    code, _, complained = fairlead("models", "push", str(folder), "--name", "digits")
+
+    assert code == 1
+    assert "linked.onnx is no plain file" in complained
+    assert api.seen == []
+
+
+def test_push_of_an_empty_folder_is_refused_here(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "empty").mkdir()
+
+    code, _, complained = fairlead("models", "push", "empty", "--name", "digits")
+
+    assert code == 1
+    assert complained.startswith("empty is empty")
