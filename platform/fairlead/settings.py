@@ -114,6 +114,7 @@ REST_FRAMEWORK = {
     "DEFAULT_FILTER_BACKENDS": ["common.filters.ListFilters"],
     "DEFAULT_PAGINATION_CLASS": "common.pagination.CursorPagination",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_METADATA_CLASS": None,  # OPTIONS: the OpenAPI document tells more, and of every address
     "EXCEPTION_HANDLER": "common.api_errors.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
@@ -122,6 +123,10 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "v1",
     "DESCRIPTION": "Model registry, services and rollouts.",
     "SERVE_INCLUDE_SCHEMA": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "common.schema.document_errors",
+    ],
 }
 # A model upload is streamed by its view; nothing else may be large.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20

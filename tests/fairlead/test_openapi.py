@@ -1,0 +1,112 @@
+"""The running server against its own OpenAPI document: schemathesis makes requests from it and checks the answers.
+
+Bounded to a few examples for each operation, the same ones in every run. Each operation is asked with made-up names and
+with the names of things that are there.
+"""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+import uvicorn
+from drf_spectacular.generators import SchemaGenerator
+from hypothesis import HealthCheck
+from hypothesis import settings as bounds
+from pytest_django.fixtures import Settings
+from rest_framework.test import APIClient
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from accounts.models import ApiToken
+from accounts.scopes import Scope
+from registry.services import alias_set
+from tests import scenes
+
+DEADLINE_S = 60.0
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+BOUNDED = bounds(
+    max_examples=6, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+DOCUMENT = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+# Everything at the edges of the document, other methods and broken values among it; then only what it allows.
+edges, inside = schemathesis.openapi.from_dict(DOCUMENT), schemathesis.openapi.from_dict(DOCUMENT)
+inside.config.phases.update(phases=["fuzzing"])
+
+
+@pytest.fixture(scope="module")
+def server(django_db_setup: None) -> Iterator[str]:
+    """Serve the control plane; yields its address."""
+    from fairlead.asgi import application  # noqa: PLC0415 - needs Django's settings
+
+    running = uvicorn.Server(uvicorn.Config(application, log_level="critical", lifespan="off"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=lambda: asyncio.run(running.serve([listener])), name="server")
+        thread.start()
+        deadline = time.monotonic() + DEADLINE_S
+        while not running.started:
+            assert time.monotonic() < deadline, "the server did not start"
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        running.should_exit = True
+        thread.join(DEADLINE_S)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def there(
+    server: str, transactional_db: None, settings: Settings, tmp_path: Path, api: Callable[..., APIClient]
+) -> dict[str, Any]:
+    """Return path parameters that name things which are there, and the header of an administrator."""
+    settings.ARTIFACTS_FOLDER = tmp_path / "artifacts"
+    live = scenes.service()
+    rollout = scenes.rollout(live)
+    alias_set(model="digits", name="champion", number=1, now=live.created_at, actor="test")
+    admin = api(Scope.ADMIN)
+    admin.post("/api/v1/tokens", {"name": "spare"})
+    return {
+        "header": admin._credentials["HTTP_AUTHORIZATION"],
+        "names": {
+            "name": "digits",
+            "namespace": "default",
+            "alias": "champion",
+            "number": 1,
+            "rollout_id": rollout.pk,
+            "token_id": ApiToken.objects.get(name="spare").pk,
+            "team": "default",
+            "user": "alice",
+        },
+    }
+
+
+def ask(case: Any, server: str, there: dict[str, Any]) -> None:
+    headers = {"Authorization": there["header"]}
+    case.call_and_validate(base_url=server, headers=headers, checks=CHECKS, timeout=DEADLINE_S)
+
+
+@edges.parametrize()
+@BOUNDED
+@pytest.mark.django_db(transaction=True)
+def test_made_up_requests_get_answers_of_the_documented_form(case: Any, server: str, there: dict[str, Any]) -> None:
+    ask(case, server, there)
+
+
+@inside.parametrize()
+@BOUNDED
+@pytest.mark.django_db(transaction=True)
+def test_requests_for_what_is_there_get_answers_of_the_documented_form(
+    case: Any, server: str, there: dict[str, Any]
+) -> None:
+    special = {"policies": "careful", "clusters": "local"}.get(case.path.split("/")[3])
+    names = {**there["names"], **({"name": special} if special else {})}
+    case.path_parameters = {name: names[name] for name in case.path_parameters or {}}
+    ask(case, server, there)
