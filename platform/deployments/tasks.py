@@ -14,7 +14,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from common.errors import FairleadError, Unavailable
-from deployments import reconciler, telemetry, watching
+from deployments import reconciler, retention, telemetry, watching
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
 from deployments.services import alias_follow, cluster_default
@@ -46,6 +46,16 @@ def sweep() -> None:
             if time.monotonic() - began > _BUDGET_S:
                 return
             _tick(service_id, driver)
+
+
+@shared_task
+def forget() -> None:
+    """Forget old events and measurements, as long ago as the settings say."""
+    now = timezone.now()
+    events = retention.events_forget(now=now, older_than=settings.RETAIN_EVENTS)
+    steps = retention.measurements_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
+    if events or steps:
+        logger.info("forgot %s old events and the measurements of %s steps of ended rollouts", events, steps)
 
 
 def _due(cluster: Cluster) -> list[int]:

@@ -1,17 +1,16 @@
 """The artifact store of this installation, and the files in it that no version has.
 
 Deleting a version leaves its files, and an upload that dies before its version is registered leaves its own. Both go
-when they have been left for an hour; an upload that is just being registered, or is sent again, is not left.
+when they have been left for as long as the settings say, at least an hour; an upload that is just being registered, or
+is sent again, is not left.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 
 from integrations.artifacts import ArtifactStore
 from registry.models import ModelVersion
-
-_LEFT_FOR = timedelta(hours=1)
 
 
 def store() -> ArtifactStore:
@@ -24,7 +23,7 @@ def store() -> ArtifactStore:
 def delete_unused(*, now: datetime) -> list[str]:
     """Delete the artifacts that no version has and return their digests."""
     files = store()
-    settled = set(files.stored_before((now - _LEFT_FOR).timestamp()))
+    settled = set(files.stored_before((now - settings.RETAIN_UNUSED_ARTIFACTS).timestamp()))
     unused = sorted(settled - set(ModelVersion.objects.values_list("digest", flat=True)))
     for digest in unused:
         files.delete(digest)

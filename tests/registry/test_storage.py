@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from integrations.artifacts import StoredArtifact
 from registry import services, tasks
@@ -71,3 +72,10 @@ def test_what_is_no_artifact_is_left_alone(keep: Callable[..., StoredArtifact], 
 def test_a_store_that_was_never_used_is_no_fault(store_folder: Path) -> None:
     assert delete_unused(now=timezone.now()) == []
     assert not store_folder.exists()
+
+
+def test_files_stay_as_long_as_the_setting_says(keep: Callable[..., StoredArtifact], settings: Settings) -> None:
+    settings.RETAIN_UNUSED_ARTIFACTS = timedelta(hours=3)
+    artifact = keep(b"left", TWO_HOURS_AGO)
+    assert delete_unused(now=timezone.now()) == []
+    assert delete_unused(now=timezone.now() + timedelta(hours=2)) == [artifact.digest]

@@ -1,0 +1,39 @@
+"""What is forgotten of services after a while, so that the database does not grow for ever: a task asks for it hourly.
+
+Services, revisions, rollouts with their verdicts, and the audit log stay. Rows go in small batches, since on SQLite
+whoever writes keeps everybody else waiting.
+"""
+
+from datetime import datetime, timedelta
+
+from django.db.models import F, Q
+
+from deployments.models import AnalysisRun, Event
+
+_BATCH = 500
+KEPT_EVENTS = 100
+"""The newest events of each service and cluster stay, however old they are."""
+
+
+def events_forget(*, now: datetime, older_than: timedelta) -> int:
+    """Delete old events and return how many; numbers of events are not given again."""
+    of_service = Q(service__isnull=False, seq__lte=F("service__event_seq") - KEPT_EVENTS)
+    of_cluster = Q(cluster__isnull=False, seq__lte=F("cluster__event_seq") - KEPT_EVENTS)
+    old = Event.objects.filter(of_service | of_cluster, at__lt=now - older_than)
+    deleted = 0
+    while ids := list(old.values_list("pk", flat=True)[:_BATCH]):
+        Event.objects.filter(pk__in=ids).delete()
+        deleted += len(ids)
+    return deleted
+
+
+def measurements_forget(*, now: datetime, older_than: timedelta) -> int:
+    """Empty the measurements of rollouts that ended long ago, and return of how many steps.
+
+    Each step's verdict, its sentence and its numbers of requests stay. A rollout that is retried has not ended.
+    """
+    old = AnalysisRun.objects.filter(rollout__finished_at__lt=now - older_than)
+    emptied = 0
+    while ids := list(old.exclude(measurements=[], totals={}).values_list("pk", flat=True)[:_BATCH]):
+        emptied += old.filter(pk__in=ids).update(measurements=[], totals={})
+    return emptied

@@ -1,0 +1,85 @@
+"""What is forgotten after a while, and what is not."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from deployments import tasks
+from deployments.models import AnalysisRun, Cluster, Event, Rollout
+from deployments.phases import Phase
+from deployments.retention import KEPT_EVENTS, events_forget, measurements_forget
+from deployments.selectors import rollout_detail
+from tests import scenes
+
+pytestmark = pytest.mark.django_db
+LONG = timedelta(days=90)
+
+
+def add_events(count: int, *, days_ago: float, **owner: object) -> None:
+    (row,) = owner.values()
+    at = timezone.now() - timedelta(days=days_ago)
+    first = row.event_seq + 1  # type: ignore[attr-defined]
+    Event.objects.bulk_create(
+        Event(seq=seq, at=at, kind="Test", message="it happened", **owner) for seq in range(first, first + count)
+    )
+    row.event_seq += count  # type: ignore[attr-defined]
+    row.save(update_fields=["event_seq"])  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def ended() -> Rollout:
+    """A rollout that ended long ago, with an analysis run."""
+    row = scenes.rollout(scenes.service())
+    scenes.move(row, phase=Phase.HEALTHY)
+    Rollout.objects.update(finished_at=timezone.now() - timedelta(days=91))
+    AnalysisRun.objects.update(measurements=[scenes.MEASUREMENT], totals={"since": 1.0}, message="all was well")
+    assert AnalysisRun.objects.exists()
+    return row
+
+
+def test_old_events_go_but_for_the_newest_of_each_owner() -> None:
+    service, cluster = scenes.service(), Cluster.objects.get()
+    service.refresh_from_db()
+    add_events(700, days_ago=91, service=service)
+    add_events(5, days_ago=1, service=service)
+    add_events(103, days_ago=91, cluster=cluster)
+    newest, newest_of_cluster = service.event_seq, cluster.event_seq
+    fresh = Event.objects.filter(at__gte=timezone.now() - LONG, service=service, seq__lte=700).count()
+
+    deleted = events_forget(now=timezone.now(), older_than=LONG)
+
+    assert deleted == (newest - KEPT_EVENTS - fresh) + (newest_of_cluster - KEPT_EVENTS)
+    left = set(Event.objects.filter(service=service).values_list("seq", flat=True))
+    assert set(range(newest - KEPT_EVENTS + 1, newest + 1)) <= left
+    assert Event.objects.filter(cluster=cluster).count() == KEPT_EVENTS
+    assert events_forget(now=timezone.now(), older_than=LONG) == 0
+
+
+def test_measurements_of_an_ended_rollout_go_and_its_verdicts_stay(ended: Rollout) -> None:
+    before = rollout_detail(rollout_id=ended.pk).analysis_runs
+    assert measurements_forget(now=timezone.now(), older_than=LONG) == len(before)
+    after = rollout_detail(rollout_id=ended.pk).analysis_runs
+    assert [run.measurements for run in after] == [()] * len(before)
+    assert [(run.verdict, run.message, run.requests) for run in after] == [
+        (run.verdict, run.message, run.requests) for run in before
+    ]
+    assert measurements_forget(now=timezone.now(), older_than=LONG) == 0
+
+
+@pytest.mark.parametrize("days_ago", [None, 89], ids=["that goes on", "that ended lately"])
+def test_measurements_stay_of_a_rollout(ended: Rollout, days_ago: int | None) -> None:
+    at = None if days_ago is None else timezone.now() - timedelta(days=days_ago)
+    Rollout.objects.update(finished_at=at)
+    assert measurements_forget(now=timezone.now(), older_than=LONG) == 0
+    assert AnalysisRun.objects.exclude(measurements=[]).exists()
+
+
+def test_the_task_goes_by_the_settings(ended: Rollout, settings: Settings) -> None:
+    settings.RETAIN_MEASUREMENTS = timedelta(days=365)
+    tasks.forget()
+    assert AnalysisRun.objects.exclude(measurements=[]).exists()
+    settings.RETAIN_MEASUREMENTS = timedelta(days=1)
+    tasks.forget()
+    assert not AnalysisRun.objects.exclude(measurements=[]).exists()
