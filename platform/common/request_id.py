@@ -8,7 +8,7 @@ import logging
 import re
 import uuid
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any, cast
 
 from asgiref.sync import iscoroutinefunction
@@ -23,6 +23,16 @@ _current: ContextVar[str] = ContextVar("fairlead_request_id", default="")
 def current() -> str:
     """Return the id of the request being answered; empty outside of one."""
     return _current.get()
+
+
+def begin(offered: str | None) -> Token[str]:
+    """Let everything until `end` count as part of a request; its id is checked as a caller's is."""
+    return _current.set(choose(offered))
+
+
+def end(token: Token[str]) -> None:
+    """Go back to what was before the `begin` that returned `token`."""
+    _current.reset(token)
 
 
 def choose(offered: str | None) -> str:

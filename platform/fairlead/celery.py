@@ -63,9 +63,9 @@ def tell_ready(**_: object) -> None:
 
 
 @app.on_after_finalize.connect
-def count_tasks(**_: object) -> None:
-    """Connect the metrics, in whichever process has come to use the application."""
-    from fairlead import telemetry  # noqa: F401, PLC0415 - registers itself
+def connect_signals(**_: object) -> None:
+    """Connect metrics and request ids, in whichever process has come to use the application."""
+    from fairlead import telemetry, tracing  # noqa: F401, PLC0415 - register themselves
 
 
 app.autodiscover_tasks()

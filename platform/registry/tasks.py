@@ -52,6 +52,7 @@ def check_version(version_id: int) -> None:
         return
     with _held(claim):
         outcome = _ask(claim)
+    logger.info("the check of version id %s ended: %s", version_id, type(outcome).__name__)
     if not check_end(claim=claim, outcome=outcome, now=timezone.now()):
         logger.warning("the check of version id %s ended after its claim was lost; its outcome is dropped", version_id)
     sweep()

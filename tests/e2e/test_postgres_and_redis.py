@@ -1,5 +1,6 @@
 """The same platform with PostgreSQL and with Redis as Celery's broker, both real, both hurt; the tests run in order."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,8 @@ def test_a_model_is_checked_and_served(platform: Platform, models: Path) -> None
     until(lambda: phase(platform) == "Ready", 90, "the service")
     assert not (platform.home / "fairlead.sqlite3").exists()
     assert not list((platform.home / "broker" / "queue").iterdir())
+    log = (platform.home / "logs" / "worker.log").read_text()
+    assert re.search(r"registry.tasks \[[0-9a-f]{32}\] the check of version", log), "it has the upload's request id"
 
 
 def test_the_database_goes_in_the_middle_of_a_rollout(
