@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from fairlead_cli import render
 from fairlead_cli.call import Call
-from fairlead_cli.errors import CliError
+from fairlead_cli.errors import EXIT_CODES, CliError
 from fairlead_cli.table import COMMANDS, NOUNS, Command
 
 _EPILOG = """\
@@ -18,8 +18,6 @@ environment:
   FAIRLEAD_HOME                  folder of the embedded platform (.fairlead)
 
 exit codes:
-  0 done   1 refused or failed   2 wrong command line   3 what was waited for ended otherwise than asked
-  4 waited too long   5 the control plane does not answer   130 Ctrl-C
 """
 
 
@@ -28,11 +26,13 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fairlead",
         description="Register models, serve them, and roll out the next version safely.",
-        epilog=_EPILOG,
+        epilog=_EPILOG + "".join(f"  {code:<5}{meaning}\n" for code, meaning in EXIT_CODES.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"fairlead {version('fairlead')}")
     top = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    # The completion of shells is made from the whole.
+    parser.set_defaults(parser=parser)
     nouns: dict[str, argparse._SubParsersAction[argparse.ArgumentParser]] = {}
     for command in COMMANDS:
         noun, _, verb = command.words.partition(" ")

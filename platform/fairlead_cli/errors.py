@@ -2,6 +2,7 @@
 
     CliError            1  refused or failed; the message says why
     ├── EndedBadly      3  what was waited for ended otherwise than asked (rollout Degraded, version REJECTED)
+    │   └── Aborted     6  the rollout that was waited for was aborted, by a person or by a newer wish
     ├── TimedOut        4  what was waited for had not ended when the time was up
     └── Unreachable     5  the control plane did not answer
 
@@ -9,6 +10,17 @@ A wrong command line ends with 2 (argparse), Ctrl-C with 130.
 """
 
 from dataclasses import dataclass
+
+EXIT_CODES = {
+    0: "done; where a rollout was waited for: Healthy",
+    1: "refused or failed",
+    2: "wrong command line",
+    3: "what was waited for ended otherwise than asked: rollout Degraded, version REJECTED",
+    4: "waited too long; what was waited for goes on",
+    5: "the control plane does not answer",
+    6: "the rollout that was waited for was Aborted",
+    130: "Ctrl-C",
+}
 
 
 class CliError(Exception):
@@ -21,6 +33,12 @@ class EndedBadly(CliError):  # noqa: N818 - it says what happened
     """What was waited for ended, but not as asked."""
 
     exit_code = 3
+
+
+class Aborted(EndedBadly):
+    """The rollout that was waited for was aborted: nobody found the version bad, somebody decided otherwise."""
+
+    exit_code = 6
 
 
 class TimedOut(CliError):  # noqa: N818

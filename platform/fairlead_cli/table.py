@@ -5,7 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_cli.call import Call
-from fairlead_cli.commands import annotate, backup, logs, models, policies, pull, rollouts, services, session, tokens
+from fairlead_cli.commands import (
+    annotate,
+    backup,
+    completion,
+    logs,
+    models,
+    policies,
+    pull,
+    rollouts,
+    services,
+    session,
+    tokens,
+)
 from fairlead_cli.demo import command as demo
 from fairlead_cli.up import command as up
 
@@ -74,4 +86,5 @@ COMMANDS = (
     Command("tokens list", tokens.list_tokens),
     Command("tokens revoke", tokens.revoke, tokens.token_argument),
     Command("events", services.events, services.events_arguments),
+    Command("completion", completion.completion, completion.completion_arguments, local=True),
 )

@@ -9,7 +9,7 @@ from rich.live import Live
 from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path, wait_until
 from fairlead_cli.commands import rollout_view
-from fairlead_cli.errors import CliError, EndedBadly
+from fairlead_cli.errors import Aborted, CliError, EndedBadly
 
 _LOOK_EVERY_S = 0.5
 _ENDED = {"Healthy", "Degraded", "Aborted"}
@@ -76,7 +76,7 @@ def retry(call: Call) -> None:
 
 
 def wait_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--wait", action="store_true", help="wait for the end; exit 0 only when it is Healthy, else 3")
+    parser.add_argument("--wait", action="store_true", help="wait for the end: exit 0 Healthy, 3 Degraded, 6 Aborted")
     parser.add_argument(
         "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
     )
@@ -110,11 +110,10 @@ def _show_or_wait(call: Call, rollout: Json) -> None:
 
 
 def require_healthy(ended: Json) -> None:
-    """Raise EndedBadly unless the rollout ended Healthy."""
+    """Raise Aborted or EndedBadly unless the rollout ended Healthy."""
     if ended["phase"] != "Healthy":
-        raise EndedBadly(
-            f"rollout {ended['id']} of {ended['service']} ended {ended['phase']}: {ended['reason']['message']}"
-        )
+        error = Aborted if ended["phase"] == "Aborted" else EndedBadly
+        raise error(f"rollout {ended['id']} of {ended['service']} ended {ended['phase']}: {ended['reason']['message']}")
 
 
 def _show(call: Call, rollout: Json) -> None:

@@ -77,7 +77,7 @@ def apply_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait",
         action="store_true",
-        help="wait until it is Ready; where this starts a rollout, until that ends: exit 0 only when Healthy, else 3",
+        help="wait until it is Ready, or its rollout ends: exit 0 Healthy, 3 Degraded, 6 Aborted",
     )
     parser.add_argument(
         "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"

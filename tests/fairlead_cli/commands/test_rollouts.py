@@ -74,7 +74,7 @@ def test_start_without_a_policy_leaves_it_to_the_service(fairlead: Fairlead, api
     [
         pytest.param("Healthy", 0, None, id="healthy is success"),
         pytest.param("Degraded", 3, "rollout 7 of default/digits ended Degraded: too many errors", id="rolled back"),
-        pytest.param("Aborted", 3, "rollout 7 of default/digits ended Aborted: too many errors", id="aborted"),
+        pytest.param("Aborted", 6, "rollout 7 of default/digits ended Aborted: too many errors", id="aborted"),
     ],
 )
 def test_waiting_ends_as_the_rollout_does(

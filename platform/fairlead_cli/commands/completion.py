@@ -1,0 +1,16 @@
+"""`fairlead completion`: scripts with which shells complete command lines of `fairlead`."""
+
+import argparse
+
+from fairlead_cli import completion_scripts, tree
+from fairlead_cli.call import Call
+
+
+def completion_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=sorted(completion_scripts.SHELLS), help="the shell")
+
+
+def completion(call: Call) -> None:
+    """Print a script that lets a shell complete command lines: source <(fairlead completion bash)."""
+    root = tree.read(call.options.parser)
+    print(completion_scripts.SHELLS[call.options.shell](root), end="")
