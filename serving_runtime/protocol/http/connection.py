@@ -193,13 +193,16 @@ class Connection(asyncio.Protocol):
     def _start(self, request: Request, keep_alive: bool) -> None:
         self._answering = True
         self._keep_alive = keep_alive
+        reply = self._reply
+        if request.method == b"HEAD":
+            request, reply = request._replace(method=b"GET"), self._reply_head
         try:
-            self._job = self._app.handle(request, self._reply)
+            self._job = self._app.handle(request, reply)
         except ServingError as error:
-            self._reply(error_response(error))
+            reply(error_response(error))
         except Exception:  # a mistake of ours: the client is told so, the log has the rest, the others are served
             logger.exception("answering %s %r failed", request.method.decode("latin-1"), request.target[:200])
-            self._reply(text_error(500, "internal error"))
+            reply(text_error(500, "internal error"))
         else:
             if not self._answering:
                 self._job = None
@@ -218,6 +221,10 @@ class Connection(asyncio.Protocol):
             self._transport.close()
         elif self._waiting or self._refusal is not None or self._expects_continue or self._finished:
             self._advance()
+
+    def _reply_head(self, response: Response) -> None:
+        """Answer HEAD as GET without its body, which the client would take for the answer to its next request."""
+        self._reply(response._replace(chunks=()))
 
     def _advance(self) -> None:
         """Go on with what waited behind an answer: pipelined requests, a 100-continue, a refusal."""

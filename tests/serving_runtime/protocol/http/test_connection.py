@@ -132,6 +132,25 @@ def post(body: bytes, *headers: str, path: str = "/later") -> bytes:
     return f"POST {path} HTTP/1.1\r\nHost: x\r\n{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
+@pytest.mark.parametrize(
+    ("target", "status", "length"),
+    [
+        pytest.param(b"/now", 200, 5, id="an answer"),
+        pytest.param(b"/missing", 404, len(b'{"error":"nothing here"}'), id="an error"),
+        pytest.param(b"/broken", 500, len(b'{"error":"internal error"}'), id="a mistake of ours"),
+    ],
+)
+async def test_head_is_answered_as_get_without_the_body(
+    served: Served, target: bytes, status: int, length: int
+) -> None:
+    client = await served.client(b"HEAD %s HTTP/1.1\r\nHost: x\r\n\r\n" % target)
+    head = await asyncio.wait_for(client.reader.readuntil(b"\r\n\r\n"), 10)
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert b"Content-Length: %d\r\n" % length in head
+    client.send(GET)
+    assert (await client.answer())[2] == b"/now "
+
+
 async def test_a_connection_is_kept_for_the_next_request(served: Served) -> None:
     client = await served.client(GET)
     assert (await client.answer())[2] == b"/now "
