@@ -69,8 +69,10 @@ check: setup-dev ## format, lint, types, import contracts, front end
 test: setup-dev ## the whole Python suite, end-to-end tests included
 	$(PYTEST) -m "not browser and not cluster"
 
+# Without the tests that ask the same of any database and take minutes: the line-by-line deaths, the API's tables.
+POSTGRES_TESTS := $(addprefix tests/,common accounts registry deployments fairlead/test_migrations.py fairlead/test_health.py)
 test-postgres: setup-dev ## the control plane's tests on a PostgreSQL of their own
-	$(BIN)/python -m tests.servers.postgres $(PYTEST) --reuse-db $(addprefix tests/,common accounts registry deployments fairlead)
+	$(BIN)/python -m tests.servers.postgres $(PYTEST) --reuse-db --ignore tests/deployments/test_killed_anywhere.py $(POSTGRES_TESTS)
 
 test-browser: setup-dev ## the pages in a real Chromium
 	$(PYTEST) tests/browser -m browser

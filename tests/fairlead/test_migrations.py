@@ -15,6 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
+from accounts.models import User
 from fairlead_cli.up import preparation
 from registry.models import ModelVersion
 
@@ -62,7 +63,7 @@ def test_every_migration_of_an_app_can_be_taken_back_and_made_again(app: str) ->
 
 @pytest.fixture
 def first_home(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[Path]:
-    """Return a home whose database is as the first release made it, with a checked model version in it."""
+    """Return a home whose database is as the first release made it, with a user and a checked model version in it."""
     database = tmp_path / "fairlead.sqlite3"
     alias = "first"
     connections.databases[alias] = {
@@ -80,6 +81,7 @@ def first_home(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[P
             now = timezone.now()
             model = then.get_model("registry", "RegisteredModel").objects.using(alias)
             version = then.get_model("registry", "ModelVersion").objects.using(alias)
+            then.get_model("accounts", "User").objects.using(alias).create(username="alice")
             version.create(
                 model=model.create(name="digits", created_at=now, created_by="alice"),
                 number=1,
@@ -110,6 +112,7 @@ def test_an_older_home_is_brought_to_the_present_tables_at_start(
     wanted = set(MigrationExecutor(connections["first"]).loader.graph.nodes)
     assert wanted <= done
     with django_db_blocker.unblock():
+        assert [user.username for user in User.objects.using("first").filter(is_active=True)] == ["alice"]
         (version,) = ModelVersion.objects.using("first").select_related("model")
         for model in apps.get_models():
             if model._meta.app_label in OWN:
