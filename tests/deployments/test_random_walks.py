@@ -21,6 +21,7 @@ class Walk:
         self.platform, self.random, self.version = platform, random.Random(seed), 1
         platform.live()
         platform.policy(name="asking", steps=[{"weight": 20, "pause": True}, {"weight": 60, "hold": "4s"}])
+        platform.policy(name="shadow", strategy="shadow", steps=[{"weight": 20}, {"weight": 60, "hold": "4s"}])
         platform.cluster.on_apply = self.check
 
     def check(self, desired: Desired) -> None:
@@ -36,6 +37,13 @@ class Walk:
                 assert any(replica.phase is ReplicaPhase.READY for replica in there.replicas), (
                     "weight only to what is ready"
                 )
+        copies = {revision.name: revision.mirror_percent for revision in desired.revisions if revision.mirror_percent}
+        assert len(copies) <= 1
+        for name in copies:
+            there = seen.revision(name)
+            assert weights[name] == 0, "a shadow has no clients"
+            assert there is not None
+            assert there.ready_replicas, "copies only to what is ready"
         newest = Rollout.objects.order_by("-id").first()
         if newest is not None and newest.phase in (Phase.DEGRADED, Phase.ABORTED):
             assert weights[stable] == 100
@@ -63,9 +71,11 @@ class Walk:
         self.version += 1
         self.platform.version(self.version)
         if self.random.random() < 0.5:
-            self.platform.start(str(self.version), self.random.choice([None, "asking"]))
+            self.platform.start(str(self.version), self.random.choice([None, "asking", "shadow"]))
         else:
-            self.platform.apply(uri=f"models:/digits/{self.version}", policy=self.random.choice(["careful", None]))
+            self.platform.apply(
+                uri=f"models:/digits/{self.version}", policy=self.random.choice(["careful", "shadow", None])
+            )
 
     def serve(self) -> None:
         for name, weight in self.platform.cluster.weights().items():
