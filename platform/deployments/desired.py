@@ -52,6 +52,7 @@ class ServiceState:
         live: its stable revision was ready once; until then no weight is given.
         canary_weight: percent of requests the canary should get; 0 without a rollout.
         mirror_percent: percent of requests the canary should get a copy of; None where it is no shadow.
+        has_preview: the canary answers at the preview address.
     """
 
     namespace: str
@@ -60,6 +61,7 @@ class ServiceState:
     canary_weight: int
     revisions: tuple[RevisionState, ...]
     mirror_percent: int | None = None
+    has_preview: bool = False
 
     def first(self, role: Role) -> RevisionState | None:
         """Return the revision of a role that only one can have."""
@@ -78,6 +80,12 @@ def weight_of(service: ServiceState, revision: RevisionState) -> int:
 def mirror_of(service: ServiceState, revision: RevisionState) -> int:
     """Return the percent of requests `revision` should get a copy of."""
     return service.mirror_percent or 0 if service.live and revision.role is Role.CANARY else 0
+
+
+def preview_of(service: ServiceState) -> str:
+    """Return the revision that answers at the preview address; empty where there is no such address."""
+    canary = service.first(Role.CANARY)
+    return canary.name if service.has_preview and canary is not None and canary.stopped_at is None else ""
 
 
 def desired_of(service: ServiceState, generation: int) -> Desired:
@@ -103,4 +111,5 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
             for revision in service.revisions
             if revision.stopped_at is None
         ),
+        preview=preview_of(service),
     )

@@ -57,7 +57,7 @@ def gather(
     if state.phase is Phase.PENDING or state.step is None:
         return Evidence()
     run = AnalysisRun.objects.filter(rollout=rollout, attempt=state.attempt, step_index=state.step_index).first()
-    if run is None and not (confirmed and state.weight == state.step.weight):
+    if run is None and not (confirmed and state.has_its_weight):
         return Evidence()
     try:
         samples = metrics(seen)

@@ -60,7 +60,8 @@ def lines_between(before: RolloutState, after: RolloutState, canary: str) -> Ite
         return
     if after.confirmed_at is not None and before.confirmed_at is None:
         does = "copies" if after.is_mirroring else "sends"
-        yield Line(Kind.ROLLOUT_WEIGHT_CONFIRMED, f"the gateway {does} {after.weight} % of the requests to {canary}")
+        what = "what comes to the preview address" if after.is_previewing else f"{after.weight} % of the requests"
+        yield Line(Kind.ROLLOUT_WEIGHT_CONFIRMED, f"the gateway {does} {what} to {canary}")
     if after.phase is Phase.PAUSED and before.phase is not Phase.PAUSED:
         yield Line(Kind.ROLLOUT_PAUSED, after.reason.message)
     if before.phase is Phase.PAUSED and after.phase is Phase.PROGRESSING:

@@ -71,11 +71,14 @@ def _stopped(revision: RevisionState, now: datetime) -> RevisionState:
 
 
 def is_confirmed(service: ServiceState, generation: int, seen: Observed) -> bool:
-    """Return whether the gateway sends and copies exactly what is wanted of `generation`."""
-    wanted = _shares(desired_of(service, generation).revisions)
+    """Return whether the gateway sends and copies exactly what is wanted of `generation`, to the preview too."""
+    desired = desired_of(service, generation)
+    wanted = _shares(desired.revisions)
     actual = _shares(seen.revisions)
     none = (0, 0)
     names = wanted.keys() | actual.keys()
+    if seen.preview != desired.preview:
+        return False
     return seen.generation >= generation and all(wanted.get(name, none) == actual.get(name, none) for name in names)
 
 

@@ -18,10 +18,15 @@ from deployments.document import Document
 
 
 class Strategy(StrEnum):
-    """How traffic comes to the new revision: requests of clients, or copies of them, whose answers nobody sees."""
+    """How traffic comes to the new revision.
+
+    canary: a rising share of clients' requests. shadow: copies of them, whose answers nobody sees. blueGreen: what is
+    sent to the preview address, and then all requests in one switch.
+    """
 
     CANARY = "canary"
     SHADOW = "shadow"
+    BLUE_GREEN = "blueGreen"
 
 
 class OnInconclusive(StrEnum):
@@ -105,8 +110,6 @@ class Policy:
 DIRECT = Policy(name="")
 """For a change of a service that names no policy: all traffic moves once the new revision is ready."""
 
-_LATER = {"blueGreen": "blue/green"}
-
 
 def parse_policy(value: object, *, name: str | None = None) -> Policy:
     """Return the policy that a policy file says.
@@ -124,17 +127,13 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
             f"name is {found!r}, but the policy is put as {name!r}; give both the same name", field="name"
         )
     strategy = document.text("strategy", default=Strategy.CANARY.value)
-    if strategy in _LATER:
-        raise InvalidInput(
-            f"strategy is {strategy!r}, and {_LATER[strategy]} rollouts are not in this release; use canary or shadow",
-            field="strategy",
-        )
+    weight = 100 if strategy == Strategy.BLUE_GREEN.value else None
     is_shadow = strategy == Strategy.SHADOW.value
     policy = Policy(
         name=check_dns_label(found),
         strategy=document.choice("strategy", Strategy, default=Strategy.CANARY),
         then=document.choice("then", Then, default=Then.PAUSE) if is_shadow else Then.PROMOTE,
-        steps=tuple(_step(step) for step in document.documents("steps")),
+        steps=tuple(_step(step, weight) for step in document.documents("steps")),
         on_inconclusive=document.choice("onInconclusive", OnInconclusive, default=OnInconclusive.PAUSE),
         scale_down_delay=document.duration("scaleDownDelay", default=timedelta(seconds=30)),
         progress_deadline=document.duration("progressDeadline", default=timedelta(minutes=2), positive=True),
@@ -144,10 +143,11 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
     return policy
 
 
-def _step(document: Document) -> Step:
+def _step(document: Document, default_weight: int | None) -> Step:
     analysis = document.optional("analysis")
+    weight = {} if default_weight is None else {"default": default_weight}
     step = Step(
-        weight=document.integer("weight", minimum=1, maximum=100),
+        weight=document.integer("weight", minimum=1, maximum=100, **weight),
         hold=document.duration("hold", default=timedelta(0)),
         pause=document.flag("pause", default=False),
         gate=None if analysis is None else _gate(analysis),
@@ -181,6 +181,12 @@ def _gate(document: Document) -> Gate:
 
 def _check_weights(policy: Policy) -> None:
     steps = policy.steps
+    if policy.strategy is Strategy.BLUE_GREEN and [step.weight for step in steps] != [100]:
+        raise InvalidInput(
+            f"steps has the weights {[step.weight for step in steps]}; a blue/green has exactly one step, of weight "
+            "100, which is passed on the preview address before the switch",
+            field="steps",
+        )
     if not steps:
         raise InvalidInput(
             f"steps is empty; a {policy.subject} needs at least one step, such as {{weight: 10, hold: 1m}}",

@@ -74,6 +74,8 @@ def progress_of(rollout: RolloutView | None) -> str:
         return "Not begun"
     if rollout.step_index >= len(rollout.steps):
         return "Last move, 100 %" if rollout.then != Then.END else "The end"
+    if is_preview(rollout):
+        return "Preview"
     share = f"copies of {rollout.mirror_wanted} %" if is_shadow(rollout) else f"{rollout.weight_wanted} %"
     return f"Step {rollout.step_index + 1} of {len(rollout.steps)}, {share}"
 
@@ -81,6 +83,11 @@ def progress_of(rollout: RolloutView | None) -> str:
 def is_shadow(rollout: RolloutView | None) -> bool:
     """Return whether the rollout copies requests, or would: past its last step it moves them as any other does."""
     return rollout is not None and rollout.strategy == Strategy.SHADOW and rollout.step_index < len(rollout.steps)
+
+
+def is_preview(rollout: RolloutView | None) -> bool:
+    """Return whether the rollout is tried on its preview address, or would be; afterwards all traffic moves."""
+    return rollout is not None and rollout.strategy == Strategy.BLUE_GREEN and rollout.step_index < len(rollout.steps)
 
 
 def subject_of(rollout: RolloutView | None) -> str:
@@ -127,6 +134,8 @@ def _promote(rollout: RolloutView) -> Action:
             question = f"End the trial of version {rollout.to_version}?"
         else:
             consequence = "So far clients have had no answer of it; from then on they have no other."
+    if is_preview(rollout):
+        consequence = f"All requests move in one switch; {rollout.from_revision} is kept warm for the way back."
     return Action(verb="promote", label="Promote", style="primary", question=question, consequence=consequence)
 
 
@@ -136,6 +145,11 @@ def _abort(rollout: RolloutView) -> Action:
         consequence = (
             f"Nothing is copied to version {rollout.to_version} any more; "
             f"version {rollout.from_version} ({rollout.from_revision}) goes on answering all clients."
+        )
+    if is_preview(rollout):
+        consequence = (
+            f"The preview address is closed; version {rollout.from_version} ({rollout.from_revision}) goes on "
+            "answering all clients."
         )
     return Action(
         verb="abort",
@@ -149,10 +163,11 @@ def _abort(rollout: RolloutView) -> Action:
 def _retry(rollout: RolloutView) -> Action:
     first = f"{rollout.steps[0].weight} %" if rollout.steps else "all"
     gets = "copies of " if subject_of(rollout) == "shadow" else ""
+    on = "on the preview address" if rollout.strategy == Strategy.BLUE_GREEN else f"and {gets}{first} of the requests"
     return Action(
         verb="retry",
         label="Retry",
         style="",
         question=f"Roll version {rollout.to_version} out again?",
-        consequence=f"It starts over with a fresh analysis and {gets}{first} of the requests.",
+        consequence=f"It starts over with a fresh analysis {on}.",
     )

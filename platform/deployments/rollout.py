@@ -23,6 +23,11 @@
           then: promote                         Progressing at 100 % ── the gateway confirms ──► Healthy
           then: end       nothing is copied any more, stable stays what it is ─────────────────► Healthy
 
+    Blue/green goes the same way with one step, in which the canary gets what comes to the preview address and clients
+    get all their answers from stable; then all traffic moves in one update of the gateway:
+
+          Progressing at step 1, weight 0 and preview ── Successful, held, promoted ──► Progressing at 100 %
+
     abort, and a newer rollout (Superseded): Pending, Progressing, Paused ──► Aborted
 
 Degraded and Aborted want weight 0 for the canary at once. A weight above 0 is only ever wanted while the canary is
@@ -89,6 +94,16 @@ class RolloutState:
     def mirror_percent(self) -> int:
         """Return the percent of clients' requests the new revision should get a copy of now."""
         return self.weight if self.is_mirroring else 0
+
+    @property
+    def is_previewing(self) -> bool:
+        """Return whether it is tried on the preview address, while all clients are stable's."""
+        return self.policy.strategy is Strategy.BLUE_GREEN and self.step is not None
+
+    @property
+    def has_its_weight(self) -> bool:
+        """Return whether the weight of the present step was asked for."""
+        return self.weight == _target(self)
 
     @property
     def pauses(self) -> bool:
@@ -250,6 +265,8 @@ def _ask_for_weight(state: RolloutState, seen: Observation) -> RolloutState:
     message = f"the gateway was asked to send {state.weight} % to the {state.policy.subject}"
     if state.is_mirroring:
         message = f"the gateway was asked to copy {state.weight} % of the requests to the shadow"
+    if state.is_previewing:
+        message = "the gateway was asked to send what comes to the preview address to the canary"
     return _because(state, code, message)
 
 
@@ -257,6 +274,8 @@ def _wait_for_gateway(state: RolloutState, seen: Observation) -> RolloutState:
     share = f"sends {state.weight} % to the {state.policy.subject}" if state.weight else "sends all traffic to stable"
     if state.mirror_percent:
         share = f"copies {state.weight} % of the requests to the shadow"
+    if state.is_previewing:
+        share = "sends what comes to the preview address to the canary, and all else to stable"
     why = f" ({seen.gateway_message})" if seen.gateway_message else ""
     return _because(state, Code.WAITING_FOR_GATEWAY, f"the gateway has yet to confirm that it {share}{why}")
 
@@ -278,7 +297,8 @@ def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutSt
             return _on_inconclusive(state, finding, now)
         if finding.verdict is Verdict.RUNNING:
             code = Code.ANALYSIS_RUNNING if finding.canary_requests else Code.NO_TRAFFIC
-            return _because(state, code, f"{_where(state)}: {finding.message}")
+            todo = "; send requests to the preview address" if state.is_previewing and code is Code.NO_TRAFFIC else ""
+            return _because(state, code, f"{_where(state)}: {finding.message}{todo}")
     evidence = finding.message if finding is not None else "no analysis at this step"
     held = now - (state.confirmed_at or now)
     if held < step.hold:
@@ -353,7 +373,7 @@ def _crash_loop(state: RolloutState, canary: CanarySeen) -> int:
 
 def _target(state: RolloutState) -> int:
     if state.step is not None:
-        return state.step.weight
+        return 0 if state.is_previewing else state.step.weight
     return 0 if state.policy.then is Then.END else 100
 
 
@@ -363,6 +383,8 @@ def _finish(state: RolloutState, phase: Phase, code: Code, message: str, now: da
         weight, verdict = _target(state), Verdict.SUCCESSFUL
     elif state.is_mirroring:
         message += "; it gets no copies any more, and clients never saw an answer of it"
+    elif state.is_previewing:
+        message += "; the preview address is closed, and all traffic stays on stable"
     else:
         message += "; all traffic goes to stable"
     if phase is Phase.DEGRADED:
@@ -378,6 +400,8 @@ def _because(state: RolloutState, code: Code, message: str) -> RolloutState:
 def _where(state: RolloutState) -> str:
     if state.step is None:
         return "the end" if state.policy.then is Then.END else "the move to 100 %"
+    if state.is_previewing:
+        return "the preview"
     return f"step {state.step_index + 1} of {len(state.policy.steps)} ({state.step.weight} %)"
 
 

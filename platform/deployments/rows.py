@@ -7,7 +7,7 @@ from deployments.analysis.verdict import Verdict
 from deployments.desired import RevisionState, Role, ServiceState
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Code, Phase, Reason
-from deployments.policy import stored_policy
+from deployments.policy import Strategy, stored_policy
 from deployments.rollout import RolloutState
 from integrations.clusters.base import Resources
 
@@ -71,6 +71,7 @@ def service_state(service: InferenceService, revisions: Iterable[Revision], roll
         live=service.live_at is not None,
         canary_weight=0 if state is None else state.client_weight,
         mirror_percent=state.mirror_percent if state is not None and state.is_mirroring else None,
+        has_preview=state is not None and state.policy.strategy is Strategy.BLUE_GREEN,
         revisions=tuple(revision_state(revision) for revision in revisions),
     )
 

@@ -26,6 +26,7 @@ from deployments.shapes import (
     ServiceView,
     StepView,
 )
+from integrations.clusters.base import PREVIEW_SUFFIX
 
 __all__ = [
     "AnalysisRunView",
@@ -249,6 +250,7 @@ def _service_view(
         namespace=service.namespace,
         name=service.name,
         url=f"{settings.GATEWAY_URL}/serving/{service.namespace}/{service.name}/v2/models/{service.name}",
+        preview_url=_preview_url(service) if state.has_preview else None,
         phase=service.phase,
         reason=service.reason,
         model=version.model.name,
@@ -261,6 +263,11 @@ def _service_view(
         changes=service.changes,
         created_at=service.created_at,
     )
+
+
+def _preview_url(service: InferenceService) -> str:
+    name = f"{service.name}{PREVIEW_SUFFIX}"
+    return f"{settings.GATEWAY_URL}/serving/{service.namespace}/{name}/v2/models/{service.name}"
 
 
 def _revision_view(service: InferenceService, state: ServiceState, revision: Revision) -> RevisionView:

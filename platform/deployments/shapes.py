@@ -113,7 +113,7 @@ class RevisionView:
 
 @dataclass(frozen=True, slots=True)
 class ServiceView:
-    """A service with its running revisions and its newest rollout."""
+    """A service with its running revisions and its newest rollout; `preview_url` is there in a blue/green rollout."""
 
     id: int
     namespace: str
@@ -130,6 +130,7 @@ class ServiceView:
     event_seq: int
     changes: int
     created_at: datetime
+    preview_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

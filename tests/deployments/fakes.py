@@ -123,6 +123,7 @@ class FakeCluster:
                 )
                 for each in desired.revisions
             ),
+            preview=desired.preview if desired.preview in ready else "",
         )
 
     def _replica(self, revision: str, index: int) -> ObservedReplica:

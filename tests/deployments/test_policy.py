@@ -103,7 +103,13 @@ def _step(**changed: object) -> dict[str, object]:
         pytest.param([], None, "the policy file is a list; expected an object", id="a list"),
         pytest.param({"steps": [{"weight": 1}]}, "name", "name is missing", id="no name"),
         pytest.param(_with(name="Careful"), "name", "expected a DNS label", id="a name that is no DNS label"),
-        pytest.param(_with(strategy="blueGreen"), "strategy", "blue/green rollouts are not in this", id="blue/green"),
+        pytest.param(
+            _with(strategy="blueGreen"),
+            "steps",
+            "a blue/green has exactly one step, of weight 100",
+            id="blue/green steps",
+        ),
+        pytest.param(_with(strategy="blueGreen", steps=[]), "steps", "has exactly one step", id="blue/green, no step"),
         pytest.param(_with(then="end"), "then", "then is not a field", id="a canary with a shadow's field"),
         pytest.param(
             _with(strategy="shadow", then="stop"), "then", "expected pause or promote or end", id="an unknown end"
@@ -166,3 +172,13 @@ def test_a_wrong_file_is_refused_in_one_sentence_that_names_the_field(
 def test_a_file_put_under_another_name_is_refused() -> None:
     with pytest.raises(InvalidInput, match="name is 'careful', but the policy is put as 'bold'"):
         parse_policy(FILE, name="bold")
+
+
+def test_a_blue_green_file_has_one_step_whose_weight_may_be_left_out() -> None:
+    step = {"hold": "10s", "pause": True, "analysis": {"minRequests": 50}}
+    policy = parse_policy({"name": "switch", "strategy": "blueGreen", "steps": [step], "scaleDownDelay": "1h"})
+    assert policy.strategy is Strategy.BLUE_GREEN
+    assert [(each.weight, each.pause) for each in policy.steps] == [(100, True)]
+    assert policy.scale_down_delay == timedelta(hours=1)
+    assert stored_policy(policy_json(policy)) == policy
+    assert parse_policy({"name": "switch", "strategy": "blueGreen", "steps": [{"weight": 100}]}).steps[0].weight == 100

@@ -12,6 +12,7 @@ from deployments.models import AnalysisRun, Rollout
 from deployments.phases import Phase
 from deployments.policy import DIRECT
 from deployments.recording import changing
+from deployments.services import policy_apply, rollout_start
 from fairlead.security import POLICY
 from tests import scenes
 from tests.deployments.conftest import Platform
@@ -251,3 +252,24 @@ def test_a_shadow_that_waits_can_be_promoted_knowingly(platform: Platform) -> No
 
     assert "Send all of the requests to version 2?" in page
     assert "So far clients have had no answer of it; from then on they have no other." in page
+
+
+def test_a_blue_green_rollout_shows_its_preview_address() -> None:
+    live = scenes.service()
+    policy = {"name": "switch", "strategy": "blueGreen", "steps": [{"pause": True, "analysis": {}}]}
+    policy_apply(document=policy, name=None, actor="test", now=timezone.now())
+    scenes.model_version(2)
+    rollout = rollout_start(
+        namespace="default", name="digits", version="2", policy="switch", actor="test", now=timezone.now()
+    )
+    Rollout.objects.filter(pk=rollout.pk).update(phase=Phase.PAUSED)
+    page = text(signed_in(Scope.WRITE), f"/services/{live.namespace}/{live.name}/")
+    for words in (
+        "http://127.0.0.1:8090/serving/default/digits-preview/v2/models/digits",
+        "fairlead-service: default/digits-preview",
+        "<strong>Preview</strong>",
+        "Send all of the requests to version 2?",
+        "All requests move in one switch; digits-00001 is kept warm for the way back.",
+        "The preview address is closed",
+    ):
+        assert words in page

@@ -158,6 +158,7 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     namespace = serializers.CharField()
     name = serializers.CharField()
     url = serializers.CharField()
+    preview_url = serializers.CharField(allow_null=True)
     phase = serializers.CharField()
     reason = serializers.CharField()
     model = serializers.CharField()

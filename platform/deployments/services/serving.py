@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db import transaction
 
 from accounts.services import audit_record
-from common.errors import Conflict, FairleadError, NotFound
+from common.errors import Conflict, FairleadError, InvalidInput, NotFound
 from deployments import hints
 from deployments.history import Kind
 from deployments.models import Cluster, InferenceService, RolloutPolicy
@@ -13,6 +13,7 @@ from deployments.phases import ServicePhase
 from deployments.recording import Change, changing
 from deployments.services.turning import check_ready, give_up, turn_to
 from deployments.spec import ServiceSpec, parse_service
+from integrations.clusters.base import PREVIEW_SUFFIX
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
 
@@ -42,6 +43,7 @@ def service_apply(
         Conflict: the version is not READY or does not fit the live one; the service is being deleted.
     """
     spec = parse_service(document, namespace=namespace, name=name)
+    _refuse_name_of_preview(spec)
     policy = None if spec.policy is None else policy_named(spec.policy, field="spec.rollout.policy")
     version = model_version_resolve(uri=spec.storage_uri)
     check_ready(version)
@@ -175,6 +177,16 @@ def policy_named(name: str, *, field: str) -> RolloutPolicy:
 def spec_of(service: InferenceService) -> ServiceSpec:
     """Return what the service's file says; one that leaves its name out was put under that name."""
     return parse_service(service.document, namespace=service.namespace, name=service.name)
+
+
+def _refuse_name_of_preview(spec: ServiceSpec) -> None:
+    there = InferenceService.objects.filter(namespace=spec.namespace, name=spec.name)
+    if spec.name.endswith(PREVIEW_SUFFIX) and not there.exists():
+        raise InvalidInput(
+            f"metadata.name is {spec.name!r}, but names that end in {PREVIEW_SUFFIX} are for the preview addresses of "
+            "blue/green rollouts; choose another name",
+            field="metadata.name",
+        )
 
 
 def _refuse_if_deleting(service: InferenceService) -> None:

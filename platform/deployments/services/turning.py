@@ -208,5 +208,7 @@ def _how(policy: Policy) -> str:
     if policy.strategy is Strategy.SHADOW:
         shares = ", ".join(f"{step.weight} %" for step in policy.steps)
         return f"by policy {policy.name}: copies of {shares} of the requests, then {_AFTER_SHADOW[policy.then]}"
+    if policy.strategy is Strategy.BLUE_GREEN:
+        return f"by policy {policy.name}: a preview, then all traffic in one switch"
     weights = [f"{step.weight} %" for step in policy.steps if step.weight < 100]
     return f"by policy {policy.name}: {', '.join([*weights, 'all traffic'])}"

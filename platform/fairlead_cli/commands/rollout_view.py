@@ -31,7 +31,7 @@ _FACTS: render.Columns = {
     "by": "created_by",
 }
 _RUNS: render.Columns = {
-    "weight": lambda row: render.percent(row["weight_percent"]),
+    "weight": lambda row: render.percent(row["weight_percent"]) if row["weight_percent"] else "preview",
     "seen": lambda row: render.percent(row.get("seen_percent")),
     "requests": lambda row: _requests(row) or "-",
     "verdict": "verdict",
@@ -72,7 +72,7 @@ def live(rollout: Json) -> RenderableType:
         verdict = run.get("verdict", "-")
         steps.add_row(
             f"{'>' if current else ' '} {index + 1}",
-            render.percent(step["weight"]),
+            "preview" if rollout["strategy"] == "blueGreen" else render.percent(step["weight"]),
             render.percent(seen),
             str(requests or "-"),
             Text(verdict, style=_STYLES.get(verdict, "")),

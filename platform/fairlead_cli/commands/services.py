@@ -29,7 +29,13 @@ _COLUMNS: render.Columns = {
     "rollout": lambda row: _rollout(row.get("rollout")),
     "reason": "reason",
 }
-_FACTS: render.Columns = {**_COLUMNS, "policy": "policy", "url": "url", "created": "created_at"}
+_FACTS: render.Columns = {
+    **_COLUMNS,
+    "policy": "policy",
+    "url": "url",
+    "preview": "preview_url",
+    "created": "created_at",
+}
 _REVISIONS: render.Columns = {
     "revision": "name",
     "version": "model_version",

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+PREVIEW_SUFFIX = "-preview"
+"""A service's preview is reached as the service is, under its name with this at the end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resources:
@@ -51,12 +54,17 @@ class DesiredRevision:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """Everything one service should have on a cluster; `generation` only rises and lower ones are ignored."""
+    """Everything one service should have on a cluster; `generation` only rises and lower ones are ignored.
+
+    Attributes:
+        preview: the revision that answers at the service's preview address; empty where there is no such address.
+    """
 
     namespace: str
     service: str
     generation: int
     revisions: tuple[DesiredRevision, ...]
+    preview: str = ""
 
 
 class ReplicaPhase(StrEnum):
@@ -111,7 +119,11 @@ class ObservedRevision:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A service as the cluster reports it; `generation` is the last one the cluster took up, 0 if none."""
+    """A service as the cluster reports it; `generation` is the last one the cluster took up, 0 if none.
+
+    Attributes:
+        preview: the revision to which the gateway was seen to send what comes to the preview address; empty if none.
+    """
 
     namespace: str
     service: str
@@ -119,6 +131,7 @@ class Observed:
     revisions: tuple[ObservedRevision, ...] = ()
     gateway_stats_url: str = ""
     message: str = ""
+    preview: str = ""
 
     def revision(self, name: str) -> ObservedRevision | None:
         """Return the named revision, or None where the cluster has none of that name."""

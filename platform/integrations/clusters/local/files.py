@@ -153,6 +153,7 @@ def order_to_json(order: Order) -> dict[str, Any]:
         "service": desired.service,
         "generation": desired.generation,
         "revisions": [_revision_to_json(revision) for revision in desired.revisions],
+        "preview": desired.preview,
     }
 
 
@@ -163,7 +164,8 @@ def order_from_json(value: Mapping[str, Any]) -> Order:
             DesiredRevision(**{**_known(DesiredRevision, item), "resources": Resources(**item.get("resources", {}))})
             for item in value["revisions"]
         )
-        desired = Desired(str(value["namespace"]), str(value["service"]), int(value["generation"]), revisions)
+        names = str(value["namespace"]), str(value["service"])
+        desired = Desired(*names, int(value["generation"]), revisions, preview=str(value.get("preview", "")))
     except (KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the desired state cannot be read: {type(error).__name__}: {error}") from error
     return Order(desired, bool(value.get("deleted", False)))

@@ -108,7 +108,7 @@ class Service:
             if running.ready
         )
         starting = f"service {self.namespace}/{self.name} is starting: no replica takes requests yet; try again soon"
-        return ServiceRoute(self.namespace, self.name, backends, starting)
+        return ServiceRoute(self.namespace, self.name, backends, starting, preview=self.desired.preview)
 
     def leaving(self) -> Iterator[Replica]:
         """Yield the replicas that shall go and still have an address."""
@@ -147,6 +147,7 @@ class Service:
             revisions=tuple(revisions),
             gateway_stats_url=stats_url,
             message=self.complaint or explanation(self._claims(), served=any(self._routed.values())),
+            preview=confirmed.preview if confirmed is not None and confirmed.preview in routed else "",
         )
 
     def _claims(self) -> list[Claim]:

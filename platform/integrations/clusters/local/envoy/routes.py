@@ -4,7 +4,8 @@ A service is found by host (`digits.default`, `digits.default.anything`), by pat
 for gRPC, by metadata (`fairlead-service: default/digits`). Behind it only health, metadata and infer are let through,
 each by its exact path, so that a route costs one comparison; a path with `/versions/N/` goes to the revisions that
 serve N. Infer calls that name no version in their path are what shadows get copies of. What is left is answered here,
-with a sentence that the listener puts into JSON.
+with a sentence that the listener puts into JSON. A preview is one more service, `digits-preview`, whose model is called
+`digits`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +42,7 @@ Json = dict[str, Any]
 
 def route_table(services: Iterable[ServiceRoute], *, version: str) -> Json:
     """Return the discovery response with the route table for `services`."""
-    known = sorted(services, key=lambda service: service.key)
+    known = sorted(_with_previews(services), key=lambda service: service.key)
     anyhow = {
         "name": "by-path-or-metadata",
         "domains": ["*"],
@@ -65,6 +66,13 @@ def route_table(services: Iterable[ServiceRoute], *, version: str) -> Json:
     }
 
 
+def _with_previews(services: Iterable[ServiceRoute]) -> list[ServiceRoute]:
+    """Return the services and, as services of their own, their previews; a real service keeps its name."""
+    named = {service.key: service for service in services}
+    previews = (service.preview_route() for service in list(named.values()) if service.preview)
+    return [*named.values(), *(preview for preview in previews if preview.key not in named)]
+
+
 def _host(service: ServiceRoute) -> Json:
     host = f"{service.service}.{service.namespace}"
     return {
@@ -77,7 +85,7 @@ def _host(service: ServiceRoute) -> Json:
 
 def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
     """Yield the HTTP routes below `prefix`, which is taken off, and last a refusal of everything else below it."""
-    model = f"/v2/models/{service.service}"
+    model = f"/v2/models/{service.model or service.service}"
     infer, meta = ClusterUse.INFER, ClusterUse.META
     yield _http(service, service.backends, prefix, f"{model}/infer", infer, mirror=ClusterUse.MIRROR_INFER)
     for version, backends in _by_version(service):

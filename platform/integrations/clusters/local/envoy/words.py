@@ -1,8 +1,9 @@
 """What the files are rendered from: services with their shares, revisions with their addresses. Filled in by the
 agent."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from integrations.clusters.base import PREVIEW_SUFFIX
 from integrations.clusters.local.envoy.names import ClusterUse
 
 
@@ -53,14 +54,33 @@ class Backend:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRoute:
-    """How one service is reached; `starting` is said, as one sentence, to clients that nothing can serve now."""
+    """How one service is reached.
+
+    Attributes:
+        starting: said, as one sentence, to clients that nothing can serve now.
+        preview: the revision that answers at the preview address; empty where there is none.
+        model: what clients ask for, where that is not the service's name.
+    """
 
     namespace: str
     service: str
     backends: tuple[Backend, ...]
     starting: str = ""
+    preview: str = ""
+    model: str = ""
 
     @property
     def key(self) -> str:
         """Return what clients call the service in a path or in metadata."""
         return f"{self.namespace}/{self.service}"
+
+    def preview_route(self) -> "ServiceRoute":
+        """Return how the preview is reached: as the service is, under another name, and only one revision answers."""
+        chosen = (backend for backend in self.backends if backend.revision == self.preview)
+        return ServiceRoute(
+            self.namespace,
+            f"{self.service}{PREVIEW_SUFFIX}",
+            tuple(replace(backend, share_percent=100, mirror_percent=0) for backend in chosen),
+            f"the preview of service {self.key} is starting: no replica of {self.preview} takes requests yet",
+            model=self.service,
+        )
