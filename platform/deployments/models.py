@@ -256,3 +256,41 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.seq} {self.kind}"
+
+
+class Webhook(models.Model):
+    """An address that is told of events; `secret` signs what it is told, so it is kept as it is."""
+
+    url = models.CharField(max_length=1000)
+    events = models.JSONField()
+    description = models.CharField(max_length=300, blank=True)
+    secret = models.CharField(max_length=100)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=300)
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class WebhookDelivery(models.Model):
+    """One event that a webhook is told; `deployments.webhooks` draws its states."""
+
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
+    event = models.CharField(max_length=40)
+    payload = models.JSONField()
+    status = models.CharField(max_length=9, default="PENDING", choices=_choices(("PENDING", "DELIVERED", "FAILED")))
+    tries = models.PositiveSmallIntegerField(default=0)
+    answer_status = models.PositiveSmallIntegerField(null=True)
+    answer = models.TextField(blank=True)
+    next_try_at = models.DateTimeField()
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name_plural = "webhook deliveries"
+        indexes = [
+            models.Index(fields=["next_try_at"], condition=Q(status="PENDING"), name="delivery_pending"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} to {self.webhook}"

@@ -21,6 +21,7 @@ from deployments.lifecycle import roles_after
 from deployments.models import AnalysisRun, Event, InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.rollout import RolloutState
+from deployments.webhooks import deliveries_queue
 from integrations.clusters.base import Desired
 
 
@@ -114,6 +115,8 @@ class Change:
     def write_events(self) -> None:
         """Insert the events that were told; `changing` calls it."""
         Event.objects.bulk_create(self._events)
+        if self._events:
+            deliveries_queue(str(self.service), self._events)
         self._events.clear()
 
 

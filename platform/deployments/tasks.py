@@ -14,16 +14,20 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from common.errors import FairleadError, Unavailable
-from deployments import reconciler, retention, telemetry, watching
+from common.hints import send
+from deployments import reconciler, retention, telemetry, watching, webhooks
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
 from deployments.services import alias_follow, cluster_default
 from integrations import metrics
 from integrations.clusters import driver_for
 from integrations.clusters.base import ClusterDriver
+from integrations.webhooks import post
 
 logger = logging.getLogger(__name__)
 _BUDGET_S = 10.0
+_MAX_DELIVERIES = 20
+_WEBHOOK_TIMEOUT_S = 10.0
 
 
 @shared_task(expires=10)
@@ -56,6 +60,37 @@ def forget() -> None:
     steps = retention.measurements_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
     if events or steps:
         logger.info("forgot %s old events and the measurements of %s steps of ended rollouts", events, steps)
+
+
+@shared_task(expires=60)
+def deliver(delivery_id: int) -> None:
+    """Tell a webhook of one event, unless it is not due or somebody else is at it."""
+    attempt = webhooks.try_begin(delivery_id=delivery_id, now=timezone.now())
+    if attempt is None:
+        return
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "Fairlead-Webhook/1",
+        "Fairlead-Event": attempt.event,
+        "Fairlead-Delivery": str(attempt.delivery_id),
+        "Fairlead-Signature": webhooks.signature_of(attempt.secret, attempt.body, timezone.now()),
+    }
+    status: int | None = None
+    try:
+        status, answer = post(
+            attempt.url, attempt.body, headers, allowed=settings.WEBHOOK_ALLOWED_NETWORKS, timeout_s=_WEBHOOK_TIMEOUT_S
+        )
+    except Unavailable as error:
+        answer = error.message
+    webhooks.try_end(of=attempt, status=status, answer=answer, now=timezone.now())
+
+
+@shared_task(expires=60)
+def sweep_deliveries() -> None:
+    """Send a hint for deliveries that are due, and forget those that are long over."""
+    for delivery_id in webhooks.deliveries_due(now=timezone.now(), limit=_MAX_DELIVERIES):
+        send(deliver, delivery_id)
+    webhooks.deliveries_forget(now=timezone.now())
 
 
 def _due(cluster: Cluster) -> list[int]:

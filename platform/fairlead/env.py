@@ -3,6 +3,7 @@
 Bad values end the start with one sentence; nothing falls back silently.
 """
 
+import ipaddress
 import os
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def names(name: str, default: list[str]) -> list[str]:
     """Return `name` split at commas."""
     value = text(name)
     return [part.strip() for part in value.split(",") if part.strip()] if value else default
+
+
+def networks(name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    """Return `name` as IP networks, separated by commas."""
+    try:
+        return tuple(ipaddress.ip_network(part) for part in names(name, []))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}; expected networks such as 10.0.0.0/8,fd00::/8") from error
 
 
 def address(name: str) -> tuple[str, int] | None:

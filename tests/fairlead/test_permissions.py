@@ -13,6 +13,7 @@ from accounts.models import ApiToken
 from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
+from deployments.webhooks import webhook_create
 from registry.services import alias_set
 from tests import scenes
 
@@ -71,6 +72,12 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /tokens": (ANY, VIEWER),
     "POST /tokens": (DEFAULT, ADMIN),
     "DELETE /tokens/{token_id}": (ANY, DEPLOYER),
+    "GET /webhooks": (DEFAULT, ADMIN),
+    "POST /webhooks": (DEFAULT, ADMIN),
+    "GET /webhooks/{webhook_id}": (DEFAULT, ADMIN),
+    "DELETE /webhooks/{webhook_id}": (DEFAULT, ADMIN),
+    "GET /webhooks/{webhook_id}/deliveries": (DEFAULT, ADMIN),
+    "POST /webhooks/{webhook_id}/test": (DEFAULT, ADMIN),
     "GET /whoami": (ANY, VIEWER),
 }
 BODIES: dict[str, dict[str, object]] = {
@@ -106,12 +113,14 @@ def address() -> Callable[[str], str]:
     teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
     teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=now)
 
+    hook = webhook_create(url="https://a.example/", events=["RolloutHealthy"], description="", actor="test", now=now)
+
     def make(operation: str) -> str:
         path = operation.split(" ")[1]
         of = path.split("/")[1]
         name = {"policies": "careful", "clusters": "local"}.get(of, "default" if "/namespaces/" in path else "digits")
         token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first()
-        return "/api/v1" + path.format(**NAMES, name=name, rollout_id=rollout.pk, token_id=token_id)
+        return "/api/v1" + path.format(**NAMES, name=name, rollout_id=rollout.pk, token_id=token_id, webhook_id=hook.pk)
 
     return make
 

@@ -2,11 +2,15 @@
 
 from django.urls import path
 
-from deployments.api import views
+from deployments.api import views, webhooks
 
 urlpatterns = [
     path("clusters", views.ClusterListView.as_view(), name="cluster-list"),
     path("clusters/<str:name>/events", views.ClusterEventListView.as_view(), name="cluster-event-list"),
+    path("webhooks", webhooks.WebhookListView.as_view(), name="webhook-list"),
+    path("webhooks/<int:webhook_id>", webhooks.WebhookDetailView.as_view(), name="webhook-detail"),
+    path("webhooks/<int:webhook_id>/deliveries", webhooks.DeliveryListView.as_view(), name="delivery-list"),
+    path("webhooks/<int:webhook_id>/test", webhooks.WebhookTestView.as_view(), name="webhook-test"),
     path("policies", views.PolicyListView.as_view(), name="policy-list"),
     path("policies/<str:name>", views.PolicyDetailView.as_view(), name="policy-detail"),
     path("services", views.ServiceListView.as_view(), name="service-list-api"),
