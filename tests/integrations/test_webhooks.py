@@ -15,13 +15,15 @@ from integrations.webhooks import post
         "169.254.169.254",
         "[::1]",
         "[::ffff:127.0.0.1]",
+        "[64:ff9b::a00:1]",
+        "[2002:a00:1::]",
         "0.0.0.0",
         "224.0.0.1",
         "2130706433",
     ],
 )
 def test_addresses_that_are_not_public_are_refused(host: str) -> None:
-    with pytest.raises(Unavailable, match="not a public address|cannot be resolved"):
+    with pytest.raises(Unavailable, match="not a public address"):
         post(f"http://{host}:9/", b"", {}, allowed=(), timeout_s=1)
 
 

@@ -143,6 +143,7 @@ class ServiceDetailView(APIView):
 class ServiceRollbackView(APIView):
     """The way back."""
 
+    @idempotent()
     @extend_schema(request=RollbackSerializer, responses={201: RolloutSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Start a rollout without steps to an earlier stable revision, at once where that still runs."""
