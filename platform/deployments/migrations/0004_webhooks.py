@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('deployments', '0002_shadow_strategy'),
+        ('deployments', '0003_blue_green_strategy'),
     ]
 
     operations = [
