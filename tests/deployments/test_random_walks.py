@@ -22,6 +22,7 @@ class Walk:
         platform.live()
         platform.policy(name="asking", steps=[{"weight": 20, "pause": True}, {"weight": 60, "hold": "4s"}])
         platform.policy(name="shadow", strategy="shadow", steps=[{"weight": 20}, {"weight": 60, "hold": "4s"}])
+        platform.policy(name="switch", strategy="blueGreen", steps=[{"hold": "4s"}])
         platform.cluster.on_apply = self.check
 
     def check(self, desired: Desired) -> None:
@@ -44,6 +45,8 @@ class Walk:
             assert weights[name] == 0, "a shadow has no clients"
             assert there is not None
             assert there.ready_replicas, "copies only to what is ready"
+        if desired.preview:
+            assert weights[desired.preview] in (0, 100), "clients see nothing or all of it"
         newest = Rollout.objects.order_by("-id").first()
         if newest is not None and newest.phase in (Phase.DEGRADED, Phase.ABORTED):
             assert weights[stable] == 100
@@ -71,7 +74,7 @@ class Walk:
         self.version += 1
         self.platform.version(self.version)
         if self.random.random() < 0.5:
-            self.platform.start(str(self.version), self.random.choice([None, "asking", "shadow"]))
+            self.platform.start(str(self.version), self.random.choice([None, "asking", "shadow", "switch"]))
         else:
             self.platform.apply(
                 uri=f"models:/digits/{self.version}", policy=self.random.choice(["careful", "shadow", None])
