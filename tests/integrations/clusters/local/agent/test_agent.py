@@ -89,7 +89,8 @@ def test_replica_killed_under_traffic_is_restarted_and_only_its_requests_in_flig
         seen = eventually(restarted, "the restart is told")
         cluster.until_ready(2)
         sent.until_sent(100)
-    assert len(sent.failures) <= 4, sent.failures  # as many as there are clients
+    # Of each of the four clients the one in flight, and one more sent before Envoy came to read that the process ended.
+    assert len(sent.failures) <= 8, sent.failures
     assert "SIGKILL" in seen.revisions[0].replicas[0].message
 
 
