@@ -5,6 +5,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.core.signals import got_request_exception
 from django.http import Http404, HttpRequest, UnreadablePostError
@@ -45,7 +46,9 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     elif isinstance(error, PermissionDenied):
         response = Response(error_body("not_permitted", str(error) or "that is not permitted"), status=403)
     elif isinstance(error, RequestDataTooBig):
-        response = Response(error_body("too_large", "the body is larger than this address takes"), status=413)
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        message = f"the body has more than the {limit} bytes that this address takes; send a smaller one"
+        response = Response(error_body("too_large", message), status=413)
     elif isinstance(error, UnreadablePostError):
         response = Response(error_body("invalid_input", f"the body could not be read: {error}"), status=400)
     elif isinstance(error, exceptions.APIException):

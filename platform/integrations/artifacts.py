@@ -215,6 +215,8 @@ class ArtifactWriter:
         digest = digest_of(files)
         size_bytes = sum((folder / path).stat().st_size for path in files)
         place = self._store.path_of(digest)
+        for path in files:
+            (folder / path).chmod(0o444)  # replicas link to these files: what writes here would change what they serve
         os.utime(folder)
         folder.chmod(0o755)  # mkdtemp's 0700 would keep a runtime under another user out
         try:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import stat
 import time
 from pathlib import Path
 
@@ -38,6 +39,11 @@ def test_file_is_stored_under_its_digest(store):
     assert everything(store) == [f"{stored.digest.removeprefix('sha256:')}/model.onnx"]
     assert store.get(stored.digest) == stored
     store.verify(stored.digest)
+
+
+def test_stored_files_are_for_reading_by_everybody_and_for_writing_by_nobody(store):
+    place = folder_of(put(store).uri)
+    assert (stat.S_IMODE(place.stat().st_mode), stat.S_IMODE((place / "model.onnx").stat().st_mode)) == (0o755, 0o444)
 
 
 def test_same_bytes_again_are_the_same_artifact(store):
@@ -111,6 +117,7 @@ def test_changed_files_are_found(store, change):
     place = folder_of(stored.uri)
     match change:
         case "edit":
+            (place / "model.onnx").unlink()
             (place / "model.onnx").write_bytes(b"other bytes")
         case "add":
             (place / "more.bin").write_bytes(b"x")

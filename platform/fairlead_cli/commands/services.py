@@ -145,7 +145,7 @@ def events(call: Call) -> None:
         for name in clusters
         for event in call.client.all(path("clusters", name, "events"), call.options.limit)
     ]
-    newest = sorted(found, key=lambda event: str(event["at"]))[-call.options.limit :]
+    newest = sorted(found, key=lambda event: (str(event["at"]), event["cluster"], event["seq"]))[-call.options.limit :]
     return call.show_list(newest, _CLUSTER_EVENTS)
 
 
