@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from deployments.analysis.verdict import Measurement
 
@@ -143,3 +144,21 @@ class EventView:
     message: str
     revision: str | None
     rollout: int | None
+
+
+class Outcome(StrEnum):
+    """What applying a file comes to."""
+
+    UNCHANGED = "unchanged"
+    CREATED = "created"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What applying a file would do; `before` and `after` are the files, None where there is none yet."""
+
+    outcome: Outcome
+    message: str
+    before: object
+    after: object

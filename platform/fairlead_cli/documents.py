@@ -1,4 +1,4 @@
-"""Service and policy files: the one YAML or JSON object in a file, as what JSON can carry to the control plane."""
+"""Service and policy files: the YAML or JSON objects in a file, as what JSON can carry to the control plane."""
 
 import math
 import sys
@@ -33,8 +33,8 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-def read_document(path: Path) -> Json:
-    """Return the one object in a file, `-` for standard input."""
+def read_documents(path: Path) -> list[Json]:
+    """Return the objects in a file, one or more, `-` for standard input."""
     what = "standard input" if str(path) == "-" else str(path)
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
@@ -48,13 +48,13 @@ def read_document(path: Path) -> Json:
         raise CliError(f"{what} is neither YAML nor JSON: {' '.join(str(error).split())}") from error
     except RecursionError as error:
         raise CliError(f"{what} is nested too deeply; expected a service or a policy") from error
-    if len(documents) != 1:
-        raise CliError(f"{what} holds {len(documents)} documents; expected one (one file per service or policy)")
-    document = documents[0]
-    if not isinstance(document, dict):
+    if not documents:
+        raise CliError(f"{what} is empty; expected a service or a policy")
+    if not all(isinstance(document, dict) for document in documents):
         raise CliError(f"{what} holds no object; expected the named fields of a service or a policy")
-    _refuse_what_json_cannot_say(document, what)
-    return document
+    for document in documents:
+        _refuse_what_json_cannot_say(document, what)
+    return documents
 
 
 def _refuse_what_json_cannot_say(document: Json, what: str) -> None:

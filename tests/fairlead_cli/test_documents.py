@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli.documents import read_document
+from fairlead_cli.documents import read_documents
 from fairlead_cli.errors import CliError
 
 LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
@@ -16,7 +16,7 @@ LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
 def read(tmp_path: Path, text: str | bytes) -> object:
     file = tmp_path / "f.yaml"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
-    return read_document(file)
+    return read_documents(file)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,11 @@ def read(tmp_path: Path, text: str | bytes) -> object:
     ],
 )
 def test_a_file_is_read_as_json_would_have_it(tmp_path: Path, text: str, document: object) -> None:
-    assert read(tmp_path, text) == document
+    assert read(tmp_path, text) == [document]
+
+
+def test_a_file_may_hold_several_documents(tmp_path: Path) -> None:
+    assert read(tmp_path, "a: 1\n---\n---\nb: 2\n") == [{"a": 1}, {"b": 2}]
 
 
 @pytest.mark.parametrize(
@@ -54,5 +58,5 @@ def test_what_json_cannot_say_is_refused_in_one_sentence(tmp_path: Path, text: s
 
 def test_standard_input_is_named_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    with pytest.raises(CliError, match=r"^standard input holds 0 documents"):
-        read_document(Path("-"))
+    with pytest.raises(CliError, match=r"^standard input is empty"):
+        read_documents(Path("-"))

@@ -10,6 +10,7 @@ from deployments.models import Cluster, RolloutPolicy
 from deployments.shapes import (
     AnalysisRunView,
     EventView,
+    Plan,
     ReasonView,
     RequestsView,
     RevisionView,
@@ -202,3 +203,12 @@ class EventSerializer(serializers.Serializer[EventView]):
     message = serializers.CharField()
     revision = serializers.CharField(allow_null=True)
     rollout = serializers.IntegerField(allow_null=True)
+
+
+class PlanSerializer(serializers.Serializer[Plan]):
+    """What applying a file would do; nothing was changed."""
+
+    outcome = serializers.ChoiceField(choices=["unchanged", "created", "changed"])
+    message = serializers.CharField()
+    before = serializers.JSONField(allow_null=True)
+    after = serializers.JSONField()

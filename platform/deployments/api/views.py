@@ -21,9 +21,11 @@ from accounts.roles import Owned
 from common.filters import Filter, Kind
 from deployments import selectors, services
 from deployments.api.access import OfRollout, require_model_use, storage_uri_of
+from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.serializers import (
     ClusterSerializer,
     EventSerializer,
+    PlanSerializer,
     PolicySerializer,
     RevisionSerializer,
     RollbackSerializer,
@@ -79,9 +81,16 @@ class PolicyDetailView(APIView):
         """Return the policy."""
         return Response(PolicySerializer(selectors.policy_get(name=name)).data)
 
-    @extend_schema(request=OpenApiTypes.OBJECT, responses={200: PolicySerializer, 201: PolicySerializer})
+    @extend_schema(
+        parameters=[DRY_RUN],
+        request=OpenApiTypes.OBJECT,
+        responses={200: or_plan(PolicySerializer, "PolicyOrPlan"), 201: PolicySerializer},
+    )
     def put(self, request: Request, name: str) -> Response:
         """Make or change the policy; the body is the policy file. Rollouts in progress keep what they began with."""
+        if is_dry_run(request):
+            plan = services.policy_plan(document=request.data, name=name, actor=actor_of(request), now=timezone.now())
+            return Response(PlanSerializer(plan).data)
         policy, created = services.policy_apply(
             document=request.data, name=name, actor=actor_of(request), now=timezone.now()
         )
@@ -122,10 +131,19 @@ class ServiceDetailView(APIView):
         """Return the service."""
         return Response(ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data)
 
-    @extend_schema(request=OpenApiTypes.OBJECT, responses={200: ServiceSerializer, 201: ServiceSerializer})
+    @extend_schema(
+        parameters=[DRY_RUN],
+        request=OpenApiTypes.OBJECT,
+        responses={200: or_plan(ServiceSerializer, "ServiceOrPlan"), 201: ServiceSerializer},
+    )
     def put(self, request: Request, namespace: str, name: str) -> Response:
         """Make or change the service; the body is the service file. A change for a live service starts a rollout."""
         require_model_use(caller_token(request), storage_uri_of(request.data))
+        if is_dry_run(request):
+            plan = services.service_plan(
+                document=request.data, namespace=namespace, name=name, actor=actor_of(request), now=timezone.now()
+            )
+            return Response(PlanSerializer(plan).data)
         _, created = services.service_apply(
             document=request.data, namespace=namespace, name=name, actor=actor_of(request), now=timezone.now()
         )

@@ -1,6 +1,7 @@
 """What changes services, policies and rollouts; every function is told who asks and leaves an audit entry."""
 
 from deployments.services.policies import policy_apply, policy_delete
+from deployments.services.preview import policy_plan, service_plan
 from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
 from deployments.services.serving import alias_follow, cluster_default, service_apply, service_delete
@@ -10,11 +11,13 @@ __all__ = [
     "cluster_default",
     "policy_apply",
     "policy_delete",
+    "policy_plan",
     "rollout_abort",
     "rollout_promote",
     "rollout_retry",
     "rollout_start",
     "service_apply",
     "service_delete",
+    "service_plan",
     "service_rollback",
 ]

@@ -1,13 +1,12 @@
 """`fairlead policies`: how rollouts go."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from fairlead_cli import render
+from fairlead_cli.applying import apply_file, file_arguments
 from fairlead_cli.call import Call
-from fairlead_cli.client import path
-from fairlead_cli.documents import read_document
+from fairlead_cli.client import Json, path
 from fairlead_cli.errors import CliError
 
 _COLUMNS: render.Columns = {
@@ -50,19 +49,19 @@ def delete_policy(call: Call) -> None:
 
 
 def apply_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-f", "--file", required=True, type=Path, help="policy file (YAML or JSON); - for standard input"
-    )
+    file_arguments(parser)
 
 
 def apply_policy(call: Call) -> None:
-    """Make a policy, or change it for rollouts to come."""
-    document = read_document(call.options.file)
+    """Make policies, or change them for rollouts to come, and say before what will differ."""
+    apply_file(call, lambda document: _where(call, document), _COLUMNS)
+
+
+def _where(call: Call, document: Json) -> str:
     name = document.get("name")
     if not isinstance(name, str) or not name:
         raise CliError(f"{call.options.file} names no policy; expected a field `name`")
-    policy = call.client.put(path("policies", name), document)
-    call.show(policy, _COLUMNS)
+    return path("policies", name)
 
 
 def _conditions(analysis: dict[str, Any] | None) -> str:

@@ -2,15 +2,14 @@
 
 import argparse
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from fairlead_cli import render
+from fairlead_cli.applying import apply_file, file_arguments
 from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path, wait_until
 from fairlead_cli.commands import rollouts
 from fairlead_cli.commands.rollout_view import share
-from fairlead_cli.documents import read_document
 from fairlead_cli.errors import CliError
 
 
@@ -77,9 +76,7 @@ def delete_service(call: Call) -> None:
 
 
 def apply_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-f", "--file", required=True, type=Path, help="service file (YAML or JSON); - for standard input"
-    )
+    file_arguments(parser)
     parser.add_argument(
         "--wait",
         action="store_true",
@@ -91,14 +88,17 @@ def apply_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def apply_service(call: Call) -> None:
-    """Make a service, or change it; a change that can change answers starts a rollout."""
-    document = read_document(call.options.file)
+    """Make services, or change them, and say before what will differ; what can change answers starts a rollout."""
+    ready = (lambda service: _ready(call, service)) if call.options.wait else (lambda service: service)
+    apply_file(call, lambda document: _where(call, document), _FACTS, ready)
+
+
+def _where(call: Call, document: Json) -> str:
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(metadata, dict) or not isinstance(name, str) or not name:
         raise CliError(f"{call.options.file} names no service; expected a field `metadata.name`")
-    service = call.client.put(path("services", metadata.get("namespace") or "default", name), document)
-    call.show(_ready(call, service) if call.options.wait else service, _FACTS)
+    return path("services", metadata.get("namespace") or "default", name)
 
 
 def _ready(call: Call, service: Json) -> Json:

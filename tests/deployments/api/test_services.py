@@ -163,3 +163,61 @@ def test_reading_needs_read_and_changing_needs_write(platform: Platform, api: Ap
     rollout = platform.rollout().pk
     refused += [reader.post(f"/api/v1/rollouts/{rollout}/{verb}") for verb in ("promote", "abort", "retry")]
     assert {answer.status_code for answer in refused} == {403}
+
+
+def test_a_dry_run_says_what_would_happen_and_changes_nothing(platform: Platform, api: Api) -> None:
+    platform.live()
+    platform.version(2)
+    client = api(Scope.WRITE)
+    asked = f"{URL}?dry_run=true"
+    before = (client.get(URL).json(), client.get(f"{URL}/events").json())
+    newer = platform.document(uri="models:/digits/2")
+
+    same = client.put(asked, platform.document()).json()
+    plan = client.put(asked, newer)
+
+    assert same["outcome"] == "unchanged"
+    assert (plan.status_code, plan.json()) == (
+        200,
+        {
+            "outcome": "changed",
+            "message": "new revision digits-00002 of digits version 2; rollout by policy careful",
+            "before": platform.document(),
+            "after": newer,
+        },
+    )
+    assert (client.get(URL).json(), client.get(f"{URL}/events").json()) == before
+
+
+@pytest.mark.parametrize(
+    ("query", "uri", "status"),
+    [
+        pytest.param("true", "models:/digits/9", 404, id="a version that is not there"),
+        pytest.param("true", "digits", 400, id="a wrong address of a model"),
+        pytest.param("maybe", "models:/digits/1", 400, id="neither true nor false"),
+        pytest.param("true", "models:/digits/1", 200, id="what could be made"),
+    ],
+)
+def test_a_dry_run_refuses_what_would_be_refused(
+    platform: Platform, api: Api, query: str, uri: str, status: int
+) -> None:
+    platform.version(1)
+    client = api(Scope.WRITE)
+    assert client.put(f"{URL}?dry_run={query}", platform.document(uri=uri, policy=None)).status_code == status
+    assert client.get(URL).status_code == 404
+
+
+def test_a_dry_run_of_a_policy_changes_nothing(platform: Platform, api: Api) -> None:
+    client, where = api(Scope.ADMIN), "/api/v1/policies/swift"
+    file = {"name": "swift", "steps": [{"weight": 50}]}
+    assert client.put(f"{where}?dry_run=true", file).json()["outcome"] == "created"
+    assert client.get(where).status_code == 404
+    client.put(where, file)
+    assert client.put(f"{where}?dry_run=true", file).json()["outcome"] == "unchanged"
+    plan = client.put(f"{where}?dry_run=true", {"name": "swift", "steps": [{"weight": 20}]}).json()
+    assert (plan["outcome"], plan["before"]["steps"][0]["weight"], plan["after"]["steps"][0]["weight"]) == (
+        "changed",
+        50,
+        20,
+    )
+    assert client.get(where).json()["version"] == 1

@@ -1,5 +1,6 @@
 """`fairlead services`, `policies` and `events`."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,15 @@ SERVICE: dict[str, Any] = {
 }
 
 
+UNCHANGED = {"outcome": "unchanged", "message": "as its file says", "before": {}, "after": {}}
+
+
+def applies(api: Any, where: str, document: Any, status: int = 200, plan: Any = UNCHANGED) -> None:
+    """Let the control plane take a file, and answer what it would do with it."""
+    api.on(f"{where}?dry_run=true", plan)
+    api.on(where, document, status=status)
+
+
 def rollout(phase: str, message: str = "it goes on") -> dict[str, Any]:
     return {
         "id": 7,
@@ -56,7 +66,7 @@ def rollout(phase: str, message: str = "it goes on") -> dict[str, Any]:
 )
 def test_apply_sends_the_file(fairlead: Fairlead, api: Any, at_home: Path, metadata: str, where: str) -> None:
     (at_home / "service.yaml").write_text(f"kind: InferenceService\nmetadata: {metadata}\n")
-    api.on(where, SERVICE)
+    applies(api, where, SERVICE)
 
     code, said, _ = fairlead("services", "apply", "-f", "service.yaml")
 
@@ -68,9 +78,8 @@ def test_apply_sends_the_file(fairlead: Fairlead, api: Any, at_home: Path, metad
     ("text", "complaint"),
     [
         pytest.param("a: [", "f.yaml is neither YAML nor JSON: ", id="no YAML"),
-        pytest.param("a: 1\n---\nb: 2\n", "f.yaml holds 2 documents; expected one (one file per", id="two documents"),
         pytest.param("- a\n", "f.yaml holds no object; expected the named fields", id="a list"),
-        pytest.param("", "f.yaml holds 0 documents; expected one (one file per", id="nothing"),
+        pytest.param("", "f.yaml is empty; expected a service", id="nothing"),
         pytest.param("metadata: {name: a/../b}\n", "'a/../b' can be no name; expected letters", id="a path as a name"),
         pytest.param("kind: X\n", "f.yaml names no service; expected a field `metadata.name`", id="no name"),
         pytest.param(
@@ -93,13 +102,16 @@ def test_apply_of_a_bad_file_is_refused_here(
 def test_apply_waits_until_a_new_service_is_ready(fairlead: Fairlead, api: Any, at_home: Path) -> None:
     (at_home / "service.yaml").write_text("metadata: {name: digits}\n")
     pending = {**SERVICE, "phase": "Pending", "reason": "0 of 2 replicas are ready"}
-    api.on("PUT /services/default/digits", pending, status=201)
+    applies(api, "PUT /services/default/digits", pending, status=201)
     api.on("GET /services/default/digits", pending, SERVICE)
 
     code, said, told = fairlead("services", "apply", "-f", "service.yaml", "--wait")
 
     assert (code, "Ready" in said) == (0, True)
-    assert told == "Pending: 0 of 2 replicas are ready\nReady: serves\n"
+    assert (
+        told
+        == "services/default/digits: unchanged, as its file says\nPending: 0 of 2 replicas are ready\nReady: serves\n"
+    )
 
 
 @pytest.mark.parametrize(("phase", "code"), [("Healthy", 0), ("Degraded", 3)])
@@ -107,7 +119,7 @@ def test_apply_waits_for_the_rollout_that_it_starts(
     fairlead: Fairlead, api: Any, at_home: Path, phase: str, code: int
 ) -> None:
     (at_home / "service.yaml").write_text("metadata: {name: digits}\n")
-    api.on("PUT /services/default/digits", {**SERVICE, "rollout": rollout("Progressing")})
+    applies(api, "PUT /services/default/digits", {**SERVICE, "rollout": rollout("Progressing")})
     api.on("GET /rollouts/7", rollout(phase, "because of this"))
     api.on("GET /services/default/digits", SERVICE)
 
@@ -118,7 +130,7 @@ def test_apply_waits_for_the_rollout_that_it_starts(
 
 def test_apply_that_waits_too_long_ends_with_4(fairlead: Fairlead, api: Any, at_home: Path) -> None:
     (at_home / "service.yaml").write_text("metadata: {name: digits}\n")
-    api.on("PUT /services/default/digits", {**SERVICE, "phase": "Pending"})
+    applies(api, "PUT /services/default/digits", {**SERVICE, "phase": "Pending"})
     api.on("GET /services/default/digits", {**SERVICE, "phase": "Pending"})
 
     code, _, told = fairlead("services", "apply", "-f", "service.yaml", "--wait", "--timeout", "0")
@@ -170,7 +182,7 @@ POLICY = {
 
 def test_a_policy_is_applied_by_its_name(fairlead: Fairlead, api: Any, at_home: Path) -> None:
     (at_home / "policy.yaml").write_text("name: careful\nstrategy: canary\n")
-    api.on("PUT /policies/careful", POLICY, status=201)
+    applies(api, "PUT /policies/careful", POLICY, status=201)
 
     code, said, _ = fairlead("policies", "apply", "-f", "policy.yaml")
 
@@ -250,3 +262,62 @@ def test_a_number_of_events_that_is_none_is_a_wrong_command_line(fairlead: Fairl
     code, _, complained = fairlead("events", "digits", "--limit", limit)
 
     assert (code, f"'{limit}' is no number of events; expected 1 or more" in complained) == (2, True)
+
+
+def _file(version: int, name: str = "digits") -> str:
+    return f"metadata: {{name: {name}}}\nspec: {{predictor: {{model: {{storageUri: 'models:/digits/{version}'}}}}}}\n"
+
+
+def _plan(outcome: str, before: int | None, after: int) -> dict[str, Any]:
+    def document(version: int | None) -> Any:
+        return version and {"spec": {"predictor": {"model": {"storageUri": f"models:/digits/{version}"}}}}
+
+    message = "new revision digits-00002; rollout by policy careful"
+    return {"outcome": outcome, "message": message, "before": document(before), "after": document(after)}
+
+
+DIFFERENCE = (
+    "services/default/digits: changed, new revision digits-00002; rollout by policy careful\n"
+    "    spec.predictor.model.storageUri: models:/digits/1 -> models:/digits/2\n"
+)
+
+
+def test_apply_tells_the_difference_before_it_acts(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "service.yaml").write_text(_file(2))
+    applies(api, "PUT /services/default/digits", SERVICE, plan=_plan("changed", 1, 2))
+
+    code, _, told = fairlead("services", "apply", "-f", "service.yaml")
+
+    assert (code, told) == (0, DIFFERENCE)
+    assert [seen.path for seen in api.seen] == ["/services/default/digits?dry_run=true", "/services/default/digits"]
+
+
+def test_a_dry_run_answers_the_difference_and_does_nothing(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "service.yaml").write_text(_file(2))
+    applies(api, "PUT /services/default/digits", SERVICE, plan=_plan("changed", 1, 2))
+
+    assert fairlead("services", "apply", "-f", "service.yaml", "--dry-run") == (0, DIFFERENCE, "")
+    assert [seen.path for seen in api.seen] == ["/services/default/digits?dry_run=true"]
+
+
+def test_nothing_is_applied_where_one_of_several_documents_is_refused(
+    fairlead: Fairlead, api: Any, at_home: Path
+) -> None:
+    (at_home / "services.yaml").write_text(f"{_file(2)}---\n{_file(9, 'letters')}")
+    applies(api, "PUT /services/default/digits", SERVICE)
+    api.refuse("PUT /services/default/letters?dry_run=true", 404, "no version 9 of digits")
+
+    code, _, told = fairlead("services", "apply", "-f", "services.yaml")
+
+    assert (code, told.splitlines()[-1]) == (1, "no version 9 of digits")
+    assert all(seen.path.endswith("?dry_run=true") for seen in api.seen)
+
+
+def test_several_documents_are_applied_in_their_order(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "services.yaml").write_text(f"{_file(2)}---\n{_file(1, 'letters')}")
+    applies(api, "PUT /services/default/digits", SERVICE)
+    applies(api, "PUT /services/default/letters", {**SERVICE, "name": "letters"})
+
+    code, said, _ = fairlead("services", "apply", "-f", "services.yaml", "--output", "json")
+
+    assert (code, [service["name"] for service in json.loads(said)]) == (0, ["digits", "letters"])

@@ -1,0 +1,29 @@
+"""The query parameter `dry_run` of what applies files."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer
+from rest_framework.request import Request
+from rest_framework.serializers import Serializer
+
+from common.errors import InvalidInput
+from deployments.api.serializers import PlanSerializer
+
+DRY_RUN = OpenApiParameter(
+    "dry_run", bool, description="With `true` the file is only checked: the answer says what applying it would do."
+)
+
+
+def is_dry_run(request: Request) -> bool:
+    """Return whether nothing is to be changed; raises InvalidInput."""
+    text = request.query_params.get("dry_run", "false")
+    if text not in ("true", "false"):
+        raise InvalidInput(f"dry_run is {text[:60]!r}; expected true or false", field="dry_run")
+    return text == "true"
+
+
+def or_plan(form: type[Serializer[Any]], name: str) -> PolymorphicProxySerializer:
+    """Return the OpenAPI form of an answer that is a plan where it was a dry run."""
+    return PolymorphicProxySerializer(
+        component_name=name, serializers=[form, PlanSerializer], resource_type_field_name=None
+    )

@@ -1,0 +1,69 @@
+"""What applying a file would do: it is applied for real, in a transaction that is taken back.
+
+So whatever would be refused is refused here too, and nothing is told that would not happen.
+"""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from deployments.models import InferenceService, Revision, Rollout, RolloutPolicy
+from deployments.phases import Phase
+from deployments.policy import parse_policy
+from deployments.services.policies import policy_apply
+from deployments.services.serving import service_apply
+from deployments.shapes import Outcome, Plan
+
+
+def service_plan(*, document: object, namespace: str, name: str, actor: str, now: datetime) -> Plan:
+    """Return what `service_apply` would do, having changed nothing; raises what that raises."""
+    with transaction.atomic():
+        old = InferenceService.objects.filter(namespace=namespace, name=name).first()
+        before = None if old is None else old.document
+        changes = 0 if old is None else old.event_seq
+        revisions = 0 if old is None else old.revision_seq
+        newest = Rollout.objects.filter(service=old).order_by("-pk").first() if old is not None else None
+        service, created = service_apply(document=document, namespace=namespace, name=name, actor=actor, now=now)
+        if not created and service.event_seq == changes:
+            outcome, message = Outcome.UNCHANGED, f"service {service} is as its file says"
+        else:
+            outcome = Outcome.CREATED if created else Outcome.CHANGED
+            message = _what_follows(service, revisions, newest)
+        transaction.set_rollback(True)
+    return Plan(outcome, message, before, document)
+
+
+def policy_plan(*, document: object, name: str, actor: str, now: datetime) -> Plan:
+    """Return what `policy_apply` would do, having changed nothing; raises what that raises."""
+    with transaction.atomic():
+        old = RolloutPolicy.objects.filter(name=parse_policy(document, name=name).name).first()
+        row, created = policy_apply(document=document, name=name, actor=actor, now=now)
+        transaction.set_rollback(True)
+    if created:
+        return Plan(Outcome.CREATED, f"policy {row.name} is new", None, row.document)
+    before = None if old is None else old.document
+    if before == row.document:
+        return Plan(Outcome.UNCHANGED, f"policy {row.name} is as its file says", before, row.document)
+    message = f"policy {row.name} changes for rollouts to come; those in progress keep what they began with"
+    return Plan(Outcome.CHANGED, message, before, row.document)
+
+
+def _what_follows(service: InferenceService, revisions: int, newest: Rollout | None) -> str:
+    """Return the consequence of what was just done to the service, in a sentence.
+
+    Args:
+        revisions: how many revisions it had before.
+        newest: its newest rollout as it was before.
+    """
+    revision = Revision.objects.filter(service=service, number__gt=revisions).order_by("-number").first()
+    rollout = Rollout.objects.filter(service=service).order_by("-pk").first()
+    parts: list[str] = []
+    if newest is not None and rollout is not None and not Phase(newest.phase).is_finished:
+        newest_phase = Rollout.objects.values_list("phase", flat=True).get(pk=newest.pk)
+        if Phase(newest_phase).is_finished:
+            parts.append(f"rollout {newest.pk}, which is in progress, is given up")
+    if revision is not None:
+        parts.append(f"new revision {revision.name} of {revision.model_version}")
+    if rollout is not None and (newest is None or rollout.pk != newest.pk):
+        parts.append(f"rollout by policy {rollout.policy_name}" if rollout.policy_name else "rollout without a policy")
+    return "; ".join(parts) or "the file changes, nothing that runs does"
