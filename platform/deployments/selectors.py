@@ -252,7 +252,7 @@ def _service_view(
         url=f"{settings.GATEWAY_URL}/serving/{service.namespace}/{service.name}/v2/models/{service.name}",
         preview_url=_preview_url(service) if state.has_preview else None,
         phase=service.phase,
-        reason=service.reason,
+        reason=_reason(service),
         model=version.model.name,
         model_version=version.number,
         policy=None if service.policy is None else service.policy.name,
@@ -268,6 +268,12 @@ def _service_view(
 def _preview_url(service: InferenceService) -> str:
     name = f"{service.name}{PREVIEW_SUFFIX}"
     return f"{settings.GATEWAY_URL}/serving/{service.namespace}/{name}/v2/models/{service.name}"
+
+
+def _reason(service: InferenceService) -> str:
+    if not service.alias_problem:
+        return service.reason
+    return f"{service.reason}; what its alias means now is not rolled out: {service.alias_problem}"
 
 
 def _revision_view(service: InferenceService, state: ServiceState, revision: Revision) -> RevisionView:

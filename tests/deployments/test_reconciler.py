@@ -378,12 +378,12 @@ def test_an_alias_that_means_a_version_that_is_not_ready_is_told_once_and_follow
     platform.turn()
     platform.turn()
     assert platform.events().count("AliasRefused") == 1
-    assert "is PENDING, not READY" in InferenceService.objects.get().alias_problem
+    assert "what its alias means now is not rolled out: digits version 2 is PENDING" in platform.view().reason
     version.status = Status.READY
     version.save()
     platform.turn()
     assert platform.rollout().to_revision.name == "digits-00002"
-    assert InferenceService.objects.get().alias_problem == ""
+    assert "alias" not in platform.view().reason
 
 
 def test_an_alias_that_moves_back_gives_the_rollout_up(platform: Platform) -> None:
