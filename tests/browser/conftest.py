@@ -1,7 +1,6 @@
 """A real Chromium against a real server: the ASGI application under uvicorn, in a thread, on the test's database."""
 
 import asyncio
-import os
 import socket
 import threading
 import time
@@ -15,6 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, s
 from accounts.scopes import Scope
 from deployments import events
 from tests import scenes
+from tests.servers.parts import MissingPartError, skip_or_fail
 
 CHROMIUM = Path("/usr/bin/chromium")
 OPTIONS = [
@@ -32,10 +32,7 @@ def require_chromium() -> str:
     """Return its path; without one, skip with a way to get it, or fail where everything is required."""
     if CHROMIUM.is_file():
         return str(CHROMIUM)
-    how = f"{CHROMIUM} is not there; get it by `make deps` or `apt-get install chromium`"
-    if os.environ.get("FAIRLEAD_REQUIRE_ALL") == "1":
-        pytest.fail(how)
-    pytest.skip(how)
+    skip_or_fail(MissingPartError(f"{CHROMIUM} is not there; `make deps` installs the Debian package chromium"))
 
 
 # Not for the session: while Playwright runs, no asynchronous test can.

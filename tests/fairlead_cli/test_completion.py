@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.table import COMMANDS, NOUNS
+from tests.servers.parts import MissingPartError, skip_or_fail
 
 Fairlead = Callable[..., tuple[int, str, str]]
 
@@ -44,7 +45,7 @@ def ask(fairlead: Fairlead, folder: Path, shell: str, question: str, words: list
     """Return what the shell offers for the last of the words."""
     program = shutil.which(shell)
     if program is None:
-        pytest.skip(f"{shell} is not installed")
+        skip_or_fail(MissingPartError(f"{shell} is not installed; `make deps` installs the Debian package {shell}"))
     code, script, _ = fairlead("completion", shell)
     assert code == 0
     (folder / "script").write_text(script)
