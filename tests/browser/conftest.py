@@ -30,9 +30,9 @@ DEADLINE_S = 10.0
 
 def require_chromium() -> str:
     """Return its path; without one, skip with a way to get it, or fail where everything is required."""
-    if CHROMIUM.is_file():
-        return str(CHROMIUM)
-    skip_or_fail(MissingPartError(f"{CHROMIUM} is not there; `make deps` installs the Debian package chromium"))
+    if not CHROMIUM.is_file():
+        skip_or_fail(MissingPartError(f"{CHROMIUM} is not there; `make deps` installs the Debian package chromium"))
+    return str(CHROMIUM)
 
 
 # Not for the session: while Playwright runs, no asynchronous test can.

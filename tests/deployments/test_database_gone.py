@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from django.db import OperationalError, close_old_connections, connection
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import OperationalError, close_old_connections, connection, connections
 
 from deployments.models import Event
 from deployments.phases import Phase
@@ -32,6 +33,8 @@ def server(transactional_db: None) -> Iterator[Postgres]:
     if not server.is_running:
         server.start()
     connection.close()
+    # The thread in which asynchronous tests reach the database keeps its connection; that one is dead too.
+    async_to_sync(sync_to_async(connections.close_all))()
 
 
 @pytest.fixture
