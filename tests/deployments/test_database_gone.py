@@ -3,12 +3,13 @@
 Runs where the suite runs on a PostgreSQL of its own (`make test-postgres`).
 """
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import sync_to_async
 from django.db import OperationalError, close_old_connections, connection, connections
 
 from deployments.models import Event
@@ -34,7 +35,7 @@ def server(transactional_db: None) -> Iterator[Postgres]:
         server.start()
     connection.close()
     # The thread in which asynchronous tests reach the database keeps its connection; that one is dead too.
-    async_to_sync(sync_to_async(connections.close_all))()
+    asyncio.run(sync_to_async(connections.close_all)())
 
 
 @pytest.fixture
