@@ -58,7 +58,7 @@ frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find fronte
 	@touch $@
 
 ##@ Work on it
-.PHONY: check test test-postgres test-browser test-e2e test-cluster bench bench-gpu
+.PHONY: check test test-postgres test-browser
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
