@@ -30,6 +30,11 @@ def message(name: str) -> Any:
     return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(name))
 
 
+def request_type(service: str, method: str) -> Any:
+    """Return the message class that a method of a service takes; raises KeyError where there is no such method."""
+    return message(_POOL.FindServiceByName(service).methods_by_name[method].input_type.full_name)
+
+
 ModelConfig = message("inference.ModelConfig")
 ModelInferRequest = message("inference.ModelInferRequest")
 ModelInferResponse = message("inference.ModelInferResponse")

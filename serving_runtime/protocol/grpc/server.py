@@ -1,7 +1,6 @@
 """grpcio's asyncio server around V2Service. This module is the seam: nothing else imports grpc."""
 
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +8,9 @@ import grpc
 
 from serving_runtime import proto
 from serving_runtime.errors import ServingError
-from serving_runtime.protocol.grpc.service import V2Service
+from serving_runtime.protocol.grpc.service import Method, V2Service
 
 logger = logging.getLogger(__name__)
-
-_Method = Callable[[Any], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +29,7 @@ class GrpcServer:
 
     def __init__(self, service: V2Service, limits: GrpcLimits) -> None:
         self._server = grpc.aio.server(options=_options(limits))
-        self._server.add_generic_rpc_handlers(
-            (
-                grpc.method_handlers_generic_handler("inference.GRPCInferenceService", _inference_handlers(service)),
-                grpc.method_handlers_generic_handler("grpc.health.v1.Health", _health_handlers(service)),
-            )
-        )
+        self._server.add_generic_rpc_handlers(_handlers(service))
 
     def bind(self, address: str, port: int) -> int:
         """Return the port bound, a free one for port 0; raises OSError when it is taken."""
@@ -74,26 +66,17 @@ def _options(limits: GrpcLimits) -> list[tuple[str, int]]:
     ]
 
 
-def _inference_handlers(service: V2Service) -> dict[str, Any]:
-    methods: dict[str, _Method] = {
-        "ServerLive": service.server_live,
-        "ServerReady": service.server_ready,
-        "ModelReady": service.model_ready,
-        "ServerMetadata": service.server_metadata,
-        "ModelMetadata": service.model_metadata,
-        "ModelConfig": service.model_config,
-        "ModelStatistics": service.model_statistics,
-        "RepositoryIndex": service.repository_index,
-        "ModelInfer": service.model_infer,
-    }
-    return {name: _handler(method, f"inference.{name}Request") for name, method in methods.items()}
+def _handlers(service: V2Service) -> list[Any]:
+    """Return grpcio's handlers of the methods there are; grpcio answers UNIMPLEMENTED for all others."""
+    return [
+        grpc.method_handlers_generic_handler(
+            name, {method: _handler(answer, proto.request_type(name, method)) for method, answer in methods.items()}
+        )
+        for name, methods in service.methods.items()
+    ]
 
 
-def _health_handlers(service: V2Service) -> dict[str, Any]:
-    return {"Check": _handler(service.health_check, "grpc.health.v1.HealthCheckRequest")}
-
-
-def _handler(method: _Method, request_type: str) -> Any:
+def _handler(method: Method, request_type: Any) -> Any:
     async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         try:
             return await method(request)
@@ -101,9 +84,7 @@ def _handler(method: _Method, request_type: str) -> Any:
             await context.abort(grpc.StatusCode[error.grpc_code], error.message)
 
     return grpc.unary_unary_rpc_method_handler(
-        answer,
-        request_deserializer=proto.message(request_type).FromString,
-        response_serializer=_serialized,
+        answer, request_deserializer=request_type.FromString, response_serializer=_serialized
     )
 
 

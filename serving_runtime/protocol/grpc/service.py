@@ -1,10 +1,11 @@
 """The V2 service and the standard health service: one coroutine per method, from message to message.
 
-Knows messages and the engine; server.py wires the methods to grpcio.
+Knows messages and the engine; server.py wires `methods` to grpcio.
 """
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
 
 from serving_runtime import proto
 from serving_runtime.engine.engine import Engine
@@ -16,15 +17,35 @@ from serving_runtime.request import InferResponse, Outcome
 SERVING, NOT_SERVING = 1, 2
 """grpc.health.v1.HealthCheckResponse.ServingStatus."""
 
-_SERVICE = "inference.GRPCInferenceService"
+V2, HEALTH = "inference.GRPCInferenceService", "grpc.health.v1.Health"
+
+Method: TypeAlias = Callable[[Any], Awaitable[Any]]
 
 
 class V2Service:
-    """Answers the methods of inference.GRPCInferenceService and grpc.health.v1.Health; raises ServingError."""
+    """Answers the methods of inference.GRPCInferenceService and grpc.health.v1.Health; raises ServingError.
+
+    Attributes:
+        methods: what is offered, by service and name of the .proto files.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._loop = asyncio.get_running_loop()
+        self.methods: Mapping[str, Mapping[str, Method]] = {
+            V2: {
+                "ServerLive": self.server_live,
+                "ServerReady": self.server_ready,
+                "ModelReady": self.model_ready,
+                "ServerMetadata": self.server_metadata,
+                "ModelMetadata": self.model_metadata,
+                "ModelConfig": self.model_config,
+                "ModelStatistics": self.model_statistics,
+                "RepositoryIndex": self.repository_index,
+                "ModelInfer": self.model_infer,
+            },
+            HEALTH: {"Check": self.health_check},
+        }
 
     async def server_live(self, _request: Any) -> Any:
         return proto.message("inference.ServerLiveResponse")(live=True)
@@ -77,7 +98,7 @@ class V2Service:
 
     async def health_check(self, request: Any) -> Any:
         """Return SERVING or NOT_SERVING for the server as a whole ("") and for the V2 service."""
-        if request.service not in ("", _SERVICE):
+        if request.service not in ("", V2):
             raise NotFound(f"unknown service '{request.service}'")
         status = SERVING if self._engine.ready else NOT_SERVING
         return proto.message("grpc.health.v1.HealthCheckResponse")(status=status)
