@@ -131,6 +131,7 @@ def test_a_wrong_parameter_refuses_the_load(tmp_path: Path, key: str, value: str
     assert sentence in str(caught.value)
 
 
+@pytest.mark.feature("C18")
 def test_the_documented_parameters_are_taken(tmp_path: Path) -> None:
     model = load(
         onnx_models.identity(tmp_path / "model.onnx"),

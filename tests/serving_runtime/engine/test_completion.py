@@ -24,6 +24,7 @@ def completed(text: str, signature: Signature) -> ModelConfig:
     return ModelConfig.from_message(config)
 
 
+@pytest.mark.feature("C24")
 def test_a_batchable_model_without_a_config_gets_a_batch_size_and_a_batcher() -> None:
     config = completed("", BATCHABLE)
     assert (config.name, config.max_batch_size, config.instance_count) == ("m", 4, 1)

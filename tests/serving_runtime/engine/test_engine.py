@@ -72,6 +72,7 @@ Rows = st.lists(st.integers(1, 8), min_size=1, max_size=12)
 
 @settings(max_examples=60, deadline=None)
 @given(rows=Rows, seed=st.integers(0, 2**32 - 1))
+@pytest.mark.feature("C7")
 def test_batched_integers_equal_unbatched_ones(
     served: tuple[asyncio.Runner, Engine], rows: list[int], seed: int
 ) -> None:
@@ -141,6 +142,7 @@ def test_an_input_that_the_model_cannot_take_fails_alone(
             assert np.array_equal(outputs(other)["y"], outputs(one)["y"])
 
 
+@pytest.mark.feature("C4", "P8")
 async def test_versions_are_really_served(tmp_path: Path) -> None:
     folder = onnx_models.configure(tmp_path / "m", "version_policy { all { } }")
     onnx_models.identity(folder / "2" / "model.onnx")
@@ -158,6 +160,7 @@ async def test_versions_are_really_served(tmp_path: Path) -> None:
     engine.close()
 
 
+@pytest.mark.feature("P2", "E5")
 async def test_a_model_that_does_not_load_is_told_and_makes_the_server_not_ready(tmp_path: Path) -> None:
     onnx_models.identity(tmp_path / "good" / "1" / "model.onnx")
     (tmp_path / "bad" / "1").mkdir(parents=True)
@@ -187,6 +190,7 @@ async def test_a_model_that_does_not_load_is_told_and_makes_the_server_not_ready
         pytest.param('default_model_filename: "x.onnx"', "version 1: there is no x.onnx in", id="a file not there"),
     ],
 )
+@pytest.mark.feature("C3", "C22")
 async def test_a_config_that_leads_elsewhere_refuses_the_load(tmp_path: Path, config: str, sentence: str) -> None:
     onnx_models.identity(onnx_models.configure(tmp_path / "m", config) / "1" / "model.onnx")
     engine = Engine([tmp_path], LoadSettings())
@@ -194,6 +198,7 @@ async def test_a_config_that_leads_elsewhere_refuses_the_load(tmp_path: Path, co
     assert sentence in str(error)
 
 
+@pytest.mark.feature("C24")
 async def test_without_completion_a_config_must_be_whole(tmp_path: Path) -> None:
     folder = onnx_models.configure(tmp_path / "m", 'backend: "onnxruntime"')
     onnx_models.identity(folder / "1" / "model.onnx")
@@ -208,6 +213,7 @@ async def test_without_completion_a_config_must_be_whole(tmp_path: Path) -> None
     engine.close()
 
 
+@pytest.mark.feature("E9")
 async def test_statistics_tell_successes_failures_and_batches(tmp_path: Path) -> None:
     onnx_models.picky(onnx_models.configure(tmp_path / "m", TOGETHER) / "1" / "model.onnx")
     engine = Engine([tmp_path], LoadSettings())
@@ -229,6 +235,7 @@ async def test_statistics_tell_successes_failures_and_batches(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("value", [-1, "soon", True, 1.5, 2**64])
+@pytest.mark.feature("E14")
 async def test_a_timeout_that_is_no_number_is_refused(tmp_path: Path, value: object) -> None:
     onnx_models.identity(onnx_models.configure(tmp_path / "m", TOGETHER) / "1" / "model.onnx")
     engine = Engine([tmp_path], LoadSettings())

@@ -82,6 +82,7 @@ def test_a_model_without_a_batch_dimension_counts_one_row() -> None:
         pytest.param([a(0, 2), b(2, 1, 3)], "and >= 1, found 0", id="rows in the other only"),
     ],
 )
+@pytest.mark.feature("C1", "C2")
 def test_a_request_that_does_not_fit_is_refused(tensors: list[Tensor], sentence: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         plan().arrange(tensors)
@@ -94,6 +95,7 @@ def select(names: tuple[str, ...], rows: int) -> tuple[Tensor, ...]:
     return made.select(made.selection(names), arrays)
 
 
+@pytest.mark.feature("C2")
 def test_outputs_come_in_the_configs_order_in_the_shapes_that_clients_see() -> None:
     chosen = select((), 3)
     assert [(tensor.name, tensor.array.shape) for tensor in chosen] == [("y", (3, 2)), ("z", (3, 1))]

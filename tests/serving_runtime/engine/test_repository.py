@@ -25,6 +25,7 @@ def policy(text: str):
         pytest.param("version_policy { specific { versions: [3, 1] } }", (1, 3), id="specific ones"),
     ],
 )
+@pytest.mark.feature("C4")
 def test_the_version_policy(text: str, chosen: tuple[int, ...]) -> None:
     assert chosen_versions((1, 3, 10), policy(text), "m") == chosen
 
@@ -58,6 +59,7 @@ def test_a_missing_repository_is_named(tmp_path: Path) -> None:
         scan([tmp_path / "nowhere"])
 
 
+@pytest.mark.feature("C26")
 def test_a_model_in_two_repositories_is_refused(tmp_path: Path) -> None:
     for root in ("a", "b"):
         (tmp_path / root / "m" / "1").mkdir(parents=True)

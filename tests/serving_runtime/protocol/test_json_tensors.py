@@ -15,6 +15,7 @@ JSON_NUMBERS = [name for name, datatype in DATATYPES.items() if datatype.json an
 
 
 @given(st.data())
+@pytest.mark.feature("P10")
 def test_a_tensor_survives_json_flat_and_nested(data: st.DataObject) -> None:
     datatype = DATATYPES[data.draw(st.sampled_from(JSON_NUMBERS))]
     elements = {"allow_nan": False, "allow_infinity": False} if datatype.dtype.kind == "f" else {}

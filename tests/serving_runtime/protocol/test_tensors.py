@@ -19,6 +19,7 @@ def packed(*elements: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", [name for name in DATATYPES if name != "BYTES"])
+@pytest.mark.feature("P9")
 def test_a_number_tensor_survives_the_wire(name: str) -> None:
     datatype = DATATYPES[name]
     array = np.arange(6).astype(datatype.dtype).reshape(2, 3)

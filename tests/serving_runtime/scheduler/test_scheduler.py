@@ -75,6 +75,7 @@ def batching(limit: int = 4, **queue: object) -> BatchPolicy:
     return BatchPolicy(limit, frozenset(), 0, 0, 0, {0: QueuePolicy(**queue)})  # type: ignore[arg-type]
 
 
+@pytest.mark.feature("C7")
 async def test_while_an_instance_is_busy_requests_gather() -> None:
     client = Client(GatedModel(), batching(4))
     client.submit(0)
@@ -117,6 +118,7 @@ async def test_different_shapes_are_not_joined() -> None:
     assert client.model.batches == [[1, 2], [3], [4]]
 
 
+@pytest.mark.feature("C5")
 async def test_two_instances_run_at_the_same_time() -> None:
     client = Client(GatedModel(), None, instances=2)
     client.submit(1)
@@ -128,6 +130,7 @@ async def test_two_instances_run_at_the_same_time() -> None:
     assert client.model.threads == {"m-0", "m-1"}
 
 
+@pytest.mark.feature("C7")
 async def test_a_delay_waits_for_company_but_not_for_longer() -> None:
     policy = BatchPolicy(4, frozenset(), 20_000, 0, 0, {0: QueuePolicy()})
     client = Client(GatedModel(), policy, inline=True)
@@ -140,6 +143,7 @@ async def test_a_delay_waits_for_company_but_not_for_longer() -> None:
     assert client.statistics.queue_latency.sum_ns >= 20_000_000
 
 
+@pytest.mark.feature("C8")
 async def test_a_full_queue_refuses() -> None:
     client = Client(GatedModel(), batching(max_queue_size=1))
     client.submit(1)
@@ -151,6 +155,7 @@ async def test_a_full_queue_refuses() -> None:
     assert await client.results() == [[2], [4]]
 
 
+@pytest.mark.feature("C8", "E14")
 async def test_a_request_whose_time_is_over_is_answered_while_the_model_still_runs() -> None:
     client = Client(GatedModel(), batching(default_timeout_us=1000))
     client.submit(1)
@@ -165,6 +170,7 @@ async def test_a_request_whose_time_is_over_is_answered_while_the_model_still_ru
     assert (await client.results())[0] == [2]
 
 
+@pytest.mark.feature("C8")
 async def test_a_delayed_request_runs_after_the_punctual_ones() -> None:
     queues = {0: QueuePolicy(TimeoutAction.DELAY, allow_timeout_override=True)}
     client = Client(GatedModel(), BatchPolicy(1, frozenset(), 0, 0, 0, queues))
@@ -180,6 +186,7 @@ async def test_a_delayed_request_runs_after_the_punctual_ones() -> None:
     assert client.model.batches == [[0], [2], [1]]
 
 
+@pytest.mark.feature("C7", "E14")
 async def test_priorities_overtake() -> None:
     queues = {1: QueuePolicy(), 2: QueuePolicy()}
     client = Client(GatedModel(), BatchPolicy(1, frozenset(), 0, 2, 2, queues))
@@ -192,6 +199,7 @@ async def test_priorities_overtake() -> None:
     assert client.model.batches == [[0], [2], [1]]
 
 
+@pytest.mark.feature("E20")
 async def test_a_cancelled_request_leaves_the_queue_and_is_counted() -> None:
     client = Client(GatedModel(), batching(1))
     client.submit(1)

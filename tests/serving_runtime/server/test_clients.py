@@ -139,10 +139,14 @@ assert len(stats) > 10
 @pytest.mark.parametrize(
     "steps",
     [
-        pytest.param(ASKING + INFERRING, id="asks and infers"),
-        pytest.param(DATATYPES, id="sends every datatype and gets it back"),
-        pytest.param(REFUSALS, id="is refused by code and in words"),
-        pytest.param(STATISTICS, id="reads statistics"),
+        pytest.param(
+            ASKING + INFERRING,
+            id="asks and infers",
+            marks=pytest.mark.feature("P1", "P2", "P3", "P4", "P5", "P6", "P7", "E1", "E2", "E5", "E8"),
+        ),
+        pytest.param(DATATYPES, id="sends every datatype and gets it back", marks=pytest.mark.feature("P9")),
+        pytest.param(REFUSALS, id="is refused by code and in words", marks=pytest.mark.feature("P11")),
+        pytest.param(STATISTICS, id="reads statistics", marks=pytest.mark.feature("E9")),
     ],
 )
 def test_tritonclient(shared: ServerProcess, protocol: str, steps: str) -> None:
@@ -187,6 +191,7 @@ except grpc.RpcError as error:
 """
 
 
+@pytest.mark.feature("P7", "P12")
 def test_a_plain_grpc_client_sends_typed_contents_and_probes_health(shared: ServerProcess) -> None:
     arguments = [sys.executable, "-c", PRELUDE + TYPED, "grpc", str(shared.grpc)]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)

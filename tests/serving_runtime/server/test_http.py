@@ -39,6 +39,7 @@ def test_get(shared: ServerProcess, path: str, status: int, part: dict[str, obje
     assert part.items() <= answer.json().items()
 
 
+@pytest.mark.feature("P8")
 def test_infer_by_version_in_the_url(shared: ServerProcess) -> None:
     for path, version, width in (("", "3", 3), ("/versions/1", "1", 2), ("/versions/3", "3", 3)):
         answer = httpx.post(f"{shared.url}/v2/models/versions{path}/infer", json=ONES).json()
@@ -61,6 +62,7 @@ def test_the_repository_index(shared: ServerProcess) -> None:
     assert answer.status_code == 400
 
 
+@pytest.mark.feature("M1", "M2")
 def test_requests_and_refusals_show_in_the_metrics(shared: ServerProcess) -> None:
     labels = {"model": "versions", "version": "1"}
     names = ("nv_inference_request_success", "nv_inference_request_failure", "nv_inference_count")

@@ -79,6 +79,7 @@ async def test_sigterm_finishes_grpc_calls_too(slow_repository: Path, tmp_path: 
         assert process.process.returncode == 0
 
 
+@pytest.mark.feature("E20")
 async def test_requests_whose_clients_left_are_taken_out_of_the_queue(slow_repository: Path, tmp_path: Path) -> None:
     body, headers = slow_body()
     request = proto.ModelInferRequest(model_name="slow")

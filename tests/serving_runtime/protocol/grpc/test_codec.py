@@ -27,6 +27,7 @@ def message(datatype: str = "FP32", shape: tuple[int, ...] = (2,), raw: bytes | 
     return request
 
 
+@pytest.mark.feature("P7")
 def test_a_raw_request() -> None:
     request = codec.decode(message(raw=np.array([1, 2], "f4").tobytes()))
     assert (request.model_name, request.model_version, request.id) == ("m", "2", "7")
@@ -52,6 +53,7 @@ def test_a_raw_request() -> None:
         ("BYTES", "bytes_contents", [b"", b"\xff\x00"]),
     ],
 )
+@pytest.mark.feature("P7")
 def test_typed_contents(datatype: str, field: str, values: list[object]) -> None:
     array = codec.decode(message(datatype, **{field: values})).inputs[0].array
     assert array.dtype == DATATYPES[datatype].dtype

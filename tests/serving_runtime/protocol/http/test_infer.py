@@ -34,6 +34,7 @@ def decode(content: object, tail: bytes = b"", *, offset: int = 0, json_length: 
     return decode_bytes(head + tail, len(head) if json_length == -1 else json_length, offset=offset)
 
 
+@pytest.mark.feature("E1")
 def test_json_and_binary_inputs_in_one_request() -> None:
     content = {
         "id": "42",
@@ -166,6 +167,7 @@ def asking(outputs: list[dict[str, object]] | None = None, *, binary: bool = Fal
     )
 
 
+@pytest.mark.feature("E2")
 def test_outputs_come_as_asked_for_each() -> None:
     outputs = ("a", "FP32", np.array([[1, 2]], "f4")), ("b", "BYTES", np.array([[b"xy"]], dtype=object))
     head = asking([{"name": "a"}, {"name": "b", "parameters": {"binary_data": True}}])

@@ -1,0 +1,114 @@
+"""What of the V2 protocol and of Triton Inference Server the runtime offers, row by row.
+
+`python -m tests.serving_runtime.compatibility` prints docs/reference/compatibility.md. Tests name the rows they prove
+by `@pytest.mark.feature("C9")`; a row that claims something without such a test fails test_compatibility.py.
+"""
+
+from typing import NamedTuple
+
+INTRODUCTION = """\
+# Compatibility
+
+What `fairlead-serve` offers of the V2 inference protocol (Open Inference Protocol) and of Triton Inference Server's
+extensions, configuration, metrics and flags. Every row that says yes or partly has a test of its own in
+`tests/serving_runtime/`, named by the row's id. Flags are in [serving-runtime.md](serving-runtime.md).
+"""
+
+
+class Row(NamedTuple):
+    """One feature. `offered` is yes, partly or no; `note` says how far (partly) or why not (no)."""
+
+    id: str
+    feature: str
+    offered: str
+    note: str = ""
+
+
+SECTIONS: dict[str, tuple[Row, ...]] = {
+    "Protocol": (
+        Row("P1", "server live", "yes"),
+        Row("P2", "server ready, `--strict-readiness`", "yes"),
+        Row("P3", "model ready", "yes"),
+        Row("P4", "server metadata", "yes"),
+        Row("P5", "model metadata", "yes"),
+        Row("P6", "infer over HTTP", "yes"),
+        Row("P7", "infer over gRPC, raw and typed contents", "yes"),
+        Row("P8", "versions in the URL", "yes"),
+        Row("P9", "all datatypes, BF16 too", "yes", "FP16 and BF16 have no JSON form"),
+        Row("P10", "nested or flat `data`", "yes"),
+        Row("P11", "error mapping", "yes"),
+        Row("P12", "`grpc.health.v1.Health`", "partly", "`Check`; `Watch` is not there yet"),
+        Row("P13", "`ModelStreamInfer`", "no", "not built yet"),
+        Row("P14", "OpenAPI of the data plane", "no", "not built yet"),
+        Row("P15", "list of all models", "no", "not built yet; `POST /v2/repository/index` tells"),
+        Row("P16", "compressed bodies", "no", "not built yet; refused with 415"),
+        Row("P17", "IPv6", "no", "not built yet"),
+        Row("V1a", "V1 predict", "no", "not built yet"),
+    ),
+    "Extensions": (
+        Row("E1", "binary tensors in requests", "yes"),
+        Row("E2", "binary tensors in answers", "yes"),
+        Row("E3", "raw binary request without JSON", "no", "not built yet"),
+        Row("E4", "classification", "no", "not built yet; refused with 501"),
+        Row("E5", "repository index", "yes"),
+        Row("E6", "load and reload", "no", "not built yet"),
+        Row("E7", "unload", "no", "not built yet"),
+        Row("E8", "model configuration", "yes"),
+        Row("E9", "statistics", "yes"),
+        Row("E10", "trace settings", "no", "not built yet"),
+        Row("E11", "log settings", "no", "not built yet"),
+        Row("E12", "system shared memory", "no", "not built yet"),
+        Row("E13", "CUDA shared memory", "no", "no GPU execution yet"),
+        Row("E14", "priority and timeout per request", "yes"),
+        Row("E15", "sequences", "no", "not built yet"),
+        Row("E16", "custom parameters and forwarded headers", "no", "not built yet"),
+        Row("E17", "`generate` and `generate_stream`", "no", "not built yet"),
+        Row("E18", "decoupled answers", "no", "not built yet"),
+        Row("E19", "restricted APIs", "no", "not built yet"),
+        Row("E20", "cancellation", "yes", "also of HTTP clients that have gone"),
+    ),
+    "Model configuration": (
+        Row("C1", "`max_batch_size`", "yes"),
+        Row("C2", "`input` and `output`", "partly", "not `optional`, `is_shape_tensor`, `allow_ragged_batch`"),
+        Row("C3", "`name`, `backend`, `platform`", "yes"),
+        Row("C4", "`version_policy`", "yes"),
+        Row("C5", "`instance_group`", "partly", "`count` on the CPU"),
+        Row("C6", "rate limiter", "no", "not built yet"),
+        Row("C7", "`dynamic_batching`", "yes"),
+        Row("C8", "queue policies", "yes"),
+        Row("C9", "`sequence_batching`", "no", "not built yet"),
+        Row("C10", "`ensemble_scheduling`", "no", "not built yet"),
+        Row("C11", "`model_warmup`", "no", "not built yet"),
+        Row("C12", "response cache", "no", "not built yet"),
+        Row("C18", "ONNX Runtime's parameters", "yes"),
+        Row("C20", "`model_transaction_policy.decoupled`", "no", "not built yet"),
+        Row("C21", "ragged batching", "no", "not built yet"),
+        Row("C22", "file names, `metric_tags`, agents, metric control", "partly", "`default_model_filename`"),
+        Row("C23", "`--model-config-name`", "no", "not built yet"),
+        Row("C24", "auto-completed configuration", "yes"),
+        Row("C25", "model control modes", "no", "not built yet: all models are loaded at start (`none`)"),
+        Row("C26", "several repositories, object stores", "partly", "several local folders"),
+    ),
+    "Metrics": (
+        Row("M1", "request counters", "yes"),
+        Row("M2", "duration counters", "yes"),
+        Row("M3", "first response histogram", "no", "not built yet"),
+        Row("M4", "latency summaries", "no", "not built yet"),
+        Row("M5", "GPU metrics", "no", "no GPU execution yet"),
+        Row("M6", "CPU, memory pool and cache metrics", "no", "not built yet"),
+    ),
+}
+
+
+def page() -> str:
+    """Return the page in Markdown."""
+    lines = [INTRODUCTION]
+    for title, rows in SECTIONS.items():
+        lines += [f"## {title}", "| row | feature | offered | how far, or why not |", "| --- | --- | --- | --- |"]
+        lines += [f"| {row.id} | {row.feature} | {row.offered} | {row.note} |" for row in rows]
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(page(), end="")  # noqa: T201
