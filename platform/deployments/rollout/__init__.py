@@ -1,0 +1,55 @@
+"""The rollout machine. Pure: the reconciler brings the clock and what was seen, and records what comes out.
+
+            start, or retry of Degraded and Aborted
+                             │
+                          Pending ───────────────────────────────────────────┐
+                             │ canary ready, gateway sends all to stable     │ canary crash-loops, or is not
+                             ▼                                               │ ready for progressDeadline;
+     ┌──────────► Progressing at step i ─────────────────────────────────────┤ the analysis failed
+     │ i + 1        weight asked for; the gateway confirms; hold; analysis   │
+     │                  │    │         │                                     ├──────────────────────► Degraded
+     │ Successful, held │    │         │ Inconclusive                        │
+     ├──────────────────┘    │         ├──────────────────► Aborted          │
+     │                pause: │         │ (onInconclusive: abort)             │
+     │ promote               ▼         ▼ (onInconclusive: pause)             │
+     └───────────────────── Paused ──────────────────────────────────────────┘
+                             │
+          after the last step: Progressing at 100 % ── the gateway confirms ──► Healthy
+
+    A shadow goes the same way with shares of requests that are copied to it in the place of weights: clients get all
+    their answers from stable. What follows its last step is the policy's to say:
+
+          then: pause     Paused ── promote ──► Progressing at 100 % ── the gateway confirms ──► Healthy
+          then: promote                         Progressing at 100 % ── the gateway confirms ──► Healthy
+          then: end       nothing is copied any more, stable stays what it is ─────────────────► Healthy
+
+    Blue/green goes the same way with one step, in which the canary gets what comes to the preview address and clients
+    get all their answers from stable; then all traffic moves in one update of the gateway:
+
+          Progressing at step 1, weight 0 and preview ── Successful, held, promoted ──► Progressing at 100 %
+
+    abort, and a newer rollout (Superseded): Pending, Progressing, Paused ──► Aborted
+
+Degraded and Aborted want weight 0 for the canary at once. A weight above 0 is only ever wanted while the canary is
+ready, and it rises only once the gateway confirmed the weight before; a canary that stops being ready gives its
+traffic to stable until it is ready again. An observation without evidence (metrics or cluster cannot be read) moves
+nothing.
+"""
+
+from deployments.rollout.state import CanarySeen, Observation, RolloutState
+from deployments.rollout.tick import RESTART_LIMIT, advance
+from deployments.rollout.wishes import abort, pass_over, promote, retry, start, supersede
+
+__all__ = [
+    "RESTART_LIMIT",
+    "CanarySeen",
+    "Observation",
+    "RolloutState",
+    "abort",
+    "advance",
+    "pass_over",
+    "promote",
+    "retry",
+    "start",
+    "supersede",
+]

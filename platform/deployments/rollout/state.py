@@ -1,0 +1,126 @@
+"""A rollout as recorded, and what one tick sees of it. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from deployments.analysis.verdict import Finding, Verdict
+from deployments.phases import Phase, Reason
+from deployments.policy import Policy, Step, Strategy, Then
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutState:
+    """A rollout as recorded.
+
+    Attributes:
+        step_index: the step it is at; the number of steps once all traffic is to move.
+        weight: percent of requests the canary should get now, or the shadow a copy of (`is_mirroring`).
+        confirmed_at: when the gateway first sent the present weight; hold counts from there.
+        waiting_since: since when the canary has not been ready; None while it is.
+        restart_baseline: restarts of each of the canary's replicas before this attempt; None until they were seen.
+    """
+
+    policy: Policy
+    phase: Phase
+    reason: Reason
+    attempt_started_at: datetime
+    attempt: int = 1
+    step_index: int = 0
+    weight: int = 0
+    verdict: Verdict = Verdict.RUNNING
+    confirmed_at: datetime | None = None
+    waiting_since: datetime | None = None
+    finished_at: datetime | None = None
+    restart_baseline: Mapping[str, int] | None = None
+
+    @property
+    def step(self) -> Step | None:
+        """Return the step it is at; None once all traffic is to move."""
+        return self.policy.steps[self.step_index] if self.step_index < len(self.policy.steps) else None
+
+    @property
+    def is_mirroring(self) -> bool:
+        """Return whether `weight` is a share of requests to copy; past a shadow's last step it is one of clients."""
+        return self.policy.strategy is Strategy.SHADOW and self.step is not None
+
+    @property
+    def client_weight(self) -> int:
+        """Return the percent of clients' requests the new revision should get now."""
+        return 0 if self.is_mirroring else self.weight
+
+    @property
+    def mirror_percent(self) -> int:
+        """Return the percent of clients' requests the new revision should get a copy of now."""
+        return self.weight if self.is_mirroring else 0
+
+    @property
+    def is_previewing(self) -> bool:
+        """Return whether it is tried on the preview address, while all clients are stable's."""
+        return self.policy.strategy is Strategy.BLUE_GREEN and self.step is not None
+
+    @property
+    def has_its_weight(self) -> bool:
+        """Return whether the weight of the present step was asked for."""
+        return self.weight == self.target_weight
+
+    @property
+    def pauses(self) -> bool:
+        """Return whether the present step waits for a person at its end."""
+        last = self.step_index == len(self.policy.steps) - 1
+        return self.step is not None and (self.step.pause or (last and self.policy.then is Then.PAUSE))
+
+    @property
+    def target_weight(self) -> int:
+        """Return the weight that the present step wants."""
+        if self.step is not None:
+            return 0 if self.is_previewing else self.step.weight
+        return 0 if self.policy.then is Then.END else 100
+
+    @property
+    def where(self) -> str:
+        """Return where it stands, as a part of a sentence."""
+        if self.step is None:
+            return "the end" if self.policy.then is Then.END else "the move to 100 %"
+        if self.is_previewing:
+            return "the preview"
+        return f"step {self.step_index + 1} of {len(self.policy.steps)} ({self.step.weight} %)"
+
+
+@dataclass(frozen=True, slots=True)
+class CanarySeen:
+    """The canary as the cluster reports it.
+
+    Attributes:
+        restarts: of each replica, since the replica exists.
+        message: why it is not ready; one sentence or empty.
+    """
+
+    replicas_wanted: int
+    replicas_ready: int
+    restarts: Mapping[str, int] = field(default_factory=dict)
+    message: str = ""
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether it has the replicas it should have, so that it may get more traffic."""
+        return 0 < self.replicas_wanted <= self.replicas_ready
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one tick saw.
+
+    Attributes:
+        canary: None where the cluster could not be read; `problem` says why.
+        confirmed: the gateway sends exactly the weights that were last asked for.
+        gateway_message: why it does not; empty where it gave no reason.
+        finding: of the present step's analysis; None before the step began and where metrics could not be read.
+        problem: why something could not be read.
+    """
+
+    canary: CanarySeen | None
+    confirmed: bool = False
+    gateway_message: str = ""
+    finding: Finding | None = None
+    problem: str = ""

@@ -1,0 +1,157 @@
+"""What one tick makes of a rollout and of what it saw. Pure."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from common import durations
+from deployments.analysis.verdict import Finding, Verdict
+from deployments.phases import Code, Phase
+from deployments.policy import OnInconclusive, Then
+from deployments.rollout.moves import because, finish, next_step
+from deployments.rollout.state import CanarySeen, Observation, RolloutState
+
+RESTART_LIMIT = 3
+"""So many restarts of one replica within an attempt are a crash loop."""
+
+
+def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:  # noqa: PLR0911 - guards in order
+    """Return the rollout after one tick; an equal one if nothing changed."""
+    if state.phase.is_finished:
+        return state
+    if seen.canary is None:
+        return because(state, Code.CLUSTER_UNAVAILABLE, f"the cluster cannot be read, so nothing moves: {seen.problem}")
+    if state.restart_baseline is None:
+        state = replace(state, restart_baseline=dict(seen.canary.restarts))
+    if seen.finding is not None and state.step is not None and state.phase is not Phase.PENDING:
+        state = replace(state, verdict=seen.finding.verdict)
+        if seen.finding.verdict is Verdict.FAILED:
+            message = f"the analysis failed at {state.where}: {seen.finding.message}"
+            return finish(state, Phase.DEGRADED, Code.ANALYSIS_FAILED, message, now)
+    if restarts := _crash_loop(state, seen.canary):
+        who = f"a replica of the {state.policy.subject}"
+        message = f"{who} ended {restarts} times since the rollout began{_because_of(seen.canary)}"
+        return finish(state, Phase.DEGRADED, Code.CANARY_CRASH_LOOPING, message, now)
+    if not seen.canary.is_ready:
+        return _wait_for_canary(state, seen.canary, now)
+    state = replace(state, waiting_since=None)
+    if state.phase is Phase.PENDING:
+        return _leave_pending(state, seen)
+    if state.weight != state.target_weight:
+        return _ask_for_weight(state, seen)
+    if not seen.confirmed:
+        return _wait_for_gateway(state, seen)
+    state = replace(state, confirmed_at=state.confirmed_at or now)
+    if state.phase is Phase.PAUSED:
+        return _stay_paused(state, seen)
+    return _at_step(state, seen, now)
+
+
+def _leave_pending(state: RolloutState, seen: Observation) -> RolloutState:
+    if not seen.confirmed:
+        return _wait_for_gateway(state, seen)
+    return _ask_for_weight(replace(state, phase=Phase.PROGRESSING), seen)
+
+
+def _ask_for_weight(state: RolloutState, seen: Observation) -> RolloutState:
+    """Return the rollout asking for its step's weight, unless the gateway still works on the one before."""
+    if not seen.confirmed:
+        return _wait_for_gateway(state, seen)
+    state = replace(state, weight=state.target_weight, confirmed_at=None)
+    code = Code.PROMOTING if state.step is None else Code.WAITING_FOR_GATEWAY
+    message = f"the gateway was asked to send {state.weight} % to the {state.policy.subject}"
+    if state.is_mirroring:
+        message = f"the gateway was asked to copy {state.weight} % of the requests to the shadow"
+    if state.is_previewing:
+        message = "the gateway was asked to send what comes to the preview address to the canary"
+    return because(state, code, message)
+
+
+def _wait_for_gateway(state: RolloutState, seen: Observation) -> RolloutState:
+    share = f"sends {state.weight} % to the {state.policy.subject}" if state.weight else "sends all traffic to stable"
+    if state.mirror_percent:
+        share = f"copies {state.weight} % of the requests to the shadow"
+    if state.is_previewing:
+        share = "sends what comes to the preview address to the canary, and all else to stable"
+    why = f" ({seen.gateway_message})" if seen.gateway_message else ""
+    return because(state, Code.WAITING_FOR_GATEWAY, f"the gateway has yet to confirm that it {share}{why}")
+
+
+def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:  # noqa: PLR0911 - guards in order
+    step = state.step
+    if step is None:
+        if state.policy.then is Then.END:
+            message = f"the shadow passed its {len(state.policy.steps)} steps and ends; stable goes on serving clients"
+            return finish(state, Phase.HEALTHY, Code.SHADOW_ENDED, message, now)
+        message = "the gateway sends all traffic to the new revision; it is the stable one now"
+        return finish(state, Phase.HEALTHY, Code.PROMOTED, message, now)
+    finding = seen.finding
+    if step.gate is not None:
+        if finding is None:
+            why = seen.problem or "the first counts of this step are being read"
+            return because(state, Code.METRICS_UNAVAILABLE, f"{state.where} holds until there are metrics: {why}")
+        if finding.verdict is Verdict.INCONCLUSIVE:
+            return _on_inconclusive(state, finding, now)
+        if finding.verdict is Verdict.RUNNING:
+            code = Code.ANALYSIS_RUNNING if finding.canary_requests else Code.NO_TRAFFIC
+            todo = "; send requests to the preview address" if state.is_previewing and code is Code.NO_TRAFFIC else ""
+            return because(state, code, f"{state.where}: {finding.message}{todo}")
+    evidence = finding.message if finding is not None else "no analysis at this step"
+    held = now - (state.confirmed_at or now)
+    if held < step.hold:
+        left = durations.render(timedelta(seconds=max(1, round((step.hold - held).total_seconds()))))
+        return because(state, Code.HOLDING, f"{state.where} is held for another {left}; {evidence}")
+    if state.pauses:
+        message = f"{state.where} waits for somebody to promote or abort it; {evidence}"
+        return because(replace(state, phase=Phase.PAUSED), Code.PAUSED_BY_STEP, message)
+    after = next_step(state)
+    if after.weight == after.target_weight:
+        # A last step of 100 % is all traffic already, and the gateway confirmed it.
+        return _at_step(after, seen, now)
+    return _ask_for_weight(after, seen)
+
+
+def _on_inconclusive(state: RolloutState, finding: Finding, now: datetime) -> RolloutState:
+    message = f"the analysis of {state.where} is {finding.message}"
+    if state.policy.on_inconclusive is OnInconclusive.ABORT:
+        return finish(state, Phase.ABORTED, Code.ANALYSIS_INCONCLUSIVE, message, now)
+    message += "; promote or abort it"
+    return because(replace(state, phase=Phase.PAUSED), Code.PAUSED_INCONCLUSIVE, message)
+
+
+def _stay_paused(state: RolloutState, seen: Observation) -> RolloutState:
+    """Return the paused rollout with the evidence of now, which who decides will want to see.
+
+    What was inconclusive stays said as it was; a reason that told of the canary or the gateway gives way to the pause.
+    """
+    code = Code.PAUSED_BY_STEP if state.pauses else Code.PAUSED_INCONCLUSIVE
+    if state.reason.code is Code.PAUSED_INCONCLUSIVE or (state.reason.code is code and seen.finding is None):
+        return state
+    evidence = f"; {seen.finding.message}" if seen.finding is not None else ""
+    return because(state, code, f"{state.where} waits for somebody to promote or abort it{evidence}")
+
+
+def _wait_for_canary(state: RolloutState, canary: CanarySeen, now: datetime) -> RolloutState:
+    """Return the rollout while replicas are missing; without a single ready one, stable gets all traffic meanwhile."""
+    since = state.waiting_since or now
+    count = f"{canary.replicas_ready} of {canary.replicas_wanted} replicas"
+    ready = f"{count} of the {state.policy.subject} are ready{_because_of(canary)}"
+    if now - since >= state.policy.progress_deadline:
+        message = f"{ready}, {durations.render(state.policy.progress_deadline)} after they should have been"
+        return finish(state, Phase.DEGRADED, Code.PROGRESS_DEADLINE_EXCEEDED, message, now)
+    state = replace(state, waiting_since=since)
+    if state.phase is Phase.PENDING:
+        return because(state, Code.CANARY_STARTING, ready)
+    if canary.replicas_ready == 0 and state.weight:
+        state = replace(state, weight=0, confirmed_at=None)
+    return because(state, Code.CANARY_NOT_READY, f"{state.where} waits: {ready}")
+
+
+def _crash_loop(state: RolloutState, canary: CanarySeen) -> int:
+    """Return how often the worst replica was restarted in this attempt if that is a crash loop, else 0."""
+    before = state.restart_baseline or {}
+    worst = max((count - before.get(name, 0) for name, count in canary.restarts.items()), default=0)
+    return worst if worst >= RESTART_LIMIT else 0
+
+
+def _because_of(canary: CanarySeen) -> str:
+    return f" ({canary.message})" if canary.message else ""

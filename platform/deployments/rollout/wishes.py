@@ -1,0 +1,75 @@
+"""What people, newer rollouts and time away do to a rollout. Pure."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from common.errors import InvalidTransition
+from deployments.phases import Code, Phase, Reason
+from deployments.policy import Policy
+from deployments.rollout.moves import because, finish, next_step
+from deployments.rollout.state import RolloutState
+
+
+def start(policy: Policy, now: datetime) -> RolloutState:
+    """Return a new rollout, whose canary has yet to start."""
+    reason = Reason(Code.CANARY_STARTING, f"the {policy.subject}'s replicas are being started")
+    return RolloutState(policy, Phase.PENDING, reason, attempt_started_at=now, restart_baseline={})
+
+
+def promote(state: RolloutState) -> RolloutState:
+    """Return the rollout past its pause.
+
+    Raises:
+        InvalidTransition: it is not paused.
+    """
+    if state.phase is not Phase.PAUSED:
+        raise InvalidTransition(
+            f"only a paused rollout can be promoted; this one is {state.phase}: {state.reason.message}"
+        )
+    return next_step(state)
+
+
+def abort(state: RolloutState, now: datetime, by: str) -> RolloutState:
+    """Return the rollout given up by a person; all traffic goes to stable.
+
+    Raises:
+        InvalidTransition: it is over.
+    """
+    if state.phase.is_finished:
+        raise InvalidTransition(
+            f"this rollout is over, so it cannot be aborted; it is {state.phase}: {state.reason.message}"
+        )
+    return finish(state, Phase.ABORTED, Code.ABORTED, f"aborted by {by} at {state.where}", now)
+
+
+def supersede(state: RolloutState, now: datetime, by: str) -> RolloutState:
+    """Return the rollout given up for what `by` names; one that is over stays as it is."""
+    if state.phase.is_finished:
+        return state
+    return finish(state, Phase.ABORTED, Code.SUPERSEDED, f"superseded by {by} at {state.where}", now)
+
+
+def retry(state: RolloutState, now: datetime) -> RolloutState:
+    """Return the rollout begun again at its first step.
+
+    Raises:
+        InvalidTransition: it is neither degraded nor aborted.
+    """
+    if state.phase not in (Phase.DEGRADED, Phase.ABORTED):
+        raise InvalidTransition(
+            f"only a degraded or aborted rollout can be retried; this one is {state.phase}: {state.reason.message}"
+        )
+    again = replace(start(state.policy, now), attempt=state.attempt + 1, restart_baseline=None)
+    return because(again, Code.CANARY_STARTING, f"attempt {again.attempt}: {again.reason.message}")
+
+
+def pass_over(state: RolloutState, unseen: timedelta) -> RolloutState:
+    """Return the rollout as if the time in which nobody could look had not been.
+
+    A control plane that was off overnight must not find every deadline passed in the morning.
+    """
+    return replace(
+        state,
+        confirmed_at=state.confirmed_at and state.confirmed_at + unseen,
+        waiting_since=state.waiting_since and state.waiting_since + unseen,
+    )

@@ -1,0 +1,65 @@
+"""What is known about services, revisions, rollouts and events. Reads only; API and pages show the same values.
+
+The number of queries does not depend on how many services, revisions or rollouts there are.
+"""
+
+from deployments.selectors.events import (
+    change_marks,
+    cluster_event_query,
+    event_query,
+    event_view,
+    events_after,
+    events_newest,
+)
+from deployments.selectors.policies import cluster_query, policy_get, policy_query
+from deployments.selectors.revisions import earlier_stable_query, revision_query, revision_views, stable_before
+from deployments.selectors.rollouts import (
+    rollout_detail,
+    rollout_namespace,
+    rollout_query,
+    rollout_views,
+)
+from deployments.selectors.services import service_detail, service_get, service_list, service_query, service_views
+from deployments.shapes import (
+    AnalysisRunView,
+    EventView,
+    ReasonView,
+    RequestsView,
+    RevisionView,
+    RolloutView,
+    ServiceView,
+    StepView,
+)
+
+__all__ = [
+    "AnalysisRunView",
+    "EventView",
+    "ReasonView",
+    "RequestsView",
+    "RevisionView",
+    "RolloutView",
+    "ServiceView",
+    "StepView",
+    "change_marks",
+    "cluster_event_query",
+    "cluster_query",
+    "earlier_stable_query",
+    "event_query",
+    "event_view",
+    "events_after",
+    "events_newest",
+    "policy_get",
+    "policy_query",
+    "revision_query",
+    "revision_views",
+    "rollout_detail",
+    "rollout_namespace",
+    "rollout_query",
+    "rollout_views",
+    "service_detail",
+    "service_get",
+    "service_list",
+    "service_query",
+    "service_views",
+    "stable_before",
+]

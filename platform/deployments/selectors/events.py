@@ -1,0 +1,50 @@
+"""Events, and the marks by which a poller sees that there are new ones."""
+
+from django.db.models import QuerySet
+
+from common.errors import NotFound
+from deployments.models import Cluster, Event, InferenceService
+from deployments.shapes import EventView
+
+
+def event_query(*, service: InferenceService) -> QuerySet[Event]:
+    """Return the events of a service."""
+    return Event.objects.filter(service=service)
+
+
+def events_after(*, service_id: int, seq: int, limit: int = 100) -> list[EventView]:
+    """Return the events of a service with a larger number than `seq`, oldest first."""
+    return [
+        event_view(event) for event in Event.objects.filter(service=service_id, seq__gt=seq).order_by("seq")[:limit]
+    ]
+
+
+def events_newest(*, service_id: int, limit: int = 50) -> list[EventView]:
+    """Return the newest events of a service, newest first."""
+    return [event_view(event) for event in Event.objects.filter(service=service_id).order_by("-seq")[:limit]]
+
+
+def cluster_event_query(*, name: str) -> QuerySet[Event]:
+    """Return the events of a cluster itself, such as a restart of its gateway; raises NotFound."""
+    cluster = Cluster.objects.filter(name=name).first()
+    if cluster is None:
+        raise NotFound(f"there is no cluster {name!r}")
+    return Event.objects.filter(cluster=cluster)
+
+
+def change_marks() -> dict[int, tuple[int, int]]:
+    """Return service id -> (changes, newest event number), by which a poller sees what to show anew."""
+    marks = InferenceService.objects.values_list("pk", "changes", "event_seq")
+    return {pk: (changes, event_seq) for pk, changes, event_seq in marks}
+
+
+def event_view(event: Event) -> EventView:
+    """Return an event as it is shown."""
+    return EventView(
+        seq=event.seq,
+        at=event.at,
+        kind=event.kind,
+        message=event.message,
+        revision=event.revision or None,
+        rollout=event.rollout_id,
+    )

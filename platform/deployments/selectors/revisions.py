@@ -1,0 +1,69 @@
+"""Revisions of a service."""
+
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+
+from deployments import rows
+from deployments.desired import Role, ServiceState, mirror_of, weight_of
+from deployments.models import InferenceService, Revision, Rollout
+from deployments.phases import Phase
+from deployments.shapes import RevisionView
+
+
+def revision_rows() -> QuerySet[Revision]:
+    """Return all revisions with what `revision_view` reads of them, by number."""
+    return Revision.objects.select_related("model_version__model").order_by("number")
+
+
+def revision_query(*, service: InferenceService) -> QuerySet[Revision]:
+    """Return all revisions a service ever had."""
+    return revision_rows().filter(service=service)
+
+
+def revision_views(service: InferenceService, revisions: Iterable[Revision]) -> list[RevisionView]:
+    """Return revisions of one service as they are shown, in the order given."""
+    rollout = Rollout.objects.filter(service=service, finished_at=None).first()
+    state = rows.service_state(service, [], rollout)
+    return [revision_view(service, state, revision) for revision in revisions]
+
+
+def earlier_stable_query(*, service_id: int) -> QuerySet[Revision]:
+    """Return the revisions that were stable once and neither are so nor are being rolled out, newest first.
+
+    Every rollout begins at a revision that is stable and has taken requests, so these are the ones to go back to.
+    """
+    begun_at = Rollout.objects.filter(service=service_id).values("from_revision")
+    return (
+        revision_rows()
+        .filter(service=service_id, pk__in=begun_at)
+        .exclude(role__in=[Role.STABLE, Role.CANARY])
+        .order_by("-number")
+    )
+
+
+def stable_before(*, stable: Revision) -> Revision | None:
+    """Return the revision that was stable before `stable` was; None where it is the first."""
+    won = Rollout.objects.filter(to_revision=stable, phase=Phase.HEALTHY).order_by("-id").first()
+    return None if won is None else revision_rows().get(pk=won.from_revision_id)
+
+
+def revision_view(service: InferenceService, state: ServiceState, revision: Revision) -> RevisionView:
+    """Return a revision of a service in `state` as it is shown."""
+    seen = service.observed.get(revision.name, {})
+    return RevisionView(
+        name=revision.name,
+        number=revision.number,
+        model=revision.model_version.model.name,
+        model_version=revision.model_version.number,
+        role="shadow" if revision.role == Role.CANARY and state.mirror_percent is not None else revision.role,
+        replicas_wanted=revision.min_replicas if revision.stopped_at is None else 0,
+        replicas_ready=int(seen.get("ready", 0)),
+        restarts=int(seen.get("restarts", 0)),
+        weight_wanted=weight_of(state, rows.revision_state(revision)),
+        weight_actual=int(seen.get("weight", 0)),
+        mirror_wanted=mirror_of(state, rows.revision_state(revision)),
+        mirror_actual=int(seen.get("mirror", 0)),
+        message=str(seen.get("message", "")),
+        created_at=revision.created_at,
+    )

@@ -1,0 +1,109 @@
+"""Rollouts and their analysis runs."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from django.db.models import QuerySet
+
+from common.errors import NotFound
+from deployments import rows
+from deployments.analysis.verdict import Measurement
+from deployments.models import AnalysisRun, InferenceService, Rollout
+from deployments.policy import Step, Strategy, gate_json, stored_policy
+from deployments.shapes import AnalysisRunView, ReasonView, RequestsView, RolloutView, StepView
+
+OF_ROLLOUT = ("service", "from_revision__model_version", "to_revision__model_version")
+
+
+def rollout_query(*, service: InferenceService | None = None) -> QuerySet[Rollout]:
+    """Return rollouts, of one service where given, with what `rollout_views` reads of them."""
+    rollouts = Rollout.objects.select_related(*OF_ROLLOUT)
+    return rollouts if service is None else rollouts.filter(service=service)
+
+
+def rollout_detail(*, rollout_id: int) -> RolloutView:
+    """Return one rollout with all its analysis runs; raises NotFound."""
+    rollout = rollout_query().filter(pk=rollout_id).first()
+    if rollout is None:
+        raise NotFound(f"there is no rollout {rollout_id}")
+    return rollout_views([rollout])[0]
+
+
+def rollout_namespace(*, rollout_id: int) -> str:
+    """Return the namespace of the rollout's service; raises NotFound."""
+    found = Rollout.objects.filter(pk=rollout_id).values_list("service__namespace", flat=True).first()
+    if found is None:
+        raise NotFound(f"there is no rollout {rollout_id}")
+    return found
+
+
+def rollout_views(rollouts: Iterable[Rollout]) -> list[RolloutView]:
+    """Return the rollouts with their analysis runs, in the order given."""
+    rollouts = list(rollouts)
+    runs = defaultdict(list)
+    for run in AnalysisRun.objects.filter(rollout__in=rollouts).order_by("attempt", "step_index"):
+        runs[run.rollout_id].append(run)
+    return [_rollout_view(rollout, runs[rollout.pk]) for rollout in rollouts]
+
+
+def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun]) -> RolloutView:
+    policy = stored_policy(rollout.policy_document)
+    state, is_shadow = rows.rollout_state(rollout), policy.strategy is Strategy.SHADOW
+    observed = rollout.service.observed.get(rollout.to_revision.name, {})
+    views = tuple(_run_view(run, is_shadow=is_shadow) for run in runs)
+    present = next((view for view in reversed(views) if view.attempt == rollout.attempt), None)
+    return RolloutView(
+        id=rollout.pk,
+        service=str(rollout.service),
+        from_revision=rollout.from_revision.name,
+        to_revision=rollout.to_revision.name,
+        from_version=rollout.from_revision.model_version.number,
+        to_version=rollout.to_revision.model_version.number,
+        policy=rollout.policy_name or None,
+        strategy=policy.strategy,
+        phase=rollout.phase,
+        attempt=rollout.attempt,
+        step_index=rollout.step_index,
+        steps=tuple(_step_view(step) for step in policy.steps),
+        weight_wanted=state.client_weight,
+        weight_actual=int(observed.get("weight", 0)),
+        weight_seen_percent=None if present is None else present.seen_percent,
+        seen_requests=0 if present is None else _clients_requests(present.requests, is_shadow=is_shadow),
+        mirror_wanted=state.mirror_percent,
+        mirror_actual=int(observed.get("mirror", 0)),
+        then=policy.then if is_shadow else None,
+        reason=ReasonView(rollout.reason_code, rollout.reason_message),
+        verdict=rollout.verdict,
+        analysis_runs=views,
+        started_at=rollout.started_at,
+        finished_at=rollout.finished_at,
+        created_by=rollout.created_by,
+    )
+
+
+def _step_view(step: Step) -> StepView:
+    analysis = None if step.gate is None else gate_json(step.gate)
+    return StepView(step.weight, step.hold.total_seconds(), step.pause, analysis)
+
+
+def _clients_requests(requests: RequestsView, *, is_shadow: bool) -> int:
+    """Return how many requests clients sent; a shadow's are copies."""
+    return requests.stable if is_shadow else requests.canary + requests.stable
+
+
+def _run_view(run: AnalysisRun, *, is_shadow: bool) -> AnalysisRunView:
+    requests = RequestsView(run.canary_requests, run.stable_requests)
+    total = _clients_requests(requests, is_shadow=is_shadow)
+    return AnalysisRunView(
+        step_index=run.step_index,
+        attempt=run.attempt,
+        weight_percent=run.weight,
+        verdict=run.verdict,
+        message=run.message,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        requests=requests,
+        # A copy may be counted before the request it was made of.
+        seen_percent=round(min(100.0, 100 * run.canary_requests / total), 2) if total else None,
+        measurements=tuple(Measurement(**measurement) for measurement in run.measurements),
+    )

@@ -1,0 +1,93 @@
+"""Services with their running revisions and newest rollouts."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from django.conf import settings
+from django.db.models import Max, Q, QuerySet
+
+from common.errors import NotFound
+from deployments import rows
+from deployments.desired import Role
+from deployments.models import InferenceService, Revision, Rollout
+from deployments.phases import Phase
+from deployments.selectors.revisions import revision_rows, revision_view
+from deployments.selectors.rollouts import OF_ROLLOUT, rollout_views
+from deployments.shapes import RolloutView, ServiceView
+from integrations.clusters.base import PREVIEW_SUFFIX
+
+
+def service_query() -> QuerySet[InferenceService]:
+    """Return all services with what `service_views` reads of them."""
+    return InferenceService.objects.select_related("policy", "model_version__model")
+
+
+def service_get(*, namespace: str, name: str) -> InferenceService:
+    """Return one service; raises NotFound."""
+    service = service_query().filter(namespace=namespace, name=name).first()
+    if service is None:
+        raise NotFound(f"there is no service {namespace}/{name}")
+    return service
+
+
+def service_list(*, limit: int | None = None, only: Q | None = None) -> list[ServiceView]:
+    """Return all services by namespace and name, or only those that fit the condition."""
+    return service_views(service_query().filter(only or Q()).order_by("namespace", "name")[:limit])
+
+
+def service_detail(*, namespace: str, name: str) -> ServiceView:
+    """Return one service; raises NotFound."""
+    return service_views([service_get(namespace=namespace, name=name)])[0]
+
+
+def service_views(services: Iterable[InferenceService]) -> list[ServiceView]:
+    """Return the services with their running revisions and newest rollouts, in the order given."""
+    services = list(services)
+    newest = Rollout.objects.filter(service__in=services).values("service").annotate(newest=Max("id")).values("newest")
+    rollouts = {
+        rollout.service_id: rollout for rollout in Rollout.objects.filter(pk__in=newest).select_related(*OF_ROLLOUT)
+    }
+    needed = Q(stopped_at=None) | Q(pk__in=[rollout.to_revision_id for rollout in rollouts.values()])
+    revisions = defaultdict(list)
+    for revision in revision_rows().filter(needed, service__in=services):
+        revisions[revision.service_id].append(revision)
+    shown = {view.id: view for view in rollout_views(rollouts.values())}
+    return [_service_view(service, revisions[service.pk], rollouts.get(service.pk), shown) for service in services]
+
+
+def _service_view(
+    service: InferenceService, revisions: Sequence[Revision], newest: Rollout | None, shown: dict[int, RolloutView]
+) -> ServiceView:
+    in_progress = newest if newest is not None and not Phase(newest.phase).is_finished else None
+    state = rows.service_state(service, revisions, in_progress)
+    stable = next((revision for revision in revisions if revision.role == Role.STABLE), None)
+    version = service.model_version if stable is None else stable.model_version
+    return ServiceView(
+        id=service.pk,
+        namespace=service.namespace,
+        name=service.name,
+        url=f"{settings.GATEWAY_URL}/serving/{service.namespace}/{service.name}/v2/models/{service.name}",
+        preview_url=_preview_url(service) if state.has_preview else None,
+        phase=service.phase,
+        reason=_reason(service),
+        model=version.model.name,
+        model_version=version.number,
+        policy=None if service.policy is None else service.policy.name,
+        stable_revision=None if stable is None else stable.name,
+        revisions=tuple(revision_view(service, state, revision) for revision in revisions),
+        rollout=None if newest is None else shown[newest.pk],
+        event_seq=service.event_seq,
+        changes=service.changes,
+        created_at=service.created_at,
+    )
+
+
+def _preview_url(service: InferenceService) -> str:
+    name = f"{service.name}{PREVIEW_SUFFIX}"
+    return f"{settings.GATEWAY_URL}/serving/{service.namespace}/{name}/v2/models/{service.name}"
+
+
+def _reason(service: InferenceService) -> str:
+    if not service.alias_problem:
+        return service.reason
+    return f"{service.reason}; what its alias means now is not rolled out: {service.alias_problem}"
