@@ -416,8 +416,11 @@ ABORTED = abort(_at(1), NOW, "alice")
 
 @pytest.mark.parametrize("state", [HEALTHY, DEGRADED, ABORTED])
 def test_what_is_over_cannot_be_aborted_and_is_not_superseded(state: RolloutState) -> None:
-    with pytest.raises(InvalidTransition, match="this rollout is over, so it cannot be aborted; it is"):
+    with pytest.raises(InvalidTransition, match="this rollout is over, so it cannot be aborted; it is") as refused:
         abort(state, NOW, "alice")
+    assert ("`fairlead rollouts undo`" in refused.value.message) is (state is HEALTHY), (
+        "the way back, where there is one"
+    )
     assert supersede(state, NOW, "rollout 7") is state
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from common.errors import InvalidTransition
 from deployments.phases import Code, Phase, Reason
-from deployments.policy import Policy
+from deployments.policy import Policy, Then
 from deployments.rollout.moves import because, finish, next_step
 from deployments.rollout.state import RolloutState
 
@@ -36,8 +36,10 @@ def abort(state: RolloutState, now: datetime, by: str) -> RolloutState:
         InvalidTransition: it is over.
     """
     if state.phase.is_finished:
+        is_live = state.phase is Phase.HEALTHY and state.policy.then is not Then.END
+        way_back = "; `fairlead rollouts undo` brings the revision before it back" if is_live else ""
         raise InvalidTransition(
-            f"this rollout is over, so it cannot be aborted; it is {state.phase}: {state.reason.message}"
+            f"this rollout is over, so it cannot be aborted; it is {state.phase}: {state.reason.message}{way_back}"
         )
     return finish(state, Phase.ABORTED, Code.ABORTED, f"aborted by {by} at {state.where}", now)
 
