@@ -6,6 +6,7 @@ Bad values end the start with one sentence; nothing falls back silently.
 import ipaddress
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -50,6 +51,21 @@ def integer(name: str, default: int, *, minimum: int = 0) -> int:
     if not value.isdecimal() or int(value) < minimum:
         raise ImproperlyConfigured(f"{name} is {value!r}; expected a whole number of at least {minimum}")
     return int(value)
+
+
+def origin(name: str, default: str) -> str:
+    """Return `name` as http(s)://HOST[:PORT], without a path."""
+    value = text(name, default).rstrip("/")
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or value != f"{parts.scheme}://{parts.netloc}":
+        raise ImproperlyConfigured(f"{name} is {value!r}; expected https://HOST or https://HOST:PORT, without a path")
+    return value
+
+
+def host_of(origin: str) -> str:
+    """Return an origin's host as a Host header has it, without the port."""
+    host = urlsplit(origin).hostname or ""
+    return f"[{host}]" if ":" in host else host
 
 
 def names(name: str, default: list[str]) -> list[str]:

@@ -17,8 +17,11 @@ HOME = Path(env.text("FAIRLEAD_HOME", ".fairlead")).resolve()
 
 DEBUG = env.flag("FAIRLEAD_DEBUG", default=False)
 SECRET_KEY = env.secret("FAIRLEAD_SECRET_KEY", required=True)
-ALLOWED_HOSTS = env.names("FAIRLEAD_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]", "testserver"])
-PUBLIC_URL = env.text("FAIRLEAD_URL", "http://127.0.0.1:8080").rstrip("/")
+PUBLIC_URL = env.origin("FAIRLEAD_URL", "http://127.0.0.1:8080")
+ALLOWED_HOSTS = [
+    *env.names("FAIRLEAD_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]", "testserver"]),
+    env.host_of(PUBLIC_URL),
+]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 SECURE_COOKIES = PUBLIC_URL.startswith("https://")
 

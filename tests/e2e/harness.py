@@ -55,6 +55,7 @@ class Platform:
     gateway_port: int = field(default_factory=free_port)
     process: "subprocess.Popen[str] | None" = None
     variables: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -72,7 +73,7 @@ class Platform:
     @property
     def command(self) -> list[str]:
         up = [sys.executable, "-m", "fairlead_cli", "up", "--home", str(self.home)]
-        return [*up, "--address", f"127.0.0.1:{self.port}", "--gateway-address", self.gateway]
+        return [*up, "--address", f"127.0.0.1:{self.port}", "--gateway-address", self.gateway, *self.options]
 
     def start(self) -> None:
         self.home.parent.mkdir(parents=True, exist_ok=True)

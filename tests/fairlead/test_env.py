@@ -68,3 +68,24 @@ def test_a_number_that_is_too_small_or_none_is_refused(monkeypatch: pytest.Monke
 def test_names_are_split_at_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_X", "a.example, b.example,")
     assert env.names("FAIRLEAD_X", []) == ["a.example", "b.example"]
+
+
+@pytest.mark.parametrize(
+    ("value", "origin", "host"),
+    [
+        pytest.param("", "http://127.0.0.1:8080", "127.0.0.1", id="unset"),
+        pytest.param("https://models.example.com/", "https://models.example.com", "models.example.com", id="a name"),
+        pytest.param("https://[2001:db8::1]:8443", "https://[2001:db8::1]:8443", "[2001:db8::1]", id="an IPv6 address"),
+    ],
+)
+def test_an_origin_and_its_host(monkeypatch: pytest.MonkeyPatch, value: str, origin: str, host: str) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", value)
+    found = env.origin("FAIRLEAD_X", "http://127.0.0.1:8080")
+    assert (found, env.host_of(found)) == (origin, host)
+
+
+@pytest.mark.parametrize("value", ["models.example.com", "ftp://models.example.com", "https://", "https://h/fairlead"])
+def test_what_is_no_origin_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", value)
+    with pytest.raises(ImproperlyConfigured, match=r"FAIRLEAD_X is .+; expected https://HOST or"):
+        env.origin("FAIRLEAD_X", "")

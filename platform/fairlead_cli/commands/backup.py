@@ -22,7 +22,6 @@ from typing import IO
 from fairlead_cli.call import Call
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import preparation
-from fairlead_cli.up.addresses import Address
 from fairlead_cli.up.components import environment
 from fairlead_cli.up.home import Home, prepare
 
@@ -92,8 +91,7 @@ def restore(call: Call) -> None:
 
 def _settle(fresh: Path, old_artifacts: str, home: Path) -> None:
     """Bring the database to this release, and let it find the model files where they will be."""
-    address = Address("127.0.0.1", 8080)
-    variables = environment(prepare(fresh), address, address)
+    variables = environment(prepare(fresh), url="http://127.0.0.1:8080", gateway_url="http://127.0.0.1:8090")
     preparation.migrate(variables)
     moves = [Path(old_artifacts).as_uri(), (home / _ARTIFACTS).as_uri(), "--present-in", str(fresh / _ARTIFACTS)]
     preparation.manage(["artifacts_moved", *moves], variables)

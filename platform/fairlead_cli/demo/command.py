@@ -20,7 +20,7 @@ from fairlead_cli.demo.requests import RequestLog
 from fairlead_cli.demo.screen import Screen
 from fairlead_cli.demo.story import MODEL, NAMESPACE, SERVICE, Story
 from fairlead_cli.errors import CliError, EndedBadly
-from fairlead_cli.up.command import add_arguments as add_up_arguments
+from fairlead_cli.up.command import add_place_arguments
 from fairlead_cli.up.home import Home, write_atomic
 from fairlead_cli.up.installation import require_installed
 
@@ -31,7 +31,7 @@ _AFTER_S = 3.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the demo's own options to those of `fairlead up`."""
-    add_up_arguments(parser)
+    add_place_arguments(parser)
     parser.add_argument("--once", action="store_true", help="end after the rollouts; exit 0 only if all held")
     parser.add_argument("--rate", type=_positive, default=150.0, metavar="N", help="requests per second (150)")
     parser.add_argument("--hold", type=int, default=6, metavar="SECONDS", help="shortest time at each step (6)")

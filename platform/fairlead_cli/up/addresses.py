@@ -1,10 +1,11 @@
-"""Addresses to listen on: HOST:PORT on the command line, and who sits on a port that is taken."""
+"""Addresses on the command line: HOST:PORT to listen on, who sits on a taken port, and where clients come in."""
 
 import errno
 import socket
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import processes
@@ -34,6 +35,18 @@ def parse(text: str) -> Address:
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"{text!r} is no address; expected HOST:PORT such as 127.0.0.1:8080")
     return Address(host, int(port))
+
+
+def parse_origin(text: str) -> str:
+    """Return http(s)://HOST[:PORT] as browsers write it; ValueError with a sentence otherwise."""
+    parts = urlsplit(text)
+    try:
+        is_origin = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_origin = False
+    if not is_origin or parts.username or parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError(f"{text!r} is no public address; expected https://HOST or https://HOST:PORT, without a path")
+    return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def require_free(address: Address, option: str) -> None:

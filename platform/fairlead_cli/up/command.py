@@ -17,7 +17,7 @@ from pathlib import Path
 from fairlead_cli.call import Call
 from fairlead_cli.errors import CliError
 from fairlead_cli.up import preparation, processes, readiness, records
-from fairlead_cli.up.addresses import Address, parse, require_apart, require_free
+from fairlead_cli.up.addresses import Address, parse, parse_origin, require_apart, require_free
 from fairlead_cli.up.components import components, environment
 from fairlead_cli.up.home import Home, locked, prepare, write_endpoints
 from fairlead_cli.up.installation import require_installed
@@ -30,7 +30,7 @@ _WATCH_EVERY_S = 5.0
 _MAX_LOG_BYTES = 20 * 2**20
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where the embedded platform lives and listens."""
     default_home = os.environ.get("FAIRLEAD_HOME") or ".fairlead"
     parser.add_argument(
@@ -50,6 +50,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add all options of `fairlead up`."""
+    add_place_arguments(parser)
+    parser.add_argument(
+        "--public-url",
+        type=_origin,
+        metavar="URL",
+        help="where browsers reach pages and API, such as https://HOST of a proxy in front (that of --address)",
+    )
+    parser.add_argument(
+        "--public-gateway-url",
+        type=_origin,
+        metavar="URL",
+        help="where clients of models reach the gateway; shown on pages (that of --gateway-address)",
+    )
+
+
 def run(call: Call) -> None:
     """Start the whole platform here, without Docker or Kubernetes, and run it until Ctrl-C."""
     options = call.options
@@ -61,7 +78,9 @@ def run(call: Call) -> None:
         require_free(options.address, "--address")
         require_free(options.gateway_address, "--gateway-address")
         require_apart(options.address, options.gateway_address)
-        variables = environment(home, options.address, options.gateway_address)
+        url = options.public_url or options.address.url
+        gateway_url = options.public_gateway_url or options.gateway_address.url
+        variables = environment(home, url=url, gateway_url=gateway_url)
         preparation.migrate(variables)
         new_token = preparation.token(home, variables)
         _shorten_logs(home)
@@ -74,7 +93,7 @@ def run(call: Call) -> None:
                 family.start()
                 if _until_ready(family, options.address, options.gateway_address):
                     write_endpoints(home, url=options.address.url, gateway_url=options.gateway_address.url)
-                    _tell(home, options.address, options.gateway_address, new_token)
+                    _tell(home, url, gateway_url, new_token)
                     _watch(family)
                 _say("stopping (Ctrl-C again to hurry)")
             finally:
@@ -128,17 +147,17 @@ def _signals_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _tell(home: Home, address: Address, gateway: Address, new_token: str | None) -> None:
+def _tell(home: Home, url: str, gateway_url: str, new_token: str | None) -> None:
     lines = [
         "Fairlead is up.",
-        f"  pages and API  {address.url}",
-        f"  models         {gateway.url}/serving/NAMESPACE/SERVICE/v2/...  (HTTP and gRPC)",
+        f"  pages and API  {url}",
+        f"  models         {gateway_url}/serving/NAMESPACE/SERVICE/v2/...  (HTTP and gRPC)",
         f"  logs           {home.logs}",
     ]
     # Into a terminal only: what goes into a file or a CI log stays there.
     if new_token and sys.stdout.isatty():
         lines.append(f"  API token      {new_token}  (shown once; kept in {home.token})")
-        lines.append(f"  sign in        {address.url}/signin/#token={new_token}")
+        lines.append(f"  sign in        {url}/signin/#token={new_token}")
     else:
         lines.append(f"  API token      in {home.token}")
     _say("\n".join(lines))
@@ -153,6 +172,13 @@ def _shorten_logs(home: Home) -> None:
 
 def _say(text: str) -> None:
     print(text, file=sys.stdout, flush=True)
+
+
+def _origin(text: str) -> str:
+    try:
+        return parse_origin(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _address(text: str) -> Address:

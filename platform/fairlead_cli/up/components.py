@@ -15,14 +15,14 @@ _NOT_INHERITED = ("FAIRLEAD_TOKEN", "FAIRLEAD_URL", "FAIRLEAD_GATEWAY_URL")
 _AGENT_DRAIN_S = 60.0
 
 
-def environment(home: Home, address: Address, gateway: Address) -> dict[str, str]:
-    """Return the environment that every part of the platform gets."""
+def environment(home: Home, *, url: str, gateway_url: str) -> dict[str, str]:
+    """Return the environment that every part of the platform gets; the addresses are those that clients use."""
     variables = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     variables |= {
         "FAIRLEAD_HOME": str(home.path),
         "DJANGO_SETTINGS_MODULE": "fairlead.settings",
-        "FAIRLEAD_URL": address.url,
-        "FAIRLEAD_GATEWAY_URL": gateway.url,
+        "FAIRLEAD_URL": url,
+        "FAIRLEAD_GATEWAY_URL": gateway_url,
         "PYTHONUNBUFFERED": "1",
         # A folder called `registry` or a file `celery.py` in the working folder must not be taken for ours.
         "PYTHONSAFEPATH": "1",

