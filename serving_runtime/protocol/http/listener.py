@@ -6,6 +6,7 @@ import socket
 from serving_runtime.protocol.http.connection import Connection
 from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.message import Application
+from serving_runtime.protocol.http.reader import KeepsHeader
 
 _QUIET_S = 0.25
 """How long a kept-alive connection must have been silent before a drain closes it: a request may be on its way."""
@@ -18,13 +19,21 @@ class Listener:
     """Serves one application on one socket.
 
     Attributes:
+        keeps_header: which headers requests carry to the application, None for none.
         now: the loop's time, renewed once a second: timeouts need no better, and requests need not ask for it.
         draining: answers tell their clients to close.
     """
 
-    def __init__(self, application: Application, sock: socket.socket, limits: HttpLimits) -> None:
+    def __init__(
+        self,
+        application: Application,
+        sock: socket.socket,
+        limits: HttpLimits,
+        keeps_header: KeepsHeader | None = None,
+    ) -> None:
         self.application = application
         self.limits = limits
+        self.keeps_header = keeps_header
         self.draining = False
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time()

@@ -19,8 +19,10 @@ class Request(NamedTuple):
 
     Attributes:
         target: path and query as sent.
+        body: without its compression.
         body_offset: where the body begins in its buffer.
         json_length: the Inference-Header-Content-Length, None where it was not sent.
+        headers: those that the application wants to see, names as sent.
     """
 
     method: bytes
@@ -28,15 +30,49 @@ class Request(NamedTuple):
     body: Buffer
     body_offset: int
     json_length: int | None
+    accept_encoding: bytes = b""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class BodyWriter(Protocol):
+    """Where a body goes that comes in pieces."""
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Return how much the client has not taken yet."""
+        ...
+
+    def write(self, piece: bytes) -> None: ...
+    def end(self) -> None: ...
+
+
+class BodySource(Protocol):
+    """Where a body comes from that comes in pieces."""
+
+    def begin(self, writer: BodyWriter) -> None:
+        """Take the writer, once; the head of the answer has been written."""
+        ...
+
+    def pause(self) -> None:
+        """Be told that the client is slower than the pieces come."""
+        ...
+
+    def resume(self) -> None: ...
 
 
 class Response(NamedTuple):
-    """One complete answer; `headers` are whole lines without Content-Length and Connection, which a connection adds."""
+    """One answer; `headers` are whole lines without those of its length and of the connection, which it adds.
+
+    Attributes:
+        length: of all chunks in bytes.
+        source: of the body where it comes in pieces; there are no chunks then.
+    """
 
     status: int
     headers: bytes
     chunks: Sequence[Any]
     length: int
+    source: BodySource | None = None
 
 
 class Cancellable(Protocol):

@@ -1,0 +1,198 @@
+"""One HTTP/1.1 request at a time, put together from what httptools finds in the bytes of a connection.
+
+A connection owns one reader; httptools calls the `on_*` methods, the reader hands complete requests to its owner.
+Nothing is allocated for a body before its length was checked, compressed or not.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import httptools
+import numpy as np
+
+from serving_runtime.protocol.http.compression import BadCompression, Decompressor, decompressor
+from serving_runtime.protocol.http.limits import HttpLimits
+from serving_runtime.protocol.http.message import Request, Response, text_error
+from serving_runtime.protocol.tensors import Buffer
+
+_ALIGNMENT = 64
+_UNKNOWN = -1
+
+KeepsHeader = Callable[[bytes], bool]
+"""Whether an application wants a header, by its name in lower case, beside those that HTTP itself needs."""
+
+
+class Owner(Protocol):
+    """What a reader tells its connection."""
+
+    def on_request_begun(self) -> None: ...
+    def on_body_awaited(self) -> None:
+        """Take note that the headers are in and right, the body is not."""
+        ...
+
+    def on_request(self, request: Request, keep_alive: bool) -> None: ...
+    def on_refusal(self, response: Response) -> None:
+        """Take note that the request cannot be accepted; what follows it on the connection cannot be told from it."""
+        ...
+
+
+class RequestReader:
+    """What is known of the request that is being read.
+
+    Attributes:
+        reading: whether a request has begun and is not complete.
+        in_headers: whether its headers are not complete.
+        header_bytes: received for its head, roughly: counted by pieces.
+        received_bytes: of its body, decompressed.
+        expects_continue: the client waits for a word before it sends the body.
+    """
+
+    def __init__(self, owner: Owner, limits: HttpLimits, keeps_header: KeepsHeader | None) -> None:
+        self._owner = owner
+        self._max_body_bytes = limits.max_body_bytes
+        self._keeps_header = keeps_header
+        self._parser = httptools.HttpRequestParser(self)
+        self.feed = self._parser.feed_data
+        self._begin()
+        self.reading = False
+
+    def _begin(self) -> None:
+        self.reading = True
+        self.in_headers = True
+        self.header_bytes = 0
+        self.received_bytes = 0
+        self.expects_continue = False
+        self._target = b""
+        self._content_length = _UNKNOWN
+        self._json_length: int | None = None
+        self._accept_encoding = b""
+        self._headers: list[tuple[bytes, bytes]] | None = None
+        self._decompressor: Decompressor | None = None
+        self._refusal: Response | None = None
+        self._refused = False
+        self._body: Buffer = b""
+        self._body_offset = 0
+
+    # What httptools calls
+
+    def on_message_begin(self) -> None:
+        self._begin()
+        self._owner.on_request_begun()
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        lower = name.lower()
+        take = _TAKEN.get(lower)
+        if take is not None:
+            take(self, value)
+        if self._keeps_header is not None and self._keeps_header(lower):
+            if self._headers is None:
+                self._headers = []
+            self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self.in_headers = False
+        if self._content_length > self._max_body_bytes:
+            self._refusal = self._too_large()
+        if self._decompressor is not None:
+            self._content_length = _UNKNOWN  # it is not that of what arrives here
+        if self._refusal is not None:
+            self._refuse(self._refusal)
+        else:
+            self._owner.on_body_awaited()
+
+    def on_body(self, body: bytes) -> None:
+        if self._refused:
+            return
+        if self._decompressor is not None:
+            try:
+                body = self._decompressor.feed(body, self._max_body_bytes + 1 - self.received_bytes)
+            except BadCompression as error:
+                self._refuse(text_error(400, str(error)))
+                return
+        received = self.received_bytes + len(body)
+        if received == self._content_length and not self.received_bytes:  # the usual case: it came in one piece
+            self._body = body
+        elif self._content_length != _UNKNOWN:
+            self._place(body)
+        elif received > self._max_body_bytes:
+            self._refuse(self._too_large())
+            return
+        else:
+            if not self.received_bytes:
+                self._body = bytearray()
+            self._body += body  # type: ignore[operator]
+        self.received_bytes = received
+
+    def on_message_complete(self) -> None:
+        if self._refused:
+            return
+        if self._decompressor is not None and not self._decompressor.complete:
+            self._refuse(text_error(400, "the compressed request body ends too early"))
+            return
+        self.reading = False
+        parser = self._parser
+        keep_alive = parser.should_keep_alive() and parser.get_http_version() != "1.0"
+        request = Request(
+            parser.get_method(), self._target, self._body, self._body_offset, self._json_length, self._accept_encoding
+        )
+        if self._headers is not None:
+            request = request._replace(headers=tuple(self._headers))
+        self._body = b""
+        self._owner.on_request(request, keep_alive)
+
+    # What its headers say
+
+    def _take_content_length(self, value: bytes) -> None:
+        self._content_length = int(value)  # the parser let digits only through
+
+    def _take_json_length(self, value: bytes) -> None:
+        if value.isdigit() and len(value) < 20:
+            self._json_length = int(value)
+        else:
+            self._refusal = text_error(400, "Inference-Header-Content-Length must be a number of bytes")
+
+    def _take_expect(self, value: bytes) -> None:
+        if value.lower() == b"100-continue":
+            self.expects_continue = True
+        else:
+            self._refusal = text_error(417, "the only expectation supported is 100-continue")
+
+    def _take_content_encoding(self, value: bytes) -> None:
+        try:
+            self._decompressor = decompressor(value)
+        except BadCompression as error:
+            self._refusal = text_error(415, str(error))
+
+    def _take_accept_encoding(self, value: bytes) -> None:
+        self._accept_encoding = value
+
+    # Bodies
+
+    def _place(self, body: bytes) -> None:
+        """Put a piece of the body into one buffer, in which the first tensor comes to lie on an aligned address."""
+        if not self.received_bytes:
+            json_length = min(self._json_length or 0, self._content_length)
+            self._body_offset = -json_length % _ALIGNMENT
+            storage = np.empty(self._body_offset + self._content_length, dtype=np.uint8)
+            self._body = storage.data
+        start = self._body_offset + self.received_bytes
+        self._body[start : start + len(body)] = body  # type: ignore[index]
+
+    def _too_large(self) -> Response:
+        return text_error(413, f"the request body is larger than {self._max_body_bytes} bytes")
+
+    def _refuse(self, response: Response) -> None:
+        self._refused = True
+        self._owner.on_refusal(response)
+
+
+_TAKEN: dict[bytes, Callable[[RequestReader, bytes], None]] = {
+    b"content-length": RequestReader._take_content_length,
+    b"inference-header-content-length": RequestReader._take_json_length,
+    b"expect": RequestReader._take_expect,
+    b"content-encoding": RequestReader._take_content_encoding,
+    b"accept-encoding": RequestReader._take_accept_encoding,
+}
