@@ -41,7 +41,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("P13", "`ModelStreamInfer`", "no", "not built yet"),
         Row("P14", "OpenAPI of the data plane", "no", "not built yet"),
         Row("P15", "list of all models", "no", "not built yet; `POST /v2/repository/index` tells"),
-        Row("P16", "compressed bodies", "no", "not built yet; refused with 415"),
+        Row("P16", "compressed bodies", "yes", "gzip and deflate, both directions"),
         Row("P17", "IPv6", "no", "not built yet"),
         Row("V1a", "V1 predict", "no", "not built yet"),
     ),
