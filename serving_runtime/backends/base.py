@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature
@@ -28,8 +28,45 @@ class LoadedModel(Protocol):
         ...
 
 
+class Send(Protocol):
+    """Hands one response of a decoupled model on; belongs to one request and to the thread that runs it."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Return whether nobody waits for responses any more: for models that work long before they send."""
+        ...
+
+    def __call__(self, outputs: Sequence[Array]) -> None:
+        """Send outputs in the signature's order; waits while the client is slow to read.
+
+        Raises Cancelled once nobody waits for responses any more; the model lets it pass. Raises BackendError for
+        outputs that are not those of the signature.
+        """
+        ...
+
+
+@runtime_checkable
+class StreamingModel(Protocol):
+    """A model that answers a request any number of times (Triton: decoupled transaction policy)."""
+
+    @property
+    def signature(self) -> Signature: ...
+
+    @property
+    def opsets(self) -> dict[str, int]: ...
+
+    def stream(self, inputs: Sequence[Array], send: Send) -> None:
+        """Call `send` once per response, then return. Raises BackendError when the model fails."""
+        ...
+
+
 class Backend(Protocol):
-    """Opens models of one kind."""
+    """Opens models of one kind.
+
+    Attributes:
+        platform: what metadata calls it; empty for a backend without a platform name.
+        default_filename: of a model's file in its version's folder; empty where the folder itself is the model.
+    """
 
     platform: str
     default_filename: str

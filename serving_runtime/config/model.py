@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from serving_runtime.config.support import PLATFORMS
 from serving_runtime.datatypes import FROM_CONFIG_NAME, Datatype, element_count
 from serving_runtime.errors import ModelError
 from serving_runtime.proto import DATA_TYPES
@@ -116,7 +115,7 @@ class ModelConfig:
         batched = config.max_batch_size > 0
         return cls(
             name=name,
-            platform=config.platform or next(iter(PLATFORMS)),
+            platform=config.platform,
             max_batch_size=config.max_batch_size,
             inputs=_tensors(config.input, name, "input", batched=batched),
             outputs=_tensors(config.output, name, "output", batched=batched),

@@ -5,7 +5,6 @@ from typing import Any
 
 from serving_runtime.errors import ModelError
 
-BACKENDS = {"onnxruntime"}
 PLATFORMS = {"onnxruntime_onnx": "onnxruntime"}
 
 _QUEUE_POLICY = ("timeout_action", "default_timeout_microseconds", "allow_timeout_override", "max_queue_size")
@@ -55,10 +54,6 @@ def refuse_unsupported(config: Any, model: str) -> None:
     if config.platform and config.platform not in PLATFORMS:
         raise ModelError(
             f"model '{model}': platform '{config.platform}' is not supported; supported is {', '.join(PLATFORMS)}"
-        )
-    if config.backend and config.backend not in BACKENDS:
-        raise ModelError(
-            f"model '{model}': backend '{config.backend}' is not supported; supported is {', '.join(BACKENDS)}"
         )
 
 

@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from serving_runtime.config.signature import Signature, TensorSpec
-from serving_runtime.config.support import PLATFORMS
 from serving_runtime.errors import ModelError
 from serving_runtime.proto import DATA_TYPES
 
 
-def complete(config: Any, signature: Signature, *, name: str, platform: str, default_max_batch_size: int) -> None:
+def complete(config: Any, signature: Signature, *, name: str, default_max_batch_size: int) -> None:
     """Fill in what the config leaves open.
 
     A model whose tensors all have a variable first dimension is batchable: without a max_batch_size of its own it
     gets the default one and a dynamic batcher, unless its configured dims already name the first dimension.
     """
     config.name = config.name or name
-    config.platform = config.platform or platform
-    config.backend = config.backend or PLATFORMS[config.platform]
     if not config.HasField("version_policy"):
         config.version_policy.latest.num_versions = 1
     if not config.max_batch_size and signature.batchable and not _names_batch_dim(config, signature):
@@ -33,8 +30,6 @@ def complete(config: Any, signature: Signature, *, name: str, platform: str, def
     if not config.instance_group:
         group = config.instance_group.add(name=config.name, count=1)
         group.kind = type(group).Kind.Value("KIND_CPU")
-    if not config.default_model_filename:
-        config.default_model_filename = "model.onnx"
 
 
 def check_complete(config: Any, *, name: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from serving_runtime import proto
+from serving_runtime.backends import registry
 from serving_runtime.backends.base import Backend, LoadedModel
 from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions, ModelConfig
@@ -21,10 +22,12 @@ class LoadSettings:
 
     Attributes:
         backend_settings: --backend-config, by backend.
+        backend_directory: where the operator's own backends are.
     """
 
     auto_complete: bool = True
     backend_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    backend_directory: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,7 @@ class OpenedModel:
 
 def backend_for(name: str, settings: LoadSettings) -> Backend:
     """Return a backend by the name that config.pbtxt gives it; its library is imported here."""
-    from serving_runtime.backends.onnxruntime import OnnxRuntimeBackend  # noqa: PLC0415 - imported on use
-
-    assert name == "onnxruntime", "support.refuse_unsupported lets no other through"  # noqa: S101
-    return OnnxRuntimeBackend(settings.backend_settings.get(name, {}))
+    return registry.find(name, settings.backend_directory, settings.backend_settings.get(name, {}))
 
 
 def read_config(folder: ModelFolder, settings: LoadSettings) -> Any:
@@ -62,23 +62,32 @@ def open_version(folder: ModelFolder, version: int, written: Any, settings: Load
     """Return one version of a model, loaded; raises ModelError with one sentence that names model and version."""
     message = proto.ModelConfig()
     message.CopyFrom(written)
-    backend = backend_for(message.backend or PLATFORMS.get(message.platform, "onnxruntime"), settings)
-    file = folder.path / str(version) / (message.default_model_filename or backend.default_filename)
-    if not file.is_file():
-        raise ModelError(f"model '{folder.name}' version {version}: there is no {file.name} in {file.parent}")
+    where = f"model '{folder.name}' version {version}"
+    name = message.backend or PLATFORMS.get(message.platform, "onnxruntime")
     try:
+        backend = backend_for(name, settings)
+        message.backend = name
+        message.platform = message.platform or backend.platform
+        message.default_model_filename = message.default_model_filename or backend.default_filename
+        file = _model_file(folder.path / str(version), message.default_model_filename)
         model = backend.load(file, BackendOptions.from_message(message))
     except ModelError as error:
-        raise ModelError(f"model '{folder.name}' version {version}: {error}") from error
+        raise ModelError(f"{where}: {error}") from error
     if settings.auto_complete:
         completion.complete(
             message,
             model.signature,
             name=folder.name,
-            platform=backend.platform,
             default_max_batch_size=backend.default_max_batch_size,
         )
     message.name = folder.name
     config = ModelConfig.from_message(message)
     completion.check_agrees(message, model.signature)
     return OpenedModel(message, config, model)
+
+
+def _model_file(folder: Path, filename: str) -> Path:
+    """Return the model's file, or the version's folder for a model that is one; raises ModelError where it is not."""
+    if filename and not (folder / filename).is_file():
+        raise ModelError(f"there is no {filename} in {folder}")
+    return folder / filename

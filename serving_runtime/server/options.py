@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from serving_runtime.backends import registry
+
 DESCRIPTION = """Serve the models of a repository over the V2 protocol (HTTP, gRPC) with Prometheus metrics.
 
 other commands:
@@ -34,6 +36,7 @@ class Options:
     exit_timeout_s: int
     auto_complete: bool
     backend_config: dict[str, dict[str, str]]
+    backend_directory: Path | None
     http_max_input_bytes: int
     log_verbose: int
 
@@ -51,6 +54,11 @@ def parse(arguments: Sequence[str]) -> Options:
     found = parser.parse_args(arguments)
     if not (found.allow_http or found.allow_grpc):
         parser.error("--allow-http and --allow-grpc are both false, which leaves nothing to serve")
+    for backend, _, _ in found.backend_config:
+        own = registry.own_file(backend, found.backend_directory)
+        if backend not in registry.BUILT_IN and (own is None or not own.is_file()):
+            known = ", ".join(registry.BUILT_IN)
+            parser.error(f"--backend-config={backend}: there is no such backend; built in is {known}")
     return Options(
         model_repository=tuple(found.model_repository),
         http_address=found.http_address,
@@ -68,6 +76,7 @@ def parse(arguments: Sequence[str]) -> Options:
         exit_timeout_s=found.exit_timeout_secs,
         auto_complete=not found.disable_auto_complete_config,
         backend_config=_by_backend(found.backend_config),
+        backend_directory=found.backend_directory,
         http_max_input_bytes=found.http_max_input_size,
         log_verbose=found.log_verbose,
     )
@@ -132,6 +141,12 @@ def _add_models(group: "argparse._ArgumentGroup") -> None:
         default=[],
         metavar="BACKEND,KEY=VALUE",
         help="onnxruntime: default-max-batch-size (4), intra_op_thread_count (1), inter_op_thread_count (1)",
+    )
+    group.add_argument(
+        "--backend-directory",
+        type=Path,
+        metavar="DIR",
+        help="the operator's own backends: DIR/NAME/backend.py, imported when a model's config names it",
     )
 
 
@@ -210,8 +225,6 @@ def _backend_setting(text: str) -> tuple[str, str, str]:
     key, equals, value = setting.partition("=")
     if not (backend and comma and key and equals):
         raise argparse.ArgumentTypeError(f"'{text}' is not BACKEND,KEY=VALUE")
-    if backend != "onnxruntime":
-        raise argparse.ArgumentTypeError(f"backend '{backend}' is not supported; supported is onnxruntime")
     return backend, key, value
 
 

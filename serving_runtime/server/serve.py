@@ -56,7 +56,11 @@ class Server:
         self._grpc: GrpcServer | None = None
         self._engine = Engine(
             options.model_repository,
-            LoadSettings(auto_complete=options.auto_complete, backend_settings=options.backend_config),
+            LoadSettings(
+                auto_complete=options.auto_complete,
+                backend_settings=options.backend_config,
+                backend_directory=options.backend_directory,
+            ),
             strict_readiness=options.strict_readiness,
         )
 

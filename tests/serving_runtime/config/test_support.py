@@ -23,7 +23,6 @@ from serving_runtime.errors import ModelError
         pytest.param("input { allow_ragged_batch: true }", "'input.allow_ragged_batch'", id="ragged batches"),
         pytest.param("optimization { cuda { graphs: true } }", "'optimization.cuda'", id="CUDA settings"),
         pytest.param('metric_tags { key: "a" value: "b" }', "'metric_tags'", id="metric tags"),
-        pytest.param('backend: "python"', "backend 'python'", id="another backend"),
         pytest.param('platform: "tensorrt_plan"', "platform 'tensorrt_plan'", id="another platform"),
     ],
 )

@@ -19,7 +19,7 @@ FIXED = Signature((TensorSpec("x", FP32, (1, 4)),), (TensorSpec("y", FP32, (1, 2
 
 def completed(text: str, signature: Signature) -> ModelConfig:
     config = text_format.Parse(text, proto.ModelConfig())
-    complete(config, signature, name="m", platform="onnxruntime_onnx", default_max_batch_size=4)
+    complete(config, signature, name="m", default_max_batch_size=4)
     check_agrees(config, signature)
     return ModelConfig.from_message(config)
 

@@ -1,0 +1,45 @@
+"""A backend of an operator's own: y = factor * x. The factor comes from the model's parameters or --backend-config."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from serving_runtime.config.model import BackendOptions
+from serving_runtime.config.signature import Signature, TensorSpec
+from serving_runtime.datatypes import DATATYPES, Array
+from serving_runtime.errors import ModelError
+
+FP32 = DATATYPES["FP32"]
+
+
+class Model:
+    signature = Signature((TensorSpec("x", FP32, (-1, 2)),), (TensorSpec("y", FP32, (-1, 2)),))
+    opsets: dict[str, int] = {}
+
+    def __init__(self, factor: float) -> None:
+        self._factor = np.float32(factor)
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        return [inputs[0] * self._factor]
+
+
+class Scale:
+    platform = ""
+    default_filename = ""
+    default_max_batch_size = 4
+
+    def __init__(self) -> None:
+        self._factor = "2"
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        self._factor = settings["factor"]
+
+    def load(self, file: Path, options: BackendOptions) -> Model:
+        factor = options.parameters.get("factor", self._factor)
+        if factor == "none":
+            raise ModelError("the factor must be a number")
+        return Model(float(factor))
+
+
+BACKEND = Scale()
