@@ -14,6 +14,7 @@ from deployments.models import AnalysisRun, InferenceService, Rollout
 from deployments.phases import Code, Phase
 from deployments.recording import changing
 from deployments.services import policy_apply, rollout_start, service_apply
+from deployments.webhooks import CreatedWebhook, webhook_create
 from registry.models import ModelVersion, RegisteredModel
 
 POLICY = {
@@ -130,6 +131,13 @@ def move(row: Rollout, **fields: Any) -> None:
                 "started_at": now,
             },
         )
+
+
+def webhook(*events: str, url: str = "https://a.example/", team: str | None = None) -> CreatedWebhook:
+    """Return a webhook that is told of the events, of healthy rollouts where none is named."""
+    return webhook_create(
+        url=url, events=events or ["RolloutHealthy"], description="", team=team, actor="test", now=timezone.now()
+    )
 
 
 def _seen(weight: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from django.db.models import Q
 from accounts.models import ApiToken, Ownership
 from accounts.roles import DEFAULT_TEAM, Owned, Role
 from accounts.scopes import Scope
+from accounts.selectors import owning_team
 from common.errors import NotFound, NotPermitted
 
 
@@ -57,6 +58,14 @@ class Place:
 def is_administrator(token: ApiToken) -> bool:
     """Return whether the caller administers the installation."""
     return token.allows(Scope.ADMIN) and token.roles.get(DEFAULT_TEAM) is Role.ADMIN
+
+
+def administered(token: ApiToken) -> frozenset[str] | None:
+    """Return the names of the teams whose admin the caller's user is; None where that is every team."""
+    roles = token.roles
+    if roles.get(DEFAULT_TEAM) is Role.ADMIN:
+        return None
+    return frozenset(team for team, role in roles.items() if role is Role.ADMIN)
 
 
 def require(token: ApiToken, needed: Scope, place: Place) -> None:
@@ -108,8 +117,7 @@ def _team_of(token: ApiToken, place: Place) -> str:
         return place.name
     if token.roles.get(DEFAULT_TEAM) is Role.ADMIN:
         return DEFAULT_TEAM  # may do everything everywhere, so nobody needs to look
-    owners = Ownership.objects.filter(kind=place.kind.value, name=place.name).values_list("team__name", flat=True)
-    return owners.first() or DEFAULT_TEAM
+    return owning_team(kind=Owned(place.kind.value), name=place.name)
 
 
 def _role(token: ApiToken, team: str) -> Role | None:

@@ -6,7 +6,8 @@ from datetime import datetime
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts.models import ApiToken, AuditEntry, User
+from accounts.models import ApiToken, AuditEntry, Ownership, User
+from accounts.roles import DEFAULT_TEAM, Owned
 from common.errors import NotAuthenticated, NotFound
 
 SESSION_KEY = "api_token_id"
@@ -66,3 +67,9 @@ def audit_list(*, target: str | None = None) -> QuerySet[AuditEntry]:
     """Return what was done, newest first; only to `target` where given."""
     entries = AuditEntry.objects.order_by("-id")
     return entries if target is None else entries.filter(target=target)
+
+
+def owning_team(*, kind: Owned, name: str) -> str:
+    """Return the name of the team that a namespace or model belongs to."""
+    owners = Ownership.objects.filter(kind=kind, name=name).values_list("team__name", flat=True)
+    return owners.first() or DEFAULT_TEAM

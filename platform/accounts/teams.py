@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import ProtectedError, QuerySet
 
 from accounts.models import ApiToken, Membership, Ownership, Team
 from accounts.roles import DEFAULT_TEAM, Owned, Role
@@ -58,7 +58,11 @@ def team_delete(*, name: str, actor: str, now: datetime) -> None:
     if owned := [str(row) for row in team.owned.order_by("kind", "name")[:5]]:
         raise Conflict(f"team {name!r} owns {', '.join(owned)}; give that to another team first")
     members = {row.user.username: row.role for row in team.memberships.select_related("user")}
-    team.delete()
+    try:
+        team.delete()
+    except ProtectedError as error:
+        kept = ", ".join(sorted(map(str, error.protected_objects))[:5])
+        raise Conflict(f"team {name!r} has {kept}; delete that first") from error
     audit_record(
         actor=actor, action="team.delete", target=f"teams/{name}", now=now, before={"name": name, "members": members}
     )

@@ -8,6 +8,8 @@ class DeploymentsConfig(AppConfig):
     label = "deployments"
 
     def ready(self) -> None:
-        from deployments import usage  # noqa: PLC0415 - models can be read only now
+        from deployments import deliveries, usage  # noqa: PLC0415 - models can be read only now
+        from registry import outcomes  # noqa: PLC0415
 
         usage.register()
+        outcomes.register(deliveries.version_checked)

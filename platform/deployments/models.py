@@ -8,6 +8,7 @@ A row is changed only under its service's row lock (`deployments.recording`), an
 from django.db import models
 from django.db.models import Q
 
+from accounts.models import Team
 from deployments.analysis.verdict import Verdict
 from deployments.desired import Role
 from deployments.phases import Phase, ServicePhase
@@ -259,21 +260,28 @@ class Event(models.Model):
 
 
 class Webhook(models.Model):
-    """An address that is told of events; `secret` signs what it is told, so it is kept as it is."""
+    """An address that is told of events; `sealed_secret` signs what it is told (`common.sealing`).
 
+    Attributes:
+        team: whose namespaces and models it is told of; None for all of the installation, its own parts included.
+        enabled: whether it is told of what happens from now on.
+    """
+
+    team = models.ForeignKey(Team, null=True, on_delete=models.PROTECT, related_name="webhooks")
     url = models.CharField(max_length=1000)
     events = models.JSONField()
     description = models.CharField(max_length=300, blank=True)
-    secret = models.CharField(max_length=100)
+    enabled = models.BooleanField(default=True)
+    sealed_secret = models.TextField()
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
 
     def __str__(self) -> str:
-        return self.url
+        return f"webhook {self.pk}"
 
 
 class WebhookDelivery(models.Model):
-    """One event that a webhook is told; `deployments.webhooks` draws its states."""
+    """One event that a webhook is told; `deployments.deliveries` draws its states."""
 
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
     event = models.CharField(max_length=40)

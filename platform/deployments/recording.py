@@ -15,13 +15,13 @@ from django.db.models import Q
 
 from common.errors import NotFound
 from deployments import rows
+from deployments.deliveries import deliveries_queue, of_service
 from deployments.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.history import Kind, lines_between
 from deployments.lifecycle import roles_after
 from deployments.models import AnalysisRun, Event, InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.rollout import RolloutState
-from deployments.webhooks import deliveries_queue
 from integrations.clusters.base import Desired
 
 
@@ -116,7 +116,7 @@ class Change:
         """Insert the events that were told; `changing` calls it."""
         Event.objects.bulk_create(self._events)
         if self._events:
-            deliveries_queue(str(self.service), self._events)
+            deliveries_queue(of_service(self.service.namespace, self.service.name, self._events))
         self._events.clear()
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from common.errors import FairleadError, Unavailable
 from common.hints import send
-from deployments import reconciler, retention, telemetry, watching, webhooks
+from deployments import deliveries, reconciler, retention, telemetry, watching
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
 from deployments.services import alias_follow, cluster_default
@@ -65,32 +65,29 @@ def forget() -> None:
 @shared_task(expires=60)
 def deliver(delivery_id: int) -> None:
     """Tell a webhook of one event, unless it is not due or somebody else is at it."""
-    attempt = webhooks.try_begin(delivery_id=delivery_id, now=timezone.now())
+    attempt = deliveries.try_begin(delivery_id=delivery_id, now=timezone.now())
     if attempt is None:
         return
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "Fairlead-Webhook/1",
-        "Fairlead-Event": attempt.event,
-        "Fairlead-Delivery": str(attempt.delivery_id),
-        "Fairlead-Signature": webhooks.signature_of(attempt.secret, attempt.body, timezone.now()),
-    }
     status: int | None = None
     try:
         status, answer = post(
-            attempt.url, attempt.body, headers, allowed=settings.WEBHOOK_ALLOWED_NETWORKS, timeout_s=_WEBHOOK_TIMEOUT_S
+            attempt.url,
+            attempt.body,
+            attempt.headers(timezone.now()),
+            allowed=settings.WEBHOOK_ALLOWED_NETWORKS,
+            timeout_s=_WEBHOOK_TIMEOUT_S,
         )
     except Unavailable as error:
         answer = error.message
-    webhooks.try_end(of=attempt, status=status, answer=answer, now=timezone.now())
+    deliveries.try_end(of=attempt, status=status, answer=answer, now=timezone.now())
 
 
 @shared_task(expires=60)
 def sweep_deliveries() -> None:
     """Send a hint for deliveries that are due, and forget those that are long over."""
-    for delivery_id in webhooks.deliveries_due(now=timezone.now(), limit=_MAX_DELIVERIES):
+    for delivery_id in deliveries.deliveries_due(now=timezone.now(), limit=_MAX_DELIVERIES):
         send(deliver, delivery_id)
-    webhooks.deliveries_forget(now=timezone.now())
+    deliveries.deliveries_forget(now=timezone.now())
 
 
 def _due(cluster: Cluster) -> list[int]:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from deployments.deliveries import deliveries_queue, of_cluster
 from deployments.history import Kind
 from deployments.models import Cluster, Event
 from deployments.recording import Change
@@ -54,6 +55,8 @@ def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
         cluster.components = components
         cluster.save(update_fields=["components", "event_seq"])
         Event.objects.bulk_create(events)
+    if events:
+        deliveries_queue(of_cluster(cluster.name, events))
 
 
 def _replicas(seen: Observed) -> Iterator[tuple[str, ObservedReplica]]:

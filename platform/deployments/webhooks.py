@@ -1,190 +1,196 @@
-"""Webhooks: who wants to be told of which events, and what was told to whom.
+"""Webhooks: who wants to be told of which events. What they are told is `deployments.deliveries`.
 
-A delivery is written in the transaction of its event. A task posts it with no transaction open; it is found again by a
-sweep until it was taken or given up. Taking one is a conditional UPDATE that also says when the next may try, so of two
-workers one posts, and one that died is followed by the next try.
-
-    PENDING --2xx--> DELIVERED
-    PENDING --else--> PENDING, later each time --after the last try--> FAILED
+A webhook belongs to a team, whose admins manage it and whose namespaces and models it is told of, or to the
+installation. `teams` is whose webhooks the caller may manage, as `accounts.access.administered` says: None for all.
 """
 
-import hashlib
-import hmac
-import json
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import TypedDict
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.services import audit_record
-from common.errors import InvalidInput, NotFound
+from accounts.teams import team_get
+from common.errors import Conflict, InvalidInput, NotFound
+from common.sealing import seal
 from deployments import hints
-from deployments.history import Kind
-from deployments.models import Event, Webhook, WebhookDelivery
+from deployments.deliveries import EVENTS, PENDING, SECRET, TEST, deliveries_give_up
+from deployments.models import Webhook, WebhookDelivery
 from integrations.webhooks import check_url
 
-TEST = "Test"
-PENDING, DELIVERED, FAILED = "PENDING", "DELIVERED", "FAILED"
-RETRY_AFTER = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 120, 600, 1800, 7200, 21600))
-TRY_TAKES = timedelta(seconds=60)
-KEPT_FOR = timedelta(days=14)
 _MAX_WEBHOOKS = 50
 _MAX_DESCRIPTION = 300
+Teams = AbstractSet[str] | None
+
+
+class Wish(TypedDict, total=False):
+    """What a webhook is to be; what is left out stays."""
+
+    url: str
+    events: Sequence[str]
+    description: str
+    enabled: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
-    """The right to post one delivery once."""
+class CreatedWebhook:
+    """A webhook with its new secret, which is shown once."""
 
-    delivery_id: int
-    number: int
-    url: str
-    body: bytes
+    webhook: Webhook
     secret: str
-    event: str
 
 
-def signature_of(secret: str, body: bytes, now: datetime) -> str:
-    """Return what stands in `Fairlead-Signature`: `t=<Unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`."""
-    moment = str(int(now.timestamp()))
-    digest = hmac.new(secret.encode(), moment.encode() + b"." + body, hashlib.sha256).hexdigest()
-    return f"t={moment},v1={digest}"
+def webhook_query(*, teams: Teams) -> QuerySet[Webhook]:
+    """Return the webhooks of these teams; for None all, the installation's own included."""
+    webhooks = Webhook.objects.select_related("team")
+    return webhooks if teams is None else webhooks.filter(team__name__in=teams)
 
 
-def webhook_query() -> QuerySet[Webhook]:
-    """Return all webhooks."""
-    return Webhook.objects.all()
-
-
-def webhook_get(*, webhook_id: int) -> Webhook:
+def webhook_get(*, webhook_id: int, teams: Teams) -> Webhook:
     """Return one webhook; raises NotFound."""
-    webhook = Webhook.objects.filter(pk=webhook_id).first()
+    webhook = webhook_query(teams=teams).filter(pk=webhook_id).first()
     if webhook is None:
-        raise NotFound(f"there is no webhook {webhook_id}")
+        raise NotFound(f"there is no webhook {webhook_id} that you may see")
     return webhook
 
 
-def delivery_query(*, webhook_id: int) -> QuerySet[WebhookDelivery]:
+def delivery_query(*, webhook_id: int, teams: Teams) -> QuerySet[WebhookDelivery]:
     """Return what was and will be told to the webhook; raises NotFound."""
-    return WebhookDelivery.objects.filter(webhook=webhook_get(webhook_id=webhook_id))
+    return WebhookDelivery.objects.filter(webhook=webhook_get(webhook_id=webhook_id, teams=teams))
 
 
-def deliveries_due(*, now: datetime, limit: int) -> list[int]:
-    """Return the ids of deliveries whose next try is due, longest waiting first."""
-    due = WebhookDelivery.objects.filter(status=PENDING, next_try_at__lte=now).order_by("next_try_at", "pk")
-    return list(due.values_list("pk", flat=True)[:limit])
+def delivery_get(*, webhook_id: int, delivery_id: int, teams: Teams) -> WebhookDelivery:
+    """Return one delivery of the webhook; raises NotFound."""
+    delivery = delivery_query(webhook_id=webhook_id, teams=teams).filter(pk=delivery_id).first()
+    if delivery is None:
+        raise NotFound(f"webhook {webhook_id} has no delivery {delivery_id}; finished ones are kept for 14 days")
+    return delivery
 
 
 @transaction.atomic
-def webhook_create(*, url: str, events: Sequence[str], description: str, actor: str, now: datetime) -> Webhook:
-    """Make a webhook with a secret of its own, which the caller is shown once."""
-    check_url(url)
-    unknown = sorted(set(events) - {*Kind})
-    if not events or unknown:
-        found = f"{unknown[0][:60]!r}, which is no event" if unknown else "empty"
-        raise InvalidInput(f"events is {found}; expected some of {', '.join(Kind)}", field="events")
-    if len(description) > _MAX_DESCRIPTION:
-        raise InvalidInput(f"description has more than {_MAX_DESCRIPTION} characters", field="description")
-    if Webhook.objects.count() >= _MAX_WEBHOOKS:
-        raise InvalidInput(f"there are {_MAX_WEBHOOKS} webhooks already, which is the most; delete one first")
-    wanted = sorted(set(events))
+def webhook_create(
+    *, url: str, events: Sequence[str], description: str, actor: str, now: datetime, team: str | None = None
+) -> CreatedWebhook:
+    """Make a webhook of the team, or of the installation for None, with a secret of its own."""
+    wish = _checked({"url": url, "events": events, "description": description})
+    owner = None if team is None else team_get(name=team)
+    if Webhook.objects.filter(team=owner).count() >= _MAX_WEBHOOKS:
+        whose = "the installation" if owner is None else f"team {owner}"
+        raise InvalidInput(f"{whose} has {_MAX_WEBHOOKS} webhooks already, which is the most; delete one first")
+    secret = _new_secret()
     webhook = Webhook.objects.create(
-        url=url,
-        events=wanted,
-        description=description,
-        secret="whsec_" + secrets.token_urlsafe(32),
-        created_at=now,
-        created_by=actor,
+        **wish, team=owner, sealed_secret=seal(secret, purpose=SECRET), created_at=now, created_by=actor
     )
-    after = {"url": url, "events": wanted, "description": description}
-    audit_record(actor=actor, action="webhook.create", target=f"webhooks/{webhook.pk}", now=now, after=after)
+    _audit(webhook, "create", actor, now, after=_fields(webhook))
+    return CreatedWebhook(webhook, secret)
+
+
+@transaction.atomic
+def webhook_change(*, webhook_id: int, wish: Wish, teams: Teams, actor: str, now: datetime) -> Webhook:
+    """Change what the wish names; one that is disabled is not told any more what it was not told yet."""
+    webhook = _locked(webhook_id, teams)
+    before = _fields(webhook)
+    for name, value in _checked(wish).items():
+        setattr(webhook, name, value)
+    if (after := _fields(webhook)) == before:
+        return webhook
+    webhook.save()
+    if not webhook.enabled:
+        deliveries_give_up(webhook=webhook, why="the webhook was disabled", now=now)
+    _audit(webhook, "change", actor, now, before=before, after=after)
     return webhook
 
 
 @transaction.atomic
-def webhook_delete(*, webhook_id: int, actor: str, now: datetime) -> None:
-    """Delete the webhook with its deliveries; what was not told yet is not told any more."""
-    webhook = webhook_get(webhook_id=webhook_id)
-    before = {"url": webhook.url, "events": webhook.events, "description": webhook.description}
-    webhook.delete()
-    audit_record(actor=actor, action="webhook.delete", target=f"webhooks/{webhook_id}", now=now, before=before)
+def webhook_renew_secret(*, webhook_id: int, teams: Teams, actor: str, now: datetime) -> CreatedWebhook:
+    """Give the webhook another secret, which signs everything from now on."""
+    webhook, secret = _locked(webhook_id, teams), _new_secret()
+    webhook.sealed_secret = seal(secret, purpose=SECRET)
+    webhook.save(update_fields=["sealed_secret"])
+    _audit(webhook, "renew_secret", actor, now)
+    return CreatedWebhook(webhook, secret)
 
 
 @transaction.atomic
-def webhook_test(*, webhook_id: int, actor: str, now: datetime) -> WebhookDelivery:
-    """Tell the webhook of an event that is none, and return the delivery."""
-    webhook = webhook_get(webhook_id=webhook_id)
+def webhook_delete(*, webhook_id: int, teams: Teams, actor: str, now: datetime) -> None:
+    """Delete the webhook with its deliveries; what was not told yet is not told any more."""
+    webhook = _locked(webhook_id, teams)
+    _audit(webhook, "delete", actor, now, before=_fields(webhook))
+    webhook.delete()
+
+
+@transaction.atomic
+def webhook_test(*, webhook_id: int, teams: Teams, actor: str, now: datetime) -> WebhookDelivery:
+    """Tell the webhook, enabled or not, of an event that is none, once, and return the delivery."""
+    webhook = webhook_get(webhook_id=webhook_id, teams=teams)
     payload = {"event": TEST, "at": now.isoformat(), "message": f"{actor} tests this webhook"}
+    delivery = _tell(webhook, TEST, payload, now)
+    _audit(webhook, "test", actor, now, detail={"delivery": delivery.pk})
+    return delivery
+
+
+@transaction.atomic
+def delivery_repeat(*, webhook_id: int, delivery_id: int, teams: Teams, actor: str, now: datetime) -> WebhookDelivery:
+    """Tell the webhook again what it was told, under the id of the first time; returns the new delivery.
+
+    Raises:
+        Conflict: it is still being told the first time.
+    """
+    told = delivery_get(webhook_id=webhook_id, delivery_id=delivery_id, teams=teams)
+    if told.status == PENDING:
+        raise Conflict(f"delivery {delivery_id} is still being tried; wait until it was taken or given up")
+    delivery = _tell(told.webhook, told.event, {"id": told.pk, **told.payload}, now)
+    _audit(told.webhook, "redeliver", actor, now, detail={"delivery": delivery.pk, "of": told.pk})
+    return delivery
+
+
+def _tell(webhook: Webhook, event: str, payload: Mapping[str, object], now: datetime) -> WebhookDelivery:
     delivery = WebhookDelivery.objects.create(
-        webhook=webhook, event=TEST, payload=payload, next_try_at=now, created_at=now
-    )
-    audit_record(
-        actor=actor, action="webhook.test", target=f"webhooks/{webhook_id}", now=now, detail={"delivery": delivery.pk}
+        webhook=webhook, event=event, payload=payload, next_try_at=now, created_at=now
     )
     hints.deliver_soon([delivery.pk])
     return delivery
 
 
-def deliveries_queue(service: str, events: Iterable[Event]) -> None:
-    """Write a delivery for each of the service's new events and each webhook that wants it; in their transaction."""
-    webhooks = list(Webhook.objects.all())
-    rows = [
-        WebhookDelivery(
-            webhook=webhook,
-            event=event.kind,
-            payload={
-                "event": event.kind,
-                "at": event.at.isoformat(),
-                "message": event.message,
-                "service": service,
-                "seq": event.seq,
-                "revision": event.revision or None,
-                "rollout": event.rollout_id,
-            },
-            next_try_at=event.at,
-            created_at=event.at,
-        )
-        for webhook in webhooks
-        for event in events
-        if event.kind in webhook.events
-    ]
-    if rows:
-        hints.deliver_soon([row.pk for row in WebhookDelivery.objects.bulk_create(rows)])
+def _locked(webhook_id: int, teams: Teams) -> Webhook:
+    webhook_get(webhook_id=webhook_id, teams=teams)
+    webhook = Webhook.objects.select_for_update(of=("self",)).select_related("team").filter(pk=webhook_id).first()
+    return webhook or webhook_get(webhook_id=webhook_id, teams=teams)
 
 
-def try_begin(*, delivery_id: int, now: datetime) -> Try | None:
-    """Return the right to post the delivery now, or None where it is not due or somebody else has it."""
-    row = WebhookDelivery.objects.select_related("webhook").filter(pk=delivery_id).first()
-    if row is None or row.status != PENDING or row.next_try_at > now:
-        return None
-    taken = WebhookDelivery.objects.filter(pk=row.pk, status=PENDING, tries=row.tries, next_try_at=row.next_try_at)
-    if not taken.update(tries=row.tries + 1, next_try_at=now + TRY_TAKES):
-        return None
-    body = json.dumps({"id": row.pk, **row.payload}, separators=(",", ":")).encode()
-    return Try(row.pk, row.tries + 1, row.webhook.url, body, row.webhook.secret, row.event)
+def _checked(wish: Wish) -> Wish:
+    """Return the wish with its events in order; raises InvalidInput."""
+    if "url" in wish:
+        check_url(wish["url"])
+    if "events" in wish:
+        unknown = sorted(set(wish["events"]) - {*EVENTS})
+        if not wish["events"] or unknown:
+            found = f"{unknown[0][:60]!r}, which is no event" if unknown else "empty"
+            raise InvalidInput(f"events is {found}; expected some of {', '.join(EVENTS)}", field="events")
+        wish = {**wish, "events": sorted(set(wish["events"]))}
+    if len(wish.get("description", "")) > _MAX_DESCRIPTION:
+        raise InvalidInput(f"description has more than {_MAX_DESCRIPTION} characters", field="description")
+    return wish
 
 
-def try_end(*, of: Try, status: int | None, answer: str, now: datetime) -> None:
-    """Write how the try ended; nothing where a later try has begun meanwhile.
-
-    Args:
-        status: the HTTP status; None where no answer came.
-        answer: the beginning of the answer, or why there is none.
-    """
-    delivered = status is not None and 200 <= status < 300
-    last = of.number > len(RETRY_AFTER)
-    WebhookDelivery.objects.filter(pk=of.delivery_id, status=PENDING, tries=of.number).update(
-        status=DELIVERED if delivered else FAILED if last else PENDING,
-        answer_status=status,
-        answer=answer,
-        next_try_at=now if delivered or last else now + RETRY_AFTER[of.number - 1],
-        finished_at=now if delivered or last else None,
-    )
+def _new_secret() -> str:
+    return "whsec_" + secrets.token_urlsafe(32)
 
 
-def deliveries_forget(*, now: datetime) -> None:
-    """Delete finished deliveries that are older than they are kept."""
-    WebhookDelivery.objects.filter(finished_at__lte=now - KEPT_FOR).delete()
+def _fields(webhook: Webhook) -> dict[str, object]:
+    return {
+        "team": None if webhook.team is None else webhook.team.name,
+        "url": webhook.url,
+        "events": webhook.events,
+        "description": webhook.description,
+        "enabled": webhook.enabled,
+    }
+
+
+def _audit(webhook: Webhook, verb: str, actor: str, now: datetime, **what: dict[str, object]) -> None:
+    audit_record(actor=actor, action=f"webhook.{verb}", target=f"webhooks/{webhook.pk}", now=now, **what)

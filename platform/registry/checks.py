@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from accounts.services import audit_record
-from registry import compatibility, lifecycle
+from registry import compatibility, lifecycle, outcomes
 from registry.lifecycle import Accepted, CheckState, Outcome, Status
 from registry.models import ModelVersion
 
@@ -102,3 +102,4 @@ def _record_outcome(version: ModelVersion, state: CheckState, now: datetime) -> 
         before={"status": Status.PENDING.value},
         after={"status": state.status.value, "reason": state.reason},
     )
+    outcomes.tell(version, state.status, state.reason, now)

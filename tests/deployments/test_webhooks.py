@@ -1,11 +1,8 @@
-import hashlib
-import hmac
-import ipaddress
+"""Who manages webhooks, what they are told of, and how their secrets are kept."""
+
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
@@ -13,171 +10,159 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
+from accounts import teams
 from accounts.models import AuditEntry
+from accounts.roles import Owned, Role
 from accounts.scopes import Scope
-from deployments import webhooks
+from accounts.services import token_create, user_get_or_create
+from common.errors import Unavailable
+from deployments.deliveries import try_begin
 from deployments.models import Webhook, WebhookDelivery
 from deployments.tasks import deliver
-from deployments.webhooks import RETRY_AFTER, Try, deliveries_due, deliveries_forget, try_begin, try_end
+from deployments.watching import note_components
+from integrations.clusters.base import Component, Nodes
+from registry.checks import check_begin, check_end
+from registry.lifecycle import Refused
+from tests import scenes
 from tests.deployments.conftest import Platform
 
 Api = Callable[..., APIClient]
 pytestmark = pytest.mark.django_db
-LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"),)
-
-
-class Receiver:
-    """An HTTP server that notes what it is posted and answers as told."""
-
-    def __init__(self) -> None:
-        self.got: list[tuple[dict[str, str], bytes]] = []
-        self.status, self.location = 200, ""
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.got.append((dict(self.headers), body))
-                self.send_response(receiver.status)
-                if receiver.location:
-                    self.send_header("Location", receiver.location)
-                self.end_headers()
-                self.wfile.write(b"thanks" + b"x" * 5000)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://localhost:{self.server.server_address[1]}/hook"
 
 
 @pytest.fixture
-def receiver(settings: Settings) -> Iterator[Receiver]:
-    settings.WEBHOOK_ALLOWED_NETWORKS = (*LOOPBACK, ipaddress.ip_network("::1/128"))
-    receiver = Receiver()
-    thread = threading.Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield receiver
-    receiver.server.shutdown()
-    thread.join()
-    receiver.server.server_close()
+def red() -> APIClient:
+    """The API as the admin of a team sees it who has no role elsewhere; the team owns the namespace default."""
+    now = timezone.now()
+    teams.team_create(name="red", actor="test", now=now)
+    teams.team_create(name="blue", actor="test", now=now)
+    teams.member_set(team="red", username="rita", role=Role.ADMIN, actor="test", now=now)
+    teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
+    user = user_get_or_create(username="rita")
+    made = token_create(user=user, name="r", scope=Scope.ADMIN, lifetime=timedelta(hours=1), now=now, actor="test")
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {made.secret}")
+    return client
 
 
-def hook(admin: APIClient, url: str, *events: str) -> dict[str, Any]:
-    answer = admin.post("/api/v1/webhooks", {"url": url, "events": events or ["ServiceCreated"]})
-    assert answer.status_code == 201, answer.content
-    return dict(answer.json())
+def make(client: APIClient, **asked: Any) -> Any:
+    return client.post("/api/v1/webhooks", {"url": "https://a.example/", "events": ["RolloutHealthy"], **asked})
 
 
-def log(admin: APIClient, made: dict[str, Any]) -> list[dict[str, Any]]:
-    return list(admin.get(f"/api/v1/webhooks/{made['id']}/deliveries").json()["results"])
+def told(webhook: Webhook) -> list[str]:
+    return list(WebhookDelivery.objects.filter(webhook=webhook).order_by("id").values_list("event", flat=True))
 
 
-def test_an_event_is_posted_with_a_signature_that_its_receiver_can_check(
-    api: Api, platform: Platform, receiver: Receiver
-) -> None:
-    admin = api(Scope.ADMIN)
-    made = hook(admin, receiver.url, "ServiceCreated")
+def test_an_admin_of_a_team_manages_that_teams_webhooks_only(api: Api, red: APIClient) -> None:
+    own, installations = scenes.webhook(team="red").webhook, scenes.webhook().webhook
+    assert make(red, team="red").json()["team"] == "red"
+    assert make(red, team="blue").status_code == 404
+    assert make(red).status_code == 403
+    assert {row["team"] for row in red.get("/api/v1/webhooks").json()["results"]} == {"red"}
+    assert red.patch(f"/api/v1/webhooks/{own.pk}", {"enabled": False}).status_code == 200
+    assert red.patch(f"/api/v1/webhooks/{installations.pk}", {"enabled": False}).status_code == 404
+    assert len(api(Scope.ADMIN, "root").get("/api/v1/webhooks").json()["results"]) == 3
+
+
+def test_a_team_is_told_of_its_own_namespaces_and_models_alone(red: APIClient, platform: Platform) -> None:
+    wanted = ("ServiceCreated", "VersionRejected", "ComponentRestarted")
+    its, others, all_of_it = (scenes.webhook(*wanted, team=team).webhook for team in ("red", "blue", None))
+    now = timezone.now()
+    platform.version(1)
+    service = platform.apply(policy=None)
+    note_components(
+        cluster_id=service.cluster_id, nodes=Nodes(components=(Component("envoy", True, 1, "exit 1"),)), now=now
+    )
+    assert (told(its), told(others)) == (["ServiceCreated"], [])
+    assert told(all_of_it) == ["ServiceCreated", "ComponentRestarted"]
+    teams.ownership_set(team="blue", kind=Owned.MODEL, name="digits", actor="test", now=now)
+    version = platform.version(2)
+    type(version).objects.filter(pk=version.pk).update(status="PENDING", next_check_at=now)
+    claim = check_begin(version_id=version.pk, now=now, lease=timedelta(minutes=1))
+    assert claim is not None
+    assert check_end(claim=claim, outcome=Refused("no ONNX file"), now=now)
+    assert (told(its), told(others)) == (["ServiceCreated"], ["VersionRejected"])
+    payload = WebhookDelivery.objects.filter(webhook=others).get().payload
+    assert (payload["model"], payload["version"], "no ONNX file" in payload["message"]) == ("digits", 2, True)
+
+
+def test_a_changed_webhook_is_told_of_what_it_asks_for_now(api: Api, platform: Platform) -> None:
+    hook = scenes.webhook("RolloutHealthy").webhook
+    answer = api(Scope.ADMIN).patch(f"/api/v1/webhooks/{hook.pk}", {"events": ["ServiceCreated", "ServiceCreated"]})
+    assert (answer.status_code, answer.json()["events"]) == (200, ["ServiceCreated"])
     platform.version(1)
     platform.apply(policy=None)
-    (queued,) = WebhookDelivery.objects.all()
-    WebhookDelivery.objects.update(next_try_at=timezone.now())
-    deliver(queued.pk)
-    ((headers, body),) = receiver.got
-    moment, signature = (part.split("=", 1)[1] for part in headers["Fairlead-Signature"].split(","))
-    expected = hmac.new(made["secret"].encode(), moment.encode() + b"." + body, hashlib.sha256).hexdigest()
-    assert hmac.compare_digest(signature, expected)
-    assert abs(timezone.now().timestamp() - int(moment)) < 300
-    told = json.loads(body)
-    assert (told["id"], told["event"], told["service"], told["seq"]) == (
-        queued.pk,
-        "ServiceCreated",
-        "default/digits",
-        1,
-    )
-    assert headers["Fairlead-Event"] == "ServiceCreated"
-    (shown,) = log(admin, made)
-    assert (shown["status"], shown["tries"], shown["answer_status"]) == ("DELIVERED", 1, 200)
-    assert shown["answer"].startswith("thanks")
-    assert len(shown["answer"]) == 1000
-    deliver(queued.pk)
-    assert len(receiver.got) == 1
+    assert told(hook) == ["ServiceCreated"]
+    entry = AuditEntry.objects.get(action="webhook.change")
+    assert (entry.before["events"], entry.after["events"]) == (["RolloutHealthy"], ["ServiceCreated"])
 
 
-def test_the_test_call_is_posted_and_logged(api: Api, receiver: Receiver) -> None:
-    admin = api(Scope.ADMIN)
-    made = hook(admin, receiver.url)
-    delivery = admin.post(f"/api/v1/webhooks/{made['id']}/test").json()
-    assert (delivery["status"], delivery["event"]) == ("PENDING", "Test")
-    deliver(delivery["id"])
-    assert json.loads(receiver.got[0][1])["message"] == "alice (token alice-admin) tests this webhook"
-    assert log(admin, made)[0]["status"] == "DELIVERED"
+def test_a_disabled_webhook_is_told_of_nothing_but_tests(api: Api, platform: Platform) -> None:
+    admin, hook = api(Scope.ADMIN), scenes.webhook("ServiceCreated", "ServiceChanged").webhook
+    platform.version(1)
+    platform.version(2)
+    platform.apply(policy=None)
+    assert admin.patch(f"/api/v1/webhooks/{hook.pk}", {"enabled": False}).json()["enabled"] is False
+    platform.apply(policy=None, replicas=2)
+    (waiting,) = WebhookDelivery.objects.filter(webhook=hook)
+    assert (waiting.event, waiting.status, waiting.answer) == ("ServiceCreated", "FAILED", "the webhook was disabled")
+    assert admin.post(f"/api/v1/webhooks/{hook.pk}/test").json()["status"] == "PENDING"
 
 
-@pytest.mark.parametrize("status", [500, 404, 302])
-def test_an_answer_that_is_no_success_is_tried_again_later(api: Api, receiver: Receiver, status: int) -> None:
-    receiver.status, receiver.location = status, receiver.url if status == 302 else ""
-    admin = api(Scope.ADMIN)
-    made = hook(admin, receiver.url)
-    delivery_id = admin.post(f"/api/v1/webhooks/{made['id']}/test").json()["id"]
-    before = timezone.now()
-    deliver(delivery_id)
-    row = WebhookDelivery.objects.get()
-    assert (row.status, row.tries, row.answer_status, len(receiver.got)) == ("PENDING", 1, status, 1)
-    assert row.next_try_at >= before + RETRY_AFTER[0]
-    deliver(delivery_id)
-    assert len(receiver.got) == 1, "not before its time"
+def test_what_was_told_is_told_again_under_its_first_id(api: Api) -> None:
+    admin, hook = api(Scope.ADMIN), scenes.webhook().webhook
+    log = f"/api/v1/webhooks/{hook.pk}/deliveries"
+    first = admin.post(f"/api/v1/webhooks/{hook.pk}/test").json()["id"]
+    assert admin.post(f"{log}/{first}/redeliver").status_code == 409, "it is under way"
+    WebhookDelivery.objects.update(status="DELIVERED")
+    again = admin.post(f"{log}/{first}/redeliver").json()
+    WebhookDelivery.objects.update(status="DELIVERED")
+    third = admin.post(f"{log}/{again['id']}/redeliver").json()
+    assert admin.get(f"{log}/{third['id']}").json() == third
+    attempt = try_begin(delivery_id=third["id"], now=timezone.now())
+    assert attempt is not None
+    assert json.loads(attempt.body)["id"] == first
+    assert attempt.headers(timezone.now())["Fairlead-Delivery"] == str(first)
+    assert admin.post(f"{log}/999/redeliver").status_code == 404
 
 
-def test_tries_come_later_each_time_and_end() -> None:
-    now = timezone.now()
-    made = webhooks.webhook_create(
-        url="https://a.example/", events=["RolloutHealthy"], description="", actor="alice", now=now
-    )
-    delivery = webhooks.webhook_test(webhook_id=made.pk, actor="alice", now=now)
-    waits = []
-    while (attempt := try_begin(delivery_id=delivery.pk, now=now)) is not None:
-        assert try_begin(delivery_id=delivery.pk, now=now) is None, "one at a time"
-        try_end(of=attempt, status=None, answer="nobody there", now=now)
-        delivery.refresh_from_db()
-        if delivery.status == "PENDING":
-            waits.append(delivery.next_try_at - now)
-        now = delivery.next_try_at
-    assert waits == list(RETRY_AFTER)
-    assert (delivery.status, delivery.tries, delivery.answer) == ("FAILED", len(RETRY_AFTER) + 1, "nobody there")
-    assert deliveries_due(now=now + timedelta(days=1), limit=9) == []
-    deliveries_forget(now=now + timedelta(days=13))
-    assert WebhookDelivery.objects.count() == 1
-    deliveries_forget(now=now + timedelta(days=14))
-    assert WebhookDelivery.objects.count() == 0
-
-
-def test_a_worker_that_died_is_followed_by_the_next_try_and_cannot_write_late() -> None:
-    now = timezone.now()
-    made = webhooks.webhook_create(
-        url="https://a.example/", events=["RolloutHealthy"], description="", actor="alice", now=now
-    )
-    delivery = webhooks.webhook_test(webhook_id=made.pk, actor="alice", now=now)
-    dead = try_begin(delivery_id=delivery.pk, now=now)
-    assert isinstance(dead, Try)
-    later = now + webhooks.TRY_TAKES
-    assert deliveries_due(now=later, limit=9) == [delivery.pk]
-    alive = try_begin(delivery_id=delivery.pk, now=later)
-    assert isinstance(alive, Try)
-    try_end(of=dead, status=500, answer="late", now=later)
-    try_end(of=alive, status=204, answer="", now=later)
+def test_the_secret_is_encrypted_and_needs_the_key_it_was_kept_under(settings: Settings, platform: Platform) -> None:
+    made = scenes.webhook("ServiceCreated")
+    assert made.secret not in made.webhook.sealed_secret
+    platform.version(1)
+    platform.apply(policy=None)
+    settings.SECRET_KEY = "another-" + "y" * 40
+    (delivery,) = WebhookDelivery.objects.all()
+    attempt = try_begin(delivery_id=delivery.pk, now=platform.clock())
+    assert attempt is not None
+    with pytest.raises(Unavailable, match="cannot be read with the present FAIRLEAD_SECRET_KEY"):
+        attempt.headers(timezone.now())
+    WebhookDelivery.objects.update(next_try_at=timezone.now(), tries=0)
+    deliver(delivery.pk)
     delivery.refresh_from_db()
-    assert (delivery.status, delivery.answer_status) == ("DELIVERED", 204)
+    assert (delivery.status, delivery.tries, "FAIRLEAD_SECRET_KEY" in delivery.answer) == ("PENDING", 1, True)
 
 
-def test_private_addresses_are_not_posted_to_unless_allowed(api: Api, receiver: Receiver, settings: Settings) -> None:
-    settings.WEBHOOK_ALLOWED_NETWORKS = ()
-    admin = api(Scope.ADMIN)
-    made = hook(admin, receiver.url)
-    deliver(admin.post(f"/api/v1/webhooks/{made['id']}/test").json()["id"])
-    (shown,) = log(admin, made)
-    assert (shown["status"], shown["answer_status"], receiver.got) == ("PENDING", None, [])
-    assert "which is not a public address" in shown["answer"]
+def test_a_new_secret_replaces_the_old_one(api: Api) -> None:
+    made = scenes.webhook()
+    answer = api(Scope.ADMIN).post(f"/api/v1/webhooks/{made.webhook.pk}/secret")
+    assert (answer.status_code, answer.json()["secret"].startswith("whsec_")) == (201, True)
+    assert answer.json()["secret"] != made.secret
+    test = api(Scope.ADMIN).post(f"/api/v1/webhooks/{made.webhook.pk}/test").json()["id"]
+    attempt = try_begin(delivery_id=test, now=timezone.now())
+    assert attempt is not None
+    old = {**attempt.headers(timezone.now())}["Fairlead-Signature"]
+    assert old.startswith("t=")
+    assert AuditEntry.objects.filter(action="webhook.renew_secret").exists()
+
+
+def test_a_team_with_webhooks_is_not_deleted(api: Api, red: APIClient) -> None:
+    hook = scenes.webhook(team="blue").webhook
+    answer = api(Scope.ADMIN, "root").delete("/api/v1/teams/blue")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (
+        409,
+        f"team 'blue' has webhook {hook.pk}; delete that first",
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,18 +178,18 @@ def test_private_addresses_are_not_posted_to_unless_allowed(api: Api, receiver: 
     ],
 )
 def test_a_wrong_webhook_is_refused_by_its_field(api: Api, asked: dict[str, Any], field: str) -> None:
-    answer = api(Scope.ADMIN).post(
-        "/api/v1/webhooks", {"url": "https://a.example/", "events": ["RolloutHealthy"], **asked}
-    )
-    assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
+    admin, hook = api(Scope.ADMIN), scenes.webhook().webhook
+    for answer in (make(admin, **asked), admin.patch(f"/api/v1/webhooks/{hook.pk}", asked)):
+        assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
 
 
 def test_the_secret_is_shown_once_and_every_change_is_in_the_audit_log(api: Api) -> None:
     admin = api(Scope.ADMIN)
-    made = hook(admin, "https://a.example/")
+    made = make(admin).json()
     assert "secret" not in admin.get(f"/api/v1/webhooks/{made['id']}").json()
     assert admin.delete(f"/api/v1/webhooks/{made['id']}").status_code == 204
     assert Webhook.objects.count() == 0
     entries = AuditEntry.objects.filter(target=f"webhooks/{made['id']}").order_by("id")
     assert [entry.action for entry in entries] == ["webhook.create", "webhook.delete"]
     assert made["secret"] not in str([entry.after for entry in entries])
+    assert admin.patch(f"/api/v1/webhooks/{made['id']}", {}).status_code == 400

@@ -9,7 +9,7 @@ from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
-from deployments.webhooks import webhook_create, webhook_test
+from deployments.webhooks import webhook_test
 from registry.services import alias_set
 from tests import scenes
 
@@ -36,9 +36,9 @@ def ask(api: Callable[..., APIClient]) -> Callable[..., Any]:
     alias_set(model="digits", name="other", number=1, now=now, actor="test")
     scenes.service("another")
     client = api(Scope.ADMIN)
-    hook = webhook_create(url="https://a.example/", events=["RolloutHealthy"], description="", actor="test", now=now)
+    hook = scenes.webhook().webhook
     for _ in range(2):
-        webhook_test(webhook_id=hook.pk, actor="test", now=now)
+        webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
     client.post("/api/v1/tokens", {"name": "second"})
 
     def get(path: str, query: dict[str, str]) -> Any:

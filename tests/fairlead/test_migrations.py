@@ -16,6 +16,7 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from accounts.models import User
+from common.sealing import unseal
 from fairlead_cli.up import preparation
 from registry.models import ModelVersion
 
@@ -118,3 +119,24 @@ def test_an_older_home_is_brought_to_the_present_tables_at_start(
             if model._meta.app_label in OWN:
                 assert model._default_manager.using("first").count() >= 0, f"{model} can be read"
     assert (version.model.name, version.number, version.status) == ("digits", 1, "READY")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_secrets_of_webhooks_are_sealed_and_can_be_had_back() -> None:
+    before, after = ("deployments", "0004_webhooks"), ("deployments", "0005_webhooks_of_teams")
+
+    def tables(target: tuple[str, str]) -> Any:
+        executor = MigrationExecutor(connection)
+        executor.migrate([target])
+        return executor.loader.project_state([target]).apps.get_model("deployments", "Webhook").objects
+
+    try:
+        tables(before).create(
+            url="https://a.example/", events=[], secret="whsec_1", created_at=timezone.now(), created_by="alice"
+        )
+        sealed = tables(after).get().sealed_secret
+        assert unseal(sealed, purpose="secret of a webhook") == "whsec_1" != sealed
+        assert tables(before).get().secret == "whsec_1"
+        tables(before).all().delete()
+    finally:
+        call_command("migrate", verbosity=0)

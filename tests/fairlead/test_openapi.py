@@ -29,7 +29,7 @@ from schemathesis.specs.openapi.checks import (
 
 from accounts.models import ApiToken
 from accounts.scopes import Scope
-from deployments.webhooks import webhook_create
+from deployments.webhooks import webhook_test
 from registry.services import alias_set
 from tests import scenes
 
@@ -72,9 +72,8 @@ def there(
     live = scenes.service()
     rollout = scenes.rollout(live)
     alias_set(model="digits", name="champion", number=1, now=live.created_at, actor="test")
-    hook = webhook_create(
-        url="https://a.example/", events=["RolloutHealthy"], description="", actor="test", now=live.created_at
-    )
+    hook = scenes.webhook().webhook
+    delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=live.created_at)
     admin = api(Scope.ADMIN)
     admin.post("/api/v1/tokens", {"name": "spare"})
     return {
@@ -88,6 +87,7 @@ def there(
             "token_id": ApiToken.objects.get(name="spare").pk,
             "team": "default",
             "webhook_id": hook.pk,
+            "delivery_id": delivery.pk,
             "user": "alice",
         },
     }

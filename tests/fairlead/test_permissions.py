@@ -13,7 +13,7 @@ from accounts.models import ApiToken
 from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
-from deployments.webhooks import webhook_create
+from deployments.webhooks import webhook_test
 from registry.services import alias_set
 from tests import scenes
 
@@ -72,15 +72,21 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /tokens": (ANY, VIEWER),
     "POST /tokens": (DEFAULT, ADMIN),
     "DELETE /tokens/{token_id}": (ANY, DEPLOYER),
-    "GET /webhooks": (DEFAULT, ADMIN),
+    "GET /webhooks": (ANY, ADMIN),
     "POST /webhooks": (DEFAULT, ADMIN),
-    "GET /webhooks/{webhook_id}": (DEFAULT, ADMIN),
-    "DELETE /webhooks/{webhook_id}": (DEFAULT, ADMIN),
-    "GET /webhooks/{webhook_id}/deliveries": (DEFAULT, ADMIN),
-    "POST /webhooks/{webhook_id}/test": (DEFAULT, ADMIN),
+    "GET /webhooks/{webhook_id}": (OWNER, ADMIN),
+    "PATCH /webhooks/{webhook_id}": (OWNER, ADMIN),
+    "DELETE /webhooks/{webhook_id}": (OWNER, ADMIN),
+    "GET /webhooks/{webhook_id}/deliveries": (OWNER, ADMIN),
+    "GET /webhooks/{webhook_id}/deliveries/{delivery_id}": (OWNER, ADMIN),
+    "POST /webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver": (OWNER, ADMIN),
+    "POST /webhooks/{webhook_id}/secret": (OWNER, ADMIN),
+    "POST /webhooks/{webhook_id}/test": (OWNER, ADMIN),
     "GET /whoami": (ANY, VIEWER),
 }
 BODIES: dict[str, dict[str, object]] = {
+    "PATCH /webhooks/{webhook_id}": {"enabled": False},
+    "POST /webhooks": {"url": "https://a.example/", "events": ["RolloutHealthy"]},
     "POST /models": {"name": "digits"},
     "POST /services/{namespace}/{name}/rollouts": {"version": "models:/digits/1"},
 }
@@ -113,14 +119,16 @@ def address() -> Callable[[str], str]:
     teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
     teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=now)
 
-    hook = webhook_create(url="https://a.example/", events=["RolloutHealthy"], description="", actor="test", now=now)
+    hook = scenes.webhook(team="red").webhook
+    delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
 
     def make(operation: str) -> str:
         path = operation.split(" ")[1]
         of = path.split("/")[1]
         name = {"policies": "careful", "clusters": "local"}.get(of, "default" if "/namespaces/" in path else "digits")
         token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first()
-        return "/api/v1" + path.format(**NAMES, name=name, rollout_id=rollout.pk, token_id=token_id, webhook_id=hook.pk)
+        ids = {"rollout_id": rollout.pk, "token_id": token_id, "webhook_id": hook.pk, "delivery_id": delivery.pk}
+        return "/api/v1" + path.format(**NAMES, name=name, **ids)
 
     return make
 
