@@ -65,6 +65,9 @@ FROM_CONFIG_NAME: dict[str, Datatype] = {datatype.config_name: datatype for data
 MAX_DIMS = 32
 """More dimensions than this are refused; numpy holds 64."""
 
+ABSENT: Array = np.empty((0,) * (MAX_DIMS + 1))
+"""Stands where a request gave no array for an optional input; no request can have its shape."""
+
 MAX_ELEMENTS = 2**40
 """A shape whose product passes this is refused before anything is allocated."""
 

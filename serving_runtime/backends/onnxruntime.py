@@ -17,7 +17,7 @@ from serving_runtime.backends.onnx_file import read_header
 from serving_runtime.backends.onnxruntime_options import session_options, shrinkage
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature, TensorSpec
-from serving_runtime.datatypes import BF16, BYTES, DATATYPES, Array
+from serving_runtime.datatypes import ABSENT, BF16, BYTES, DATATYPES, Array
 from serving_runtime.errors import BackendError, InvalidArgument, ModelError
 
 PROVIDERS = ("CPUExecutionProvider",)
@@ -82,7 +82,10 @@ class OnnxModel:
 
     def __init__(self, session: Any, opsets: dict[str, int], filename: str, run_options: Any) -> None:
         self.signature = Signature(
-            inputs=tuple(_spec(node, filename, "input") for node in session.get_inputs()),
+            inputs=(
+                *[_spec(node, filename, "input") for node in session.get_inputs()],
+                *[_spec(node, filename, "input", optional=True) for node in session.get_overridable_initializers()],
+            ),
             outputs=tuple(_spec(node, filename, "output") for node in session.get_outputs()),
         )
         self.opsets = opsets
@@ -93,6 +96,7 @@ class OnnxModel:
         datatypes = {spec.datatype.name for spec in (*self.signature.inputs, *self.signature.outputs)}
         self._has_strings = BYTES.name in datatypes
         self._has_bf16 = BF16.name in datatypes
+        self._has_optional = any(spec.optional for spec in self.signature.inputs)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         try:
@@ -100,7 +104,10 @@ class OnnxModel:
                 return self._run_values(inputs)
             if self._has_strings:
                 inputs = [_as_text(array) if array.dtype == object else array for array in inputs]
-            outputs = self._session.run(self._outputs, dict(zip(self._inputs, inputs, strict=True)), self._run_options)
+            feeds = dict(zip(self._inputs, inputs, strict=True))
+            if self._has_optional:
+                feeds = {name: array for name, array in feeds.items() if array is not ABSENT}
+            outputs = self._session.run(self._outputs, feeds, self._run_options)
         except InvalidArgument:
             raise
         except Exception as error:  # see above
@@ -113,6 +120,8 @@ class OnnxModel:
         """Run by ONNX Runtime's own values: numpy knows no BF16, so its bits are handed over and back as uint16."""
         feeds = {}
         for spec, array in zip(self.signature.inputs, inputs, strict=True):
+            if array is ABSENT:
+                continue
             array = np.ascontiguousarray(_as_text(array) if spec.datatype is BYTES else array)  # noqa: PLW2901
             if spec.datatype is BF16:
                 feeds[spec.name] = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, _ONNX_BFLOAT16)
@@ -130,7 +139,7 @@ class OnnxModel:
         return outputs
 
 
-def _spec(node: Any, filename: str, kind: str) -> TensorSpec:
+def _spec(node: Any, filename: str, kind: str, *, optional: bool = False) -> TensorSpec:
     datatype = _TYPES.get(node.type)
     if datatype is None:
         hint = "; export the classifier without ZipMap" if node.type.startswith("seq(map(") else ""
@@ -138,7 +147,7 @@ def _spec(node: Any, filename: str, kind: str) -> TensorSpec:
             f"{filename}: {kind} '{node.name}' has type {node.type}, which the V2 protocol cannot carry{hint}"
         )
     shape = tuple(dim if isinstance(dim, int) and dim >= 0 else -1 for dim in node.shape)
-    return TensorSpec(node.name, DATATYPES[datatype], shape)
+    return TensorSpec(node.name, DATATYPES[datatype], shape, optional)
 
 
 def _as_text(array: Array) -> Array:

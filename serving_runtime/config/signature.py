@@ -11,16 +11,18 @@ class TensorSpec:
 
     Attributes:
         shape: every dimension of the file's tensor, the batch dimension included; -1 is variable.
+        optional: an input that has a value of its own in the file, which a request may replace.
     """
 
     name: str
     datatype: Datatype
     shape: tuple[int, ...]
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The inputs and outputs of a model, in the file's order."""
+    """The inputs and outputs of a model, in the file's order; `ABSENT` stands for an optional input not given."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
@@ -28,5 +30,5 @@ class Signature:
     @property
     def batchable(self) -> bool:
         """Return whether every tensor has a variable first dimension, which is then taken for the batch."""
-        tensors = (*self.inputs, *self.outputs)
+        tensors = [*[spec for spec in self.inputs if not spec.optional], *self.outputs]
         return bool(tensors) and all(tensor.shape and tensor.shape[0] == -1 for tensor in tensors)

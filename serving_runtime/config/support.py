@@ -31,7 +31,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "version_policy.": ("latest", "all", "specific"),
     "version_policy.latest.": ("num_versions",),
     "version_policy.specific.": ("versions",),
-    "input.": ("name", "data_type", "format", "dims", "reshape"),
+    "input.": ("name", "data_type", "format", "dims", "reshape", "optional"),
     "input.reshape.": ("shape",),
     "output.": ("name", "data_type", "dims", "reshape", "label_filename"),
     "output.reshape.": ("shape",),

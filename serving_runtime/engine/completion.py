@@ -46,7 +46,14 @@ def check_agrees(config: Any, signature: Signature) -> None:
     batched = config.max_batch_size > 0
     _check_tensors(config, config.input, signature.inputs, "input", batched=batched)
     _check_tensors(config, config.output, signature.outputs, "output", batched=batched)
-    missing = {spec.name for spec in signature.inputs} - {tensor.name for tensor in config.input}
+    required = {spec.name for spec in signature.inputs if not spec.optional}
+    for tensor in config.input:
+        if tensor.optional and tensor.name in required:
+            where = f"model '{config.name}': input '{tensor.name}'"
+            raise ModelError(
+                f"{where} is optional in config.pbtxt, but the model's file has no value of its own for it"
+            )
+    missing = required - {tensor.name for tensor in config.input}
     if missing:
         raise ModelError(f"model '{config.name}': config.pbtxt leaves out input '{min(missing)}' of the model's file")
 
@@ -63,7 +70,7 @@ def _complete_tensors(tensors: Any, specs: Sequence[TensorSpec], *, batched: boo
     for spec in specs:
         tensor = configured.get(spec.name)
         if tensor is None:
-            if not add_all:
+            if not add_all or spec.optional:
                 continue
             tensor = tensors.add(name=spec.name)
         if not tensor.data_type:

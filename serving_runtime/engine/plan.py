@@ -3,9 +3,10 @@
 from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
-from serving_runtime.config.model import ModelConfig, ModelTensor
+from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.signature import Signature
-from serving_runtime.datatypes import Array, Datatype
+from serving_runtime.config.tensors import VARIABLE, ModelTensor, reshaped
+from serving_runtime.datatypes import ABSENT, Array, Datatype
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.request import Tensor
 
@@ -21,17 +22,24 @@ class _Input:
     Attributes:
         fixed: the dims without the batch dimension when none is variable, else None.
         position: of the input in the model's file.
+        optional: whether a request may leave it out.
     """
 
-    __slots__ = ("datatype", "dims", "fixed", "name", "position", "reshape")
+    __slots__ = ("datatype", "dims", "fixed", "name", "optional", "position", "reshape")
 
     def __init__(self, tensor: ModelTensor, position: int) -> None:
         self.name = tensor.name
         self.datatype: Datatype = tensor.datatype
         self.dims = tensor.dims
-        self.fixed = None if -1 in tensor.dims else tensor.dims
+        self.fixed = None if VARIABLE in tensor.dims else tensor.dims
         self.reshape = tensor.reshape
         self.position = position
+        self.optional = tensor.optional
+
+    def file_shape(self, dims: tuple[int, ...]) -> tuple[int, ...]:
+        """Return what the file has in place of a request's dims."""
+        assert self.reshape is not None  # noqa: S101 - asked for inputs that have one
+        return self.reshape if self.fixed is not None else reshaped(dims, self.dims, self.reshape)
 
 
 class RequestPlan:
@@ -45,7 +53,9 @@ class RequestPlan:
         self._max_batch_size = config.max_batch_size
         positions = {spec.name: position for position, spec in enumerate(signature.inputs)}
         self._inputs = {tensor.name: _Input(tensor, positions[tensor.name]) for tensor in config.inputs}
-        self._variable = any(-1 in tensor.dims for tensor in config.inputs)
+        self._optional = any(tensor.optional for tensor in config.inputs)
+        self._no_arrays: list[Array] = [ABSENT] * len(signature.inputs)
+        self._variable = self._optional or any(VARIABLE in tensor.dims for tensor in config.inputs)
         positions = {spec.name: position for position, spec in enumerate(signature.outputs)}
         self._outputs = {tensor.name: (tensor, positions[tensor.name]) for tensor in config.outputs}
         self._selections: dict[tuple[str, ...], Selection] = {(): tuple(self._outputs.values())}
@@ -56,10 +66,10 @@ class RequestPlan:
         Raises InvalidArgument naming the input, what was found and what was expected.
         """
         if len(tensors) != len(self._inputs):
-            raise self._miscounted(tensors)
+            self._check_counted(tensors)
         batched = self._max_batch_size
         rows = -1  # not known yet
-        arrays: list[Array] = [None] * len(tensors)  # type: ignore[list-item]
+        arrays = self._no_arrays.copy()
         for name, datatype, array in tensors:
             expected = self._inputs.get(name)
             if expected is None:
@@ -79,10 +89,11 @@ class RequestPlan:
                         f"input '{name}' batch size {shape[0]} does not match other inputs' {rows} for '{self._model}'"
                     )
                 rows = self._checked_rows(shape[0])
-            if arrays[expected.position] is not None:
+            if arrays[expected.position] is not ABSENT:
                 raise InvalidArgument(f"input '{name}' is given twice for model '{self._model}'")
             if expected.reshape is not None:
-                array = array.reshape((rows, *expected.reshape) if batched else expected.reshape)  # noqa: PLW2901
+                inner = expected.file_shape(dims)
+                array = array.reshape((rows, *inner) if batched else inner)  # noqa: PLW2901
             arrays[expected.position] = array
         key = tuple([array.shape[1:] for array in arrays]) if self._variable else None
         return arrays, max(rows, 1), key
@@ -114,7 +125,9 @@ class RequestPlan:
 
     def _output(self, tensor: ModelTensor, array: Array) -> Tensor:
         if tensor.reshape is not None:
-            array = array.reshape((array.shape[0], *tensor.dims) if self._max_batch_size else tensor.dims)
+            shape = array.shape
+            batch, inner = (shape[:1], shape[1:]) if self._max_batch_size else ((), shape)
+            array = array.reshape(batch + reshaped(inner, tensor.reshape, tensor.dims))
         return Tensor(tensor.name, tensor.datatype, array)
 
     def _checked_rows(self, rows: int) -> int:
@@ -123,18 +136,20 @@ class RequestPlan:
             raise InvalidArgument(f"{found}, found {rows}" if rows else f"{found} and >= 1, found 0")
         return rows
 
-    def _miscounted(self, tensors: Sequence[Tensor]) -> InvalidArgument:
+    def _check_counted(self, tensors: Sequence[Tensor]) -> None:
+        """Raise InvalidArgument unless the tensors are too few only because optional ones are left out."""
         given = [tensor.name for tensor in tensors]
         for name in given:
             if name not in self._inputs:
-                return self._unexpected(name)
-        missing = [name for name in self._inputs if name not in given]
+                raise self._unexpected(name)
+        missing = [name for name, expected in self._inputs.items() if name not in given and not expected.optional]
         if missing:
-            return InvalidArgument(
+            raise InvalidArgument(
                 f"expected {len(self._inputs)} inputs but got {len(given)} for model '{self._model}': "
                 f"input '{missing[0]}' is missing"
             )
-        return InvalidArgument(f"an input is given twice for model '{self._model}'")
+        if len(given) > len(self._inputs):
+            raise InvalidArgument(f"an input is given twice for model '{self._model}'")
 
     def _unexpected(self, name: str) -> InvalidArgument:
         known = ", ".join(f"'{known}'" for known in self._inputs)

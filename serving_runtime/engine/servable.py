@@ -5,7 +5,9 @@ import time
 from typing import Any
 
 from serving_runtime.backends.base import LoadedModel
-from serving_runtime.config.model import BatchPolicy, ModelConfig, ModelTensor
+from serving_runtime.config.batching import BatchPolicy
+from serving_runtime.config.model import ModelConfig
+from serving_runtime.config.tensors import ModelTensor
 from serving_runtime.engine.plan import RequestPlan
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.request import InferRequest, InferResponse, OnDone

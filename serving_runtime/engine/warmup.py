@@ -7,7 +7,7 @@ import numpy as np
 from serving_runtime.backends.base import LoadedModel
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.signature import TensorSpec
-from serving_runtime.datatypes import BYTES, Array
+from serving_runtime.datatypes import ABSENT, BYTES, Array
 from serving_runtime.errors import ServingError
 from serving_runtime.scheduler.batching import runs_inline
 
@@ -17,7 +17,7 @@ _ENOUGH_S = 0.05
 
 def probe_inputs(model: LoadedModel, rows: int) -> list[Array]:
     """Return zeros (empty strings) in the file's shapes: the first variable dimension `rows` long, others 1."""
-    return [_zeros(spec, rows) for spec in model.signature.inputs]
+    return [ABSENT if spec.optional else _zeros(spec, rows) for spec in model.signature.inputs]
 
 
 def measure_us(model: LoadedModel, rows: int, *, runs: int = _RUNS) -> list[float]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from serving_runtime.config.model import BatchPolicy
+from serving_runtime.config.batching import BatchPolicy
 
 INLINE_US_PER_REQUEST = 200
 """Above this a hop to a thread and back costs less than what the event loop loses by waiting."""

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from serving_runtime.datatypes import Array
+from serving_runtime.datatypes import ABSENT, Array
 from serving_runtime.errors import BackendError, ServingError
 from serving_runtime.scheduler.job import Job, Result
 from serving_runtime.telemetry.statistics import BatchTiming
@@ -63,7 +63,8 @@ def _joined(jobs: Sequence[Job]) -> Sequence[Array]:
     """Return the jobs' inputs as one batch; a single job's as they are, copied only where a view is misaligned."""
     if len(jobs) == 1:
         return [array if array.flags.aligned else array.copy() for array in jobs[0].arrays]
-    return [np.concatenate(column) for column in zip(*[job.arrays for job in jobs], strict=True)]
+    columns = zip(*[job.arrays for job in jobs], strict=True)
+    return [ABSENT if column[0] is ABSENT else np.concatenate(column) for column in columns]
 
 
 def _parted(outputs: list[Array], jobs: Sequence[Job]) -> list[Result]:

@@ -7,7 +7,7 @@ taking it out of the middle would cost the length of the queue.
 from collections import deque
 from collections.abc import Iterator, Mapping
 
-from serving_runtime.config.model import QueuePolicy
+from serving_runtime.config.batching import QueuePolicy
 from serving_runtime.errors import Unavailable
 from serving_runtime.scheduler.job import Job
 

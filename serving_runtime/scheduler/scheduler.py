@@ -11,20 +11,20 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from serving_runtime.config.model import BatchPolicy, TimeoutAction
-from serving_runtime.errors import FailureReason, ServingError, Unavailable
-from serving_runtime.scheduler.batching import runs_inline, take
+from serving_runtime.config.batching import BatchPolicy, TimeoutAction
+from serving_runtime.errors import FailureReason, Unavailable
+from serving_runtime.scheduler import settling
+from serving_runtime.scheduler.batching import take
 from serving_runtime.scheduler.execution import Execution, Run, execute
 from serving_runtime.scheduler.instance import Instance
 from serving_runtime.scheduler.job import Job
+from serving_runtime.scheduler.meter import RunMeter
+from serving_runtime.scheduler.ordering import AnswerOrder
 from serving_runtime.scheduler.queue import NO_POLICY, JobQueue
 from serving_runtime.telemetry.statistics import ModelStatistics
 
 _INLINE_BUDGET_NS = 1_000_000
 """How long inline runs may follow each other before the loop looks at its sockets again."""
-
-_DRIFT = 0.02
-"""Weight of the newest run in the mean by which a model is moved in and out of the loop."""
 
 
 class Scheduler:
@@ -51,13 +51,14 @@ class Scheduler:
         self._statistics = statistics
         self._loop = loop
         self._queue = JobQueue(policy.queues if policy is not None else NO_POLICY)
-        self._instances = [Instance(run, loop, self._freed, f"{name}-{number}") for number in range(instances)]
+        self._order = AnswerOrder() if policy is not None and policy.preserve_ordering else None
+        self._name = name
+        self._instances = [self._instance(number) for number in range(instances)]
         self._idle = list(self._instances)
+        self._surplus = 0  # instances that end when they are done
         self._dispatching = False
         self._delay_timer: asyncio.TimerHandle | None = None
-        self._inline = inline
-        self._mean_run_us = 0.0
-        self._mean_requests = 1.0
+        self._meter = RunMeter(inline=inline)
 
     @property
     def pending(self) -> int:
@@ -66,7 +67,11 @@ class Scheduler:
 
     @property
     def inline(self) -> bool:
-        return self._inline
+        return self._meter.inline
+
+    @property
+    def instances(self) -> int:
+        return len(self._instances) - self._surplus
 
     def submit(self, job: Job) -> None:
         """Queue a job; its on_result is called later, never from here. Raises Unavailable when the queue is full."""
@@ -90,6 +95,31 @@ class Scheduler:
         for instance in self._instances:
             instance.close()
 
+    def resize(self, instances: int) -> None:
+        """Change how many runs there may be at a time, at least 1; runs that have begun are finished."""
+        change = instances - self.instances
+        kept = min(max(change, 0), self._surplus)
+        self._surplus -= kept
+        for _ in range(change - kept):
+            instance = self._instance(len(self._instances))
+            self._instances.append(instance)
+            self._idle.append(instance)
+        for _ in range(-change):
+            if self._idle:
+                self._end(self._idle.pop())
+            else:
+                self._surplus += 1
+        if self._queue and self._idle and not self._dispatching:
+            self._dispatching = True
+            self._loop.call_soon(self._dispatch)
+
+    def _instance(self, number: int) -> Instance:
+        return Instance(self._run, self._loop, self._freed, f"{self._name}-{number}")
+
+    def _end(self, instance: Instance) -> None:
+        instance.close()
+        self._instances.remove(instance)
+
     def _dispatch(self) -> None:
         self._dispatching = False
         if self._delay_timer is not None:
@@ -100,7 +130,9 @@ class Scheduler:
             jobs = self._next_batch()
             if not jobs:
                 return
-            if not self._inline:
+            if self._order is not None:
+                self._order.began(jobs)
+            if not self._meter.inline:
                 self._idle.pop().start(jobs)
                 continue
             self._finish(execute(self._run, jobs))
@@ -137,37 +169,23 @@ class Scheduler:
         return jobs
 
     def _freed(self, instance: Instance, executions: list[Execution]) -> None:
-        self._idle.append(instance)
+        if self._surplus:
+            self._surplus -= 1
+            self._end(instance)
+        else:
+            self._idle.append(instance)
         if self._queue and not self._dispatching:  # before answering: the instance should not wait for sockets
             self._dispatch()
         self._finish(executions)
 
     def _finish(self, executions: Sequence[Execution]) -> None:
-        """Count and answer; the callbacks write to sockets and must not raise, but if one does the others go on."""
-        statistics = self._statistics
         for execution in executions:
-            jobs = execution.jobs
             if execution.timing is not None:
-                rows = sum([job.rows for job in jobs])
-                statistics.record_batch([job.arrived_ns for job in jobs], rows, execution.timing)
-                self._measure(execution.timing.infer_done - execution.timing.input_done, len(jobs))
-            else:
-                now = time.monotonic_ns()
-                for job, error in zip(jobs, execution.results, strict=True):
-                    reason = error.reason if isinstance(error, ServingError) else FailureReason.OTHER
-                    statistics.record_failure(reason, now - job.arrived_ns)
-            for job, result in zip(jobs, execution.results, strict=True):
-                try:
-                    job.on_result(result)
-                except Exception as error:
-                    self._loop.call_exception_handler({"message": "answering a request failed", "exception": error})
-
-    def _measure(self, run_ns: int, requests: int) -> None:
-        if not self._mean_run_us:
-            self._mean_run_us, self._mean_requests = run_ns / 1000, float(requests)
-        self._mean_run_us += (run_ns / 1000 - self._mean_run_us) * _DRIFT
-        self._mean_requests += (requests - self._mean_requests) * _DRIFT
-        self._inline = runs_inline(now_inline=self._inline, run_us=self._mean_run_us, requests=self._mean_requests)
+                self._meter.observe(execution.timing.infer_done - execution.timing.input_done, len(execution.jobs))
+        settling.count(executions, self._statistics)
+        if self._order is not None:
+            executions = self._order.ended(executions)
+        settling.answer(executions, self._loop)
 
     def _expired(self, job: Job) -> None:
         """Act on a job that waited for its whole timeout (Triton: queue policy, timeout_action)."""

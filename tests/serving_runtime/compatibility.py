@@ -69,10 +69,15 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
     ),
     "Model configuration": (
         Row("C1", "`max_batch_size`", "yes"),
-        Row("C2", "`input` and `output`", "partly", "not `optional`, `is_shape_tensor`, `allow_ragged_batch`"),
+        Row("C2", "`input` and `output`", "partly", "not `is_shape_tensor`, `allow_ragged_batch`"),
         Row("C3", "`name`, `backend`, `platform`", "yes"),
         Row("C4", "`version_policy`", "yes"),
-        Row("C5", "`instance_group`", "partly", "`count` on the CPU"),
+        Row(
+            "C5",
+            "`instance_group`",
+            "partly",
+            "`count` on `KIND_CPU` and `KIND_AUTO`; other kinds and devices are refused by name",
+        ),
         Row("C6", "rate limiter", "no", "not built yet"),
         Row("C7", "`dynamic_batching`", "yes"),
         Row("C8", "queue policies", "yes"),

@@ -47,6 +47,14 @@ def add(file: Path, kind: int = TensorProto.INT32, shape: Sequence[Dim] = ("N", 
     return save(file, nodes, tensors, [("sum", kind, shape), ("difference", kind, shape)])
 
 
+def scaled(file: Path) -> Path:
+    """x [N,2], factor [N or 1, 1] (the file's own is 10) -> y: x * factor."""
+    node = helper.make_node("Mul", ["x", "factor"], ["y"])
+    own = numpy_helper.from_array(np.full((1, 1), 10, "f4"), "factor")
+    inputs = [("x", TensorProto.FLOAT, ("N", 2)), ("factor", TensorProto.FLOAT, ("M", 1))]
+    return save(file, [node], inputs, [("y", TensorProto.FLOAT, ("N", 2))], initializers=[own])
+
+
 def mlp(file: Path, sizes: Sequence[int] = (8, 16, 3)) -> Path:
     """x -> y through dense layers with fixed random weights."""
     random = np.random.default_rng(7)

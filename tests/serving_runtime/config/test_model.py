@@ -4,7 +4,9 @@ import pytest
 from google.protobuf import text_format
 
 from serving_runtime import proto
-from serving_runtime.config.model import ModelConfig, QueuePolicy, TimeoutAction
+from serving_runtime.config.batching import QueuePolicy, TimeoutAction
+from serving_runtime.config.model import ModelConfig
+from serving_runtime.config.tensors import reshaped
 from serving_runtime.errors import ModelError
 
 X = 'input { name: "x" data_type: TYPE_FP32 dims: [4] } output { name: "y" data_type: TYPE_FP32 dims: [4] }'
@@ -51,6 +53,33 @@ def parsed(text: str) -> ModelConfig:
             id="an empty reshape without batches",
         ),
         pytest.param(f"{X} {X}", "input 'x' is configured twice", id="an input twice"),
+        pytest.param(
+            'input { name: "x" data_type: TYPE_FP32 dims: [4] format: FORMAT_NCHW }',
+            "format NHWC or NCHW needs 3 dims",
+            id="a format that does not fit",
+        ),
+        pytest.param(
+            'input { name: "x" data_type: TYPE_FP32 dims: [2, -1, 3] reshape { shape: [6, -1] } }',
+            "must hold as many elements as dims [2, -1, 3], between variable dimensions too",
+            id="a reshape that moves elements over a variable dimension",
+        ),
+        pytest.param(
+            'input { name: "x" data_type: TYPE_FP32 dims: [-1, 3] reshape { shape: [-1, -1] } }',
+            "must hold as many elements",
+            id="a reshape with more variable dimensions",
+        ),
+        pytest.param(
+            """max_batch_size: 4 dynamic_batching { preserve_ordering: true priority_levels: 2
+            default_priority_level: 1 }""",
+            "preserve_ordering allows one priority level",
+            id="an order beside priorities",
+        ),
+        pytest.param(
+            """max_batch_size: 4 dynamic_batching { preserve_ordering: true
+            default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 5 } }""",
+            "preserve_ordering does not go with a queue policy whose timeout_action is DELAY",
+            id="an order beside delayed requests",
+        ),
     ],
 )
 def test_a_config_that_makes_no_sense_is_refused(config: str, sentence: str) -> None:
@@ -89,3 +118,19 @@ def test_a_whole_config() -> None:
 )
 def test_a_request_may_only_shorten_its_timeout(policy: QueuePolicy, asked: int, timeout: int) -> None:
     assert policy.timeout_us(asked) == timeout
+
+
+@pytest.mark.feature("C2")
+@pytest.mark.parametrize(
+    ("shape", "pattern", "target", "found"),
+    [
+        pytest.param((2, 3), (2, 3), (6,), (6,), id="fixed"),
+        pytest.param((2, 7, 3), (2, -1, 3), (1, 2, -1, 3), (1, 2, 7, 3), id="one variable dimension"),
+        pytest.param((5, 2, 7), (-1, 2, -1), (-1, 1, 2, -1), (5, 1, 2, 7), id="several, in order"),
+        pytest.param((1,), (1,), (), (), id="to a scalar per row"),
+    ],
+)
+def test_variable_dimensions_carry_over_a_reshape(
+    shape: tuple[int, ...], pattern: tuple[int, ...], target: tuple[int, ...], found: tuple[int, ...]
+) -> None:
+    assert reshaped(shape, pattern, target) == found

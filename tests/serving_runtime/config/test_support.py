@@ -19,7 +19,19 @@ from serving_runtime.errors import ModelError
         ),
         pytest.param('model_warmup { name: "w" }', "'model_warmup'", id="warm-up samples"),
         pytest.param("instance_group { gpus: [0] }", "'instance_group.gpus'", id="GPUs of an instance group"),
-        pytest.param('input { name: "x" optional: true }', "'input.optional'", id="optional inputs"),
+        pytest.param("input { is_shape_tensor: true }", "'input.is_shape_tensor'", id="shape tensors"),
+        pytest.param("output { is_shape_tensor: true }", "'output.is_shape_tensor'", id="shape tensors as outputs"),
+        pytest.param(
+            "input { is_non_linear_format_io: true }", "'input.is_non_linear_format_io'", id="formats of one library"
+        ),
+        pytest.param("instance_group { passive: true }", "'instance_group.passive'", id="passive instances"),
+        pytest.param('instance_group { host_policy: "a" }', "'instance_group.host_policy'", id="host policies"),
+        pytest.param('instance_group { profile: ["a"] }', "'instance_group.profile'", id="optimisation profiles"),
+        pytest.param(
+            "instance_group { secondary_devices { device_id: 1 } }",
+            "'instance_group.secondary_devices'",
+            id="secondary devices",
+        ),
         pytest.param("input { allow_ragged_batch: true }", "'input.allow_ragged_batch'", id="ragged batches"),
         pytest.param("optimization { cuda { graphs: true } }", "'optimization.cuda'", id="CUDA settings"),
         pytest.param('metric_tags { key: "a" value: "b" }', "'metric_tags'", id="metric tags"),

@@ -245,3 +245,52 @@ async def test_a_timeout_that_is_no_number_is_refused(tmp_path: Path, value: obj
     assert isinstance(outcome, InvalidArgument)
     assert "'timeout' must be an unsigned integer" in str(outcome)
     engine.close()
+
+
+OPTIONAL = """max_batch_size: 8 dynamic_batching { }
+    input { name: "x" data_type: TYPE_FP32 dims: [2] }
+    input { name: "factor" data_type: TYPE_FP32 dims: [1] optional: true }"""
+
+
+@pytest.mark.feature("C2")
+async def test_an_optional_input_may_be_left_out_and_only_like_requests_are_joined(tmp_path: Path) -> None:
+    onnx_models.scaled(onnx_models.configure(tmp_path / "m", OPTIONAL) / "1" / "model.onnx")
+    engine = Engine([tmp_path], LoadSettings())
+    assert engine.load_all() == []
+    x = tensor("x", "FP32", np.array([[1, 2]], "f4"))
+    factor = tensor("factor", "FP32", np.array([[3]], "f4"))
+    requests = [InferRequest("m", "", inputs) for inputs in ((x,), (x,), (x, factor), (x, factor), (factor,), (x, x))]
+    found = await infer(engine, *requests)
+    assert [outputs(outcome)["y"].tolist() for outcome in found[:4]] == [[[10, 20]]] * 2 + [[[3, 6]]] * 2
+    assert "input 'x' is missing" in str(found[4])
+    assert "given twice" in str(found[5])
+    assert engine.servable("m").statistics.executions == 2
+    engine.close()
+
+
+@pytest.mark.feature("C2")
+async def test_an_input_that_the_file_needs_cannot_be_optional(tmp_path: Path) -> None:
+    config = OPTIONAL.replace('"factor"', '"b"').replace('"x"', '"a"').replace("dims: [1]", "dims: [2]")
+    onnx_models.add(onnx_models.configure(tmp_path / "m", config) / "1" / "model.onnx", TensorProto.FLOAT, ("N", 2))
+    (error,) = Engine([tmp_path], LoadSettings()).load_all()
+    assert str(error) == (
+        "model 'm': input 'b' is optional in config.pbtxt, but the model's file has no value of its own for it"
+    )
+
+
+@pytest.mark.feature("C2")
+async def test_a_reshape_with_a_variable_dimension(tmp_path: Path) -> None:
+    config = """max_batch_size: 4 dynamic_batching { }
+        input { name: "x" data_type: TYPE_FP32 dims: [-1] reshape { shape: [-1, 1] } }
+        output { name: "y" data_type: TYPE_FP32 dims: [-1] reshape { shape: [-1, 1] } }"""
+    onnx_models.identity(
+        onnx_models.configure(tmp_path / "m", config) / "1" / "model.onnx", TensorProto.FLOAT, ("N", "W", 1)
+    )
+    engine = Engine([tmp_path], LoadSettings())
+    assert engine.load_all() == []
+    inputs = [np.arange(rows * width, dtype="f4").reshape(rows, width) for rows, width in ((1, 3), (2, 5), (1, 3))]
+    found = await infer(engine, *(InferRequest("m", "", (tensor("x", "FP32", array),)) for array in inputs))
+    for array, outcome in zip(inputs, found, strict=True):
+        assert outputs(outcome)["y"].tolist() == array.tolist()
+    assert engine.model_metadata("m")["inputs"] == [{"name": "x", "datatype": "FP32", "shape": [-1, -1]}]
+    engine.close()

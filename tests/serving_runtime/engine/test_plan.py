@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from serving_runtime.config.model import ModelConfig, ModelTensor
+from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.signature import Signature, TensorSpec
+from serving_runtime.config.tensors import ModelTensor
 from serving_runtime.datatypes import DATATYPES, Array
 from serving_runtime.engine.plan import RequestPlan
 from serving_runtime.errors import InvalidArgument

@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving_runtime.config.model import BatchPolicy, QueuePolicy
+from serving_runtime.config.batching import BatchPolicy, QueuePolicy
 from serving_runtime.scheduler.batching import runs_inline, take
 
 

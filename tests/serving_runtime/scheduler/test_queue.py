@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving_runtime.config.model import QueuePolicy
+from serving_runtime.config.batching import QueuePolicy
 from serving_runtime.errors import Unavailable
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.queue import JobQueue

@@ -1,13 +1,14 @@
 """The scheduler on a real event loop: gathering, limits, deadlines, cancellation, threads."""
 
 import asyncio
+import collections
 import threading
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from serving_runtime.config.model import BatchPolicy, QueuePolicy, TimeoutAction
+from serving_runtime.config.batching import BatchPolicy, QueuePolicy, TimeoutAction
 from serving_runtime.datatypes import Array
 from serving_runtime.errors import FailureReason, ServingError, Unavailable
 from serving_runtime.scheduler.job import Job, Result
@@ -69,6 +70,23 @@ class Client:
     async def results(self) -> list[object]:
         found = await asyncio.wait_for(asyncio.gather(*self.answers), 10)
         return [result if isinstance(result, ServingError) else result[0].ravel().tolist() for result in found]
+
+
+class RacingModel(GatedModel):
+    """Every run waits for a gate of its own, named by the first value of its batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates: dict[float, threading.Event] = collections.defaultdict(threading.Event)
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        first = float(inputs[0].ravel()[0])
+        self.batches.append(inputs[0].ravel().tolist())
+        self.entered.release()
+        assert self.gates[first].wait(10)
+        if first < 0:
+            raise ValueError("negative")
+        return [inputs[0] * 2]
 
 
 def batching(limit: int = 4, **queue: object) -> BatchPolicy:
@@ -259,3 +277,81 @@ async def test_a_model_that_turns_out_heavy_leaves_the_loop() -> None:
     client.submit(2)
     await client.results()
     assert client.model.threads == {threading.current_thread().name, "m-0"}
+
+
+@pytest.mark.feature("C7")
+@pytest.mark.parametrize("second", [pytest.param(2.0, id="answers"), pytest.param(-2.0, id="errors too")])
+async def test_with_preserve_ordering_a_fast_instance_waits_for_a_slow_one_that_began_before(second: float) -> None:
+    policy = BatchPolicy(1, frozenset(), 0, 0, 0, {0: QueuePolicy()}, preserve_ordering=True)
+    model = RacingModel()
+    client = Client(model, policy, instances=2)
+    order: list[int] = []
+    for value in (1.0, second):
+        client.submit(value)
+        await client.running()
+    for number, answer in enumerate(client.answers):
+        answer.add_done_callback(lambda _answer, number=number: order.append(number))
+    model.gates[second].set()
+    async with asyncio.timeout(10):
+        while client.statistics.finished < 1:  # noqa: ASYNC110 - it is counted when it is done, and answered later
+            await asyncio.sleep(0)
+    assert not client.answers[1].done()
+    model.gates[1.0].set()
+    first, last = await client.results()
+    assert first == [2]
+    assert last == [4] or "negative" in str(last)
+    assert order == [0, 1]
+
+
+@pytest.mark.feature("C7")
+async def test_without_preserve_ordering_the_fast_instance_answers_first() -> None:
+    model = RacingModel()
+    client = Client(model, batching(1), instances=2)
+    for value in (1.0, 2.0):
+        client.submit(value)
+        await client.running()
+    model.gates[2.0].set()
+    assert (await client.result(1)) == [np.array([[4]], "f4")]
+    assert not client.answers[0].done()
+    model.gates[1.0].set()
+    await client.results()
+
+
+@pytest.mark.feature("C5")
+async def test_instances_are_added_while_requests_wait() -> None:
+    model = RacingModel()
+    client = Client(model, None)
+    client.submit(1)
+    await client.running()
+    client.submit(2)
+    client.scheduler.resize(2)
+    await client.running()
+    assert client.scheduler.instances == 2
+    for value in (1.0, 2.0):
+        model.gates[value].set()
+    assert await client.results() == [[2], [4]]
+
+
+@pytest.mark.feature("C5")
+async def test_instances_that_are_taken_away_finish_what_they_run() -> None:
+    model = RacingModel()
+    client = Client(model, None, instances=2)
+    for value in (1.0, 2.0):
+        client.submit(value)
+        await client.running()
+    client.scheduler.resize(1)
+    client.submit(3)
+    client.submit(4)
+    model.gates[1.0].set()
+    assert (await client.result(0)) == [np.array([[2]], "f4")]
+    assert model.batches == [[1], [2]]
+    for value in (2.0, 3.0):
+        model.gates[value].set()
+    await client.running()
+    await client.result(2)
+    await client.running()
+    assert model.batches == [[1], [2], [3], [4]]
+    client.scheduler.resize(3)
+    assert client.scheduler.instances == 3
+    model.gates[4.0].set()
+    assert await client.results() == [[2], [4], [6], [8]]

@@ -1,0 +1,32 @@
+"""The end of an execution: count it, then answer its requests."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from serving_runtime.errors import FailureReason, ServingError
+from serving_runtime.scheduler.execution import Execution
+from serving_runtime.telemetry.statistics import ModelStatistics
+
+
+def count(executions: Sequence[Execution], statistics: ModelStatistics) -> None:
+    for execution in executions:
+        jobs = execution.jobs
+        if execution.timing is not None:
+            rows = sum([job.rows for job in jobs])
+            statistics.record_batch([job.arrived_ns for job in jobs], rows, execution.timing)
+            continue
+        now = time.monotonic_ns()
+        for job, error in zip(jobs, execution.results, strict=True):
+            reason = error.reason if isinstance(error, ServingError) else FailureReason.OTHER
+            statistics.record_failure(reason, now - job.arrived_ns)
+
+
+def answer(executions: Sequence[Execution], loop: asyncio.AbstractEventLoop) -> None:
+    """Call back; the callbacks write to sockets and must not raise, but if one does the others go on."""
+    for execution in executions:
+        for job, result in zip(execution.jobs, execution.results, strict=True):
+            try:
+                job.on_result(result)
+            except Exception as error:
+                loop.call_exception_handler({"message": "answering a request failed", "exception": error})
