@@ -40,7 +40,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("P12", "`grpc.health.v1.Health`", "partly", "`Check`; `Watch` is not there yet"),
         Row("P13", "`ModelStreamInfer`", "no", "not built yet"),
         Row("P14", "OpenAPI of the data plane", "no", "not built yet"),
-        Row("P15", "list of all models", "no", "not built yet; `POST /v2/repository/index` tells"),
+        Row("P15", "list of all models", "yes", "`GET /v2/models`, names only, and `POST /v2/repository/index`"),
         Row("P16", "compressed bodies", "yes", "gzip and deflate, both directions"),
         Row("P17", "IPv6", "no", "not built yet"),
         Row("V1a", "V1 predict", "no", "not built yet"),

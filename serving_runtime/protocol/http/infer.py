@@ -16,9 +16,14 @@ from serving_runtime.request import InferRequest, InferResponse, Tensor
 
 
 class InferCodec:
-    """Decodes the requests of one infer path and encodes their answers."""
+    """Decodes the requests of one infer path.
+
+    Attributes:
+        path: as clients write it that escape nothing without need.
+    """
 
     def __init__(self, model: str, version: str) -> None:
+        self.path = f"/v2/models/{model}{f'/versions/{version}' if version else ''}/infer".encode()
         self._model = model
         self._version = version
         self._heads = HeadCache()

@@ -26,7 +26,6 @@ ONES = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1
         ("/v2/models/versions/else", 404, {"error": "there is nothing at /v2/models/versions/else"}),
         ("/v2/models/versions/versions", 404, {"error": "there is nothing at /v2/models/versions/versions"}),
         ("/v2/models/a/b/c/d/e", 404, {"error": "there is nothing at /v2/models/a/b/c/d/e"}),
-        ("/v2/models/", 404, {"error": "there is nothing at /v2/models/"}),
         ("/", 404, {"error": "there is nothing at /"}),
         ("/metrics", 404, {"error": "there is nothing at /metrics"}),
         ("/v2/models/versions/infer", 405, {"error": "this path takes POST only"}),
@@ -37,6 +36,14 @@ def test_get(shared: ServerProcess, path: str, status: int, part: dict[str, obje
     answer = httpx.get(shared.url + path)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json")
     assert part.items() <= answer.json().items()
+
+
+@pytest.mark.feature("P15")
+def test_the_models_that_are_ready(shared: ServerProcess) -> None:
+    for path in ("/v2/models", "/v2/models/"):
+        names = httpx.get(shared.url + path).json()["models"]
+        assert names == sorted(set(names))
+        assert {"versions", "mlp", "identity_bytes"} <= set(names)
 
 
 @pytest.mark.feature("P8")

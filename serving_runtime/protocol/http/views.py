@@ -1,0 +1,74 @@
+"""What the server tells about itself and its models over HTTP: health, metadata, configuration, statistics, index."""
+
+from serving_runtime.config.text import as_json
+from serving_runtime.engine.engine import Engine
+from serving_runtime.engine.statistics import statistics_message
+from serving_runtime.errors import InvalidArgument
+from serving_runtime.protocol.http.message import Response, json_response
+from serving_runtime.protocol.http.routes import Call, Route, of_versions
+
+
+def routes(engine: Engine) -> list[Route]:
+    """Return the routes to these views."""
+    views = _Views(engine)
+    return [
+        Route("GET", "/v2/health/live", "health", "whether the server lives", views.live),
+        Route("GET", "/v2/health/ready", "health", "whether the server is ready", views.ready),
+        *of_versions("GET", "/ready", "health", "whether a model is ready", views.model_ready),
+        Route("GET", "/v2", "metadata", "the server's name, version and extensions", views.server),
+        Route("GET", "/v2/models", "metadata", "the names of the models that are ready", views.models),
+        *of_versions("GET", "", "metadata", "a model's inputs and outputs", views.metadata),
+        *of_versions("GET", "/config", "model-config", "a model's completed configuration", views.config),
+        Route("GET", "/v2/models/stats", "statistics", "statistics of all models", views.all_statistics),
+        *of_versions("GET", "/stats", "statistics", "a model's statistics", views.statistics),
+        Route("POST", "/v2/repository/index", "model-repository", "the models of the repositories", views.index),
+        Route("POST", "/v2/repository/{repository}/index", "model-repository", "the same", views.index),
+    ]
+
+
+class _Views:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def live(self, _call: Call) -> Response:
+        return json_response({"live": True})
+
+    def ready(self, _call: Call) -> Response:
+        ready = self._engine.ready
+        return json_response({"ready": ready}, 200 if ready else 400)
+
+    def server(self, _call: Call) -> Response:
+        return json_response(self._engine.server_metadata())
+
+    def models(self, _call: Call) -> Response:
+        """Answer as KServe's servers do: names only."""
+        return json_response({"models": sorted({entry.name for entry in self._engine.index(ready_only=True)})})
+
+    def metadata(self, call: Call) -> Response:
+        return json_response(self._engine.model_metadata(call.model, call.version))
+
+    def model_ready(self, call: Call) -> Response:
+        self._engine.servable(call.model, call.version)
+        ready = self._engine.model_ready(call.model, call.version)
+        return json_response({"name": call.model, "ready": ready}, 200 if ready else 400)
+
+    def config(self, call: Call) -> Response:
+        return json_response(as_json(self._engine.servable(call.model, call.version).message))
+
+    def all_statistics(self, _call: Call) -> Response:
+        return json_response(as_json(statistics_message(self._engine.selected("", ""))))
+
+    def statistics(self, call: Call) -> Response:
+        return json_response(as_json(statistics_message(self._engine.selected(call.model, call.version))))
+
+    def index(self, call: Call) -> Response:
+        ready_only = call.content().get("ready", False)
+        if type(ready_only) is not bool:
+            raise InvalidArgument("the request's 'ready' must be true or false")
+        entries = self._engine.index(ready_only=ready_only)
+        return json_response(
+            [
+                {"name": entry.name, "version": entry.version, "state": entry.state, "reason": entry.reason}
+                for entry in entries
+            ]
+        )
