@@ -1,10 +1,8 @@
 """Which infer paths are remembered with the heads of their requests."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import asyncio
 import json
+from collections.abc import Iterator
 
 import pytest
 
