@@ -53,6 +53,7 @@ class ServiceState:
         canary_weight: percent of requests the canary should get; 0 without a rollout.
         mirror_percent: percent of requests the canary should get a copy of; None where it is no shadow.
         has_preview: the canary answers at the preview address.
+        restart_number: replicas of a lower one are to be started anew.
     """
 
     namespace: str
@@ -62,6 +63,7 @@ class ServiceState:
     revisions: tuple[RevisionState, ...]
     mirror_percent: int | None = None
     has_preview: bool = False
+    restart_number: int = 0
 
     def first(self, role: Role) -> RevisionState | None:
         """Return the revision of a role that only one can have."""
@@ -107,6 +109,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 env=revision.env,
                 resources=revision.resources,
                 mirror_percent=mirror_of(service, revision),
+                restart_number=service.restart_number,
             )
             for revision in service.revisions
             if revision.stopped_at is None

@@ -16,6 +16,7 @@ class Kind(StrEnum):
     SERVICE_READY = "ServiceReady"
     SERVICE_DEGRADED = "ServiceDegraded"
     SERVICE_DELETING = "ServiceDeleting"
+    SERVICE_RESTARTED = "ServiceRestarted"
     ALIAS_MOVED = "AliasMoved"
     ALIAS_REFUSED = "AliasRefused"
     REVISION_CREATED = "RevisionCreated"

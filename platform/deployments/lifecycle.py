@@ -121,7 +121,12 @@ def standing(
         moving = ServicePhase.PENDING if before is ServicePhase.PENDING else ServicePhase.PROGRESSING
         return Standing(moving, f"the gateway sends {sent} % of the traffic to {stable.name} and was asked to send all")
     replicas = "replica" if stable.replicas == 1 else "replicas"
-    return Standing(ServicePhase.READY, f"{stable.name} serves all traffic with {stable.replicas} {replicas}")
+    serves = f"{stable.name} serves all traffic with {stable.replicas} {replicas}"
+    old = sum(replica.restart_number < service.restart_number for replica in there.replicas)
+    return Standing(
+        ServicePhase.READY,
+        f"{serves}; {old} of them {'is' if old == 1 else 'are'} yet to be restarted" if old else serves,
+    )
 
 
 def _why(there: ObservedRevision | None) -> str:

@@ -70,8 +70,9 @@ class InferenceService(models.Model):
         ticked_at, seen_at: when a reconciler last turned to the service, and when it last could read the cluster.
         event_seq, revision_seq: the numbers given last.
         observed: what the cluster was last seen to run: revision name -> {"weight", "mirror", "ready", "restarts",
-            "message"}.
+            "restart_numbers", "message"}.
         replica_restarts: restarts of each replica that events were written for.
+        restart_number: rises when all its replicas are to be started anew.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="services")
@@ -95,6 +96,7 @@ class InferenceService(models.Model):
     revision_seq = models.PositiveIntegerField(default=0)
     observed = models.JSONField(default=dict)
     replica_restarts = models.JSONField(default=dict)
+    restart_number = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
 

@@ -94,7 +94,12 @@ class RolloutView:
 
 @dataclass(frozen=True, slots=True)
 class RevisionView:
-    """A revision and how it is now; `role` is stable, canary, shadow, retiring, retired or failed."""
+    """A revision and how it is now.
+
+    Attributes:
+        role: stable, canary, shadow, retiring, retired or failed.
+        replicas_to_restart: how many replicas have yet to be started anew, as somebody asked.
+    """
 
     name: str
     number: int
@@ -110,6 +115,7 @@ class RevisionView:
     created_at: datetime
     mirror_wanted: int = 0
     mirror_actual: int = 0
+    replicas_to_restart: int = 0
 
 
 @dataclass(frozen=True, slots=True)

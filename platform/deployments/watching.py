@@ -31,6 +31,7 @@ def summary(seen: Observed) -> dict[str, dict[str, object]]:
             "mirror": revision.mirror_percent,
             "ready": revision.ready_replicas,
             "restarts": sum(replica.restarts for replica in revision.replicas),
+            "restart_numbers": [replica.restart_number for replica in revision.replicas],
             "message": revision.message or next((r.message for r in revision.replicas if r.message), ""),
         }
         for revision in seen.revisions

@@ -119,7 +119,10 @@ class FakeCluster:
                     name=each.name,
                     weight_percent=round(100 * each.weight_percent / given) if given and each.name in ready else 0,
                     mirror_percent=each.mirror_percent if each.name in ready else 0,
-                    replicas=tuple(self._replica(each.name, index) for index in range(each.replicas)),
+                    replicas=tuple(
+                        replace(self._replica(each.name, index), restart_number=each.restart_number)
+                        for index in range(each.replicas)
+                    ),
                 )
                 for each in desired.revisions
             ),

@@ -53,6 +53,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "PUT /services/{namespace}/{name}": (OWNER, DEPLOYER),
     "DELETE /services/{namespace}/{name}": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/events": (OWNER, VIEWER),
+    "POST /services/{namespace}/{name}/restart": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/revisions": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/rollback": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/rollouts": (OWNER, VIEWER),

@@ -149,6 +149,7 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
     weight_actual = serializers.IntegerField()
     mirror_wanted = serializers.IntegerField()
     mirror_actual = serializers.IntegerField()
+    replicas_to_restart = serializers.IntegerField()
     message = serializers.CharField()
     created_at = serializers.DateTimeField()
 

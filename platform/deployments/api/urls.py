@@ -27,6 +27,7 @@ urlpatterns = [
     path("services", views.ServiceListView.as_view(), name="service-list-api"),
     path("services/<str:namespace>/<str:name>", views.ServiceDetailView.as_view(), name="service-detail-api"),
     path("services/<str:namespace>/<str:name>/rollback", views.ServiceRollbackView.as_view(), name="service-rollback"),
+    path("services/<str:namespace>/<str:name>/restart", views.ServiceRestartView.as_view(), name="service-restart"),
     path("services/<str:namespace>/<str:name>/revisions", views.RevisionListView.as_view(), name="revision-list"),
     path("services/<str:namespace>/<str:name>/events", views.EventListView.as_view(), name="event-list"),
     path("services/<str:namespace>/<str:name>/rollouts", views.RolloutListView.as_view(), name="rollout-list"),

@@ -177,6 +177,18 @@ class ServiceRollbackView(APIView):
         return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout.pk)).data, status=201)
 
 
+class ServiceRestartView(APIView):
+    """The replicas anew."""
+
+    @idempotent()
+    @extend_schema(request=None, responses={202: ServiceSerializer})
+    def post(self, request: Request, namespace: str, name: str) -> Response:
+        """Replace every replica by one that begins anew, one after the other; `replicas_to_restart` counts down."""
+        services.service_restart(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
+        body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
+        return Response(body, status=202)
+
+
 class RevisionListView(_ListView):
     """Revisions of a service, newest first."""
 

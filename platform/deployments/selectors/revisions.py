@@ -65,5 +65,6 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         mirror_wanted=mirror_of(state, rows.revision_state(revision)),
         mirror_actual=int(seen.get("mirror", 0)),
         message=str(seen.get("message", "")),
+        replicas_to_restart=sum(number < service.restart_number for number in seen.get("restart_numbers", ())),
         created_at=revision.created_at,
     )

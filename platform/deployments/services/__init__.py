@@ -2,6 +2,7 @@
 
 from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.preview import policy_plan, service_plan
+from deployments.services.restarting import service_restart
 from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
 from deployments.services.serving import alias_follow, cluster_default, service_apply, service_delete
@@ -19,5 +20,6 @@ __all__ = [
     "service_apply",
     "service_delete",
     "service_plan",
+    "service_restart",
     "service_rollback",
 ]

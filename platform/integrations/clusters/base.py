@@ -37,6 +37,7 @@ class DesiredRevision:
         model_config: fields of a Triton ModelConfig laid over what the artifact brings; empty leaves it alone.
         mirror_percent: share of the service's inference requests of which it should get a copy, 0..100; nobody gets
             the answers to copies.
+        restart_number: where it rises, every replica is replaced by one that begins anew, one after the other.
     """
 
     name: str
@@ -50,6 +51,7 @@ class DesiredRevision:
     env: Mapping[str, str] = field(default_factory=dict)
     resources: Resources = Resources()
     mirror_percent: int = 0
+    restart_number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class ObservedReplica:
         started_at: Unix seconds of the running process; None when none runs.
         metrics_url: where its Prometheus page is; empty until it serves.
         message: why it is not ready, or how its last process ended; one sentence.
+        restart_number: its revision's when it began.
     """
 
     name: str
@@ -93,6 +96,7 @@ class ObservedReplica:
     started_at: float | None = None
     metrics_url: str = ""
     message: str = ""
+    restart_number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -
         "weight_actual": 10,
         "mirror_wanted": 0,
         "mirror_actual": 0,
+        "replicas_to_restart": 0,
         "message": "",
     }
     assert (stable["role"], stable["weight_wanted"], stable["weight_actual"]) == ("stable", 90, 90)
@@ -221,3 +222,25 @@ def test_a_dry_run_of_a_policy_changes_nothing(platform: Platform, api: Api) -> 
         20,
     )
     assert client.get(where).json()["version"] == 1
+
+
+def test_a_restart_counts_down_the_replicas_that_are_left(platform: Platform, api: Api) -> None:
+    platform.live(replicas=2)
+    answer = api(Scope.WRITE).post(f"{URL}/restart")
+    assert (answer.status_code, answer.json()["revisions"][0]["replicas_to_restart"]) == (202, 2)
+    platform.turn()
+    assert (
+        platform.view().reason == "digits-00001 serves all traffic with 2 replicas; 2 of them are yet to be restarted"
+    )
+    platform.turn()
+    assert platform.view().revisions[0].replicas_to_restart == 0
+    assert platform.view().reason == "digits-00001 serves all traffic with 2 replicas"
+
+
+def test_what_is_not_there_or_goes_is_not_restarted(platform: Platform, api: Api) -> None:
+    client = api(Scope.WRITE)
+    assert client.post(f"{URL}/restart").status_code == 404
+    platform.live()
+    client.delete(URL)
+    refused = client.post(f"{URL}/restart")
+    assert (refused.status_code, "is being deleted" in refused.json()["error"]["message"]) == (409, True)

@@ -60,6 +60,7 @@ class Replica:
     ) -> None:
         self.name = f"{revision.name}-{index}"
         self.index = index
+        self.restart_number = revision.restart_number
         self.leaving = False
         self.endpoint: Endpoint | None = None
         self._workshop = workshop
@@ -98,6 +99,7 @@ class Replica:
             started_at=self._process.started_at if self._process is not None and running else None,
             metrics_url=self._metrics_url,
             message=self._message,
+            restart_number=self.restart_number,
         )
 
     def leave(self) -> None:

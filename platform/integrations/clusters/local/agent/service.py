@@ -27,18 +27,38 @@ class RunningRevision:
     def ready(self) -> int:
         return sum(replica.ready for replica in self.replicas)
 
-    def scale(self, wanted: int) -> None:
-        """Start what is missing and let go what is too many, first what is not ready, then the highest numbers."""
+    def scale(self, wanted: int, *, held: bool = False) -> None:
+        """Start what is missing and let go what is too many, first what is not ready, then the highest numbers.
+
+        Replicas of an earlier `restart_number` are replaced one after the other, unless they are `held`: one more is
+        started, and where all new ones are ready an old one goes. There are never fewer than wanted.
+        """
         for replica in [replica for replica in self.replicas if replica.ended]:
             self.replicas.remove(replica)
         self.was_ready = wanted > 0 and (self.was_ready or self.ready > 0)
         staying = [replica for replica in self.replicas if not replica.leaving]
-        for replica in sorted(staying, key=lambda replica: (not replica.ready, replica.index))[wanted:]:
+        wanted += bool(wanted and not held and self._makes_room(staying, wanted))
+        for replica in sorted(staying, key=self._comes_first)[wanted:]:
             replica.leave()
         for _ in range(wanted - len(staying)):
             taken = {replica.index for replica in self.replicas}
             index = next(number for number in range(len(taken) + 1) if number not in taken)
             self.replicas.append(Replica(self._workshop, self._namespace, self.revision, index, self.repository))
+
+    def _makes_room(self, staying: list[Replica], wanted: int) -> bool:
+        """Return whether there is to be one more than wanted: there are old ones, and the newest is not ready yet."""
+        new = [replica for replica in staying if not self._is_old(replica)]
+        if len(new) == len(staying):
+            return False
+        if len(staying) > wanted:
+            return not all(replica.ready for replica in new)
+        return len(staying) == len(self.replicas)  # the one before has gone for good
+
+    def _is_old(self, replica: Replica) -> bool:
+        return replica.restart_number < self.revision.restart_number
+
+    def _comes_first(self, replica: Replica) -> tuple[bool, bool, int]:
+        return (not replica.ready, self._is_old(replica), replica.index)
 
     def endpoints(self) -> RevisionEndpoints:
         """Return the addresses of the replicas that run."""
@@ -85,7 +105,12 @@ class Service:
             running.mirrored |= name in wanted and wanted[name].mirror_percent > 0
             same = name in wanted and _what_never_changes(wanted[name]) == _what_never_changes(running.revision)
             replicas = wanted[name].replicas if same else 0
-            running.scale(max(replicas, len(running.replicas)) if held.get(name) else replicas)
+            if same:
+                running.revision = wanted[name]
+            if held.get(name):
+                running.scale(max(replicas, len(running.replicas)), held=True)
+            else:
+                running.scale(replicas)
             if not running.replicas:
                 del self._running[name]
                 removal = asyncio.create_task(running.repository.remove())
@@ -172,4 +197,4 @@ class Service:
 
 
 def _what_never_changes(revision: DesiredRevision) -> DesiredRevision:
-    return replace(revision, replicas=0, weight_percent=0, mirror_percent=0)
+    return replace(revision, replicas=0, weight_percent=0, mirror_percent=0, restart_number=0)

@@ -1,0 +1,47 @@
+"""`fairlead services restart`: begin anew what runs of a service."""
+
+import argparse
+
+from fairlead_cli.call import Call, service_path
+from fairlead_cli.client import Json, path, wait_until
+from fairlead_cli.commands.services import service_argument
+
+_LOOK_EVERY_S = 0.5
+
+
+def restart_arguments(parser: argparse.ArgumentParser) -> None:
+    service_argument(parser)
+    parser.add_argument("--wait", action="store_true", help="wait until every replica was replaced")
+    parser.add_argument(
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
+    )
+
+
+def restart(call: Call) -> None:
+    """Replace every replica by one that begins anew, one after the other, without a request failing."""
+    namespace, name = service_path(call.options.service)
+    where = path("services", namespace, name)
+    service = call.client.post(f"{where}/restart")
+    if not call.options.wait:
+        return call.done(f"restarting the replicas of {namespace}/{name}", restarting=f"{namespace}/{name}")
+    told: list[int] = []
+
+    def look() -> Json:
+        seen = call.client.get(where)
+        if told[-1:] != [_left(seen)]:
+            told.append(_left(seen))
+            call.note(f"{told[-1]} replicas left to restart")
+        return seen
+
+    wait_until(
+        look,
+        lambda seen: not _left(seen),
+        timeout_s=call.options.timeout,
+        every_s=_LOOK_EVERY_S,
+        what=f"the restart of {service['namespace']}/{service['name']}",
+    )
+    return call.done(f"restarted the replicas of {namespace}/{name}", restarted=f"{namespace}/{name}")
+
+
+def _left(service: Json) -> int:
+    return sum(revision["replicas_to_restart"] for revision in service["revisions"])
