@@ -29,7 +29,8 @@ class InferRequest(NamedTuple):
     Attributes:
         model_version: empty for the version that the model's policy makes the default.
         outputs: names asked for, in order; empty for all.
-        parameters: request parameters; the runtime understands `timeout` and `priority`.
+        parameters: request parameters; the runtime understands `timeout` and `priority`, a model may know others.
+        classes: how many classes to answer with in place of an output, by its name (Triton: classification extension).
     """
 
     model_name: str
@@ -38,15 +39,23 @@ class InferRequest(NamedTuple):
     outputs: tuple[str, ...] = ()
     id: str = ""
     parameters: Mapping[str, Any] = NO_PARAMETERS
+    classes: Mapping[str, int] = NO_PARAMETERS
 
 
 class InferResponse(NamedTuple):
-    """The answer: outputs in the order asked for, or in the model's order."""
+    """The answer: outputs in the order asked for, or in the model's order.
+
+    Attributes:
+        parameters: response parameters.
+        final: False where a decoupled model answers again.
+    """
 
     model_name: str
     model_version: str
     outputs: tuple[Tensor, ...]
     id: str = ""
+    parameters: Mapping[str, Any] = NO_PARAMETERS
+    final: bool = True
 
 
 Outcome: TypeAlias = InferResponse | ServingError
