@@ -5,6 +5,7 @@
     |-- NotFound              no such model, version or path; 404
     |-- Unavailable           not now: draining, queue full, request timeout; 503
     |-- Unsupported           valid, but not offered here; 501
+    |-- Cancelled             the client gave the request up, and is told so where it still listens; 400
     |-- BackendError          the model failed while it ran; 500
     `-- ModelError            the model or its config cannot be loaded; at start, never per request
 
@@ -57,6 +58,12 @@ class Unavailable(ServingError):
 class Unsupported(ServingError):
     http_status = 501
     grpc_code = "UNIMPLEMENTED"
+
+
+class Cancelled(ServingError):
+    http_status = 400
+    grpc_code = "CANCELLED"
+    reason = FailureReason.CANCELED
 
 
 class BackendError(ServingError):

@@ -43,11 +43,11 @@ class InferRequest(NamedTuple):
 
 
 class InferResponse(NamedTuple):
-    """The answer: outputs in the order asked for, or in the model's order.
+    """One answer: outputs in the order asked for, or in the model's order.
 
     Attributes:
-        parameters: response parameters.
-        final: False where a decoupled model answers again.
+        parameters: of the answer; values are str, int, float or bool.
+        final: no other answer follows. A decoupled model's last one may have no outputs.
     """
 
     model_name: str
@@ -60,4 +60,7 @@ class InferResponse(NamedTuple):
 
 Outcome: TypeAlias = InferResponse | ServingError
 OnDone: TypeAlias = Callable[[Outcome], None]
-"""Called exactly once per request, on the event loop, unless the request was cancelled."""
+"""Called on the event loop once per response, unless the request was cancelled; the last call is an error or `final`.
+
+Models that are not decoupled answer exactly once.
+"""

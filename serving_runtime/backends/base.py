@@ -72,6 +72,6 @@ class Backend(Protocol):
     default_filename: str
     default_max_batch_size: int
 
-    def load(self, file: Path, options: BackendOptions) -> LoadedModel:
+    def load(self, file: Path, options: BackendOptions) -> LoadedModel | StreamingModel:
         """Return the model in a file; raises ModelError with one sentence when it cannot be served."""
         ...

@@ -37,6 +37,7 @@ class ModelConfig:
 
     Attributes:
         batching: None when every request runs alone.
+        decoupled: the model answers a request any number of times.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ModelConfig:
     outputs: tuple[ModelTensor, ...]
     batching: BatchPolicy | None
     instance_count: int
+    decoupled: bool = False
 
     @classmethod
     def from_message(cls, config: Any) -> "ModelConfig":
@@ -62,6 +64,7 @@ class ModelConfig:
             outputs=model_tensors(config.output, name, "output", batched=batched),
             batching=batch_policy(config),
             instance_count=_instance_count(config),
+            decoupled=config.model_transaction_policy.decoupled,
         )
 
 

@@ -41,6 +41,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "dynamic_batching.priority_queue_policy.": _QUEUE_POLICY,
     "optimization.": ("graph",),
     "optimization.graph.": ("level",),
+    "model_transaction_policy.": ("decoupled",),
     "parameters.": ("string_value",),
 }
 HONOURED = frozenset(parent + field for parent, fields in _FIELDS.items() for field in fields)

@@ -22,7 +22,8 @@ def complete(config: Any, signature: Signature, *, name: str, default_max_batch_
         config.version_policy.latest.num_versions = 1
     if not config.max_batch_size and signature.batchable and not _names_batch_dim(config, signature):
         config.max_batch_size = default_max_batch_size
-        if default_max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
+        joins = default_max_batch_size > 1 and not config.model_transaction_policy.decoupled
+        if joins and config.WhichOneof("scheduling_choice") is None:
             config.dynamic_batching.SetInParent()
     batched = config.max_batch_size > 0
     _complete_tensors(config.input, signature.inputs, batched=batched)

@@ -8,7 +8,8 @@ from typing import Any
 
 from serving_runtime import __version__
 from serving_runtime.engine import loading, repository
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.decoupled import DecoupledServable
+from serving_runtime.engine.loading import LoadSettings, OpenedModel
 from serving_runtime.engine.servable import Servable
 from serving_runtime.engine.warmup import begins_inline
 from serving_runtime.errors import ModelError, NotFound
@@ -65,11 +66,9 @@ class Engine:
         opened = {str(number): loading.open_version(folder, number, written, self._settings) for number in versions}
         servables = {}
         for version, model in opened.items():
-            inline = begins_inline(model.model, model.config)
-            servables[version] = Servable(
-                version=version, message=model.message, config=model.config, model=model.model, inline=inline
-            )
-            logger.info("loaded model '%s' version %s (%s)", folder.name, version, "inline" if inline else "threaded")
+            servables[version] = servable = make_servable(version, model)
+            where = "inline" if servable.scheduler.inline else "threaded"
+            logger.info("loaded model '%s' version %s (%s)", folder.name, version, where)
         return servables
 
     @property
@@ -87,6 +86,10 @@ class Engine:
         if servable is None:
             raise self._unknown(request.model_name, request.model_version)
         return servable.infer(request, on_done)
+
+    def stream(self, request: InferRequest, on_done: OnDone) -> Job:
+        """Do as `infer`, for a caller that takes any number of answers: the way to decoupled models."""
+        return self.servable(request.model_name, request.model_version).stream(request, on_done)
 
     def servable(self, name: str, version: str = "") -> Servable:
         """Return a model version, the default one for no version; raises NotFound."""
@@ -145,3 +148,12 @@ class Engine:
             return NotFound(f"unknown model '{name}' is not found")
         versions = ", ".join(self._models[name])
         return NotFound(f"model '{name}' has no version '{version}'; it serves {versions}")
+
+
+def make_servable(version: str, opened: OpenedModel) -> Servable:
+    """Return an opened version with the scheduler that its config asks for."""
+    config, model = opened.config, opened.model
+    if config.decoupled:
+        return DecoupledServable(version=version, message=opened.message, config=config, model=model, inline=False)
+    inline = begins_inline(model, config)
+    return Servable(version=version, message=opened.message, config=config, model=model, inline=inline)

@@ -7,7 +7,7 @@ from typing import Any
 
 from serving_runtime import proto
 from serving_runtime.backends import registry
-from serving_runtime.backends.base import Backend, LoadedModel
+from serving_runtime.backends.base import Backend, StreamingModel
 from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions, ModelConfig
 from serving_runtime.config.support import PLATFORMS, refuse_unsupported
@@ -32,11 +32,15 @@ class LoadSettings:
 
 @dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """One version, loaded, with its completed configuration."""
+    """One version, loaded, with its completed configuration.
+
+    Attributes:
+        model: a StreamingModel where the config says decoupled, else a LoadedModel.
+    """
 
     message: Any
     config: ModelConfig
-    model: LoadedModel
+    model: Any
 
 
 def backend_for(name: str, settings: LoadSettings) -> Backend:
@@ -83,6 +87,10 @@ def open_version(folder: ModelFolder, version: int, written: Any, settings: Load
     message.name = folder.name
     config = ModelConfig.from_message(message)
     completion.check_agrees(message, model.signature)
+    if config.decoupled and not isinstance(model, StreamingModel):
+        raise ModelError(f"{where}: model_transaction_policy.decoupled: backend '{name}' answers a request once only")
+    if not config.decoupled and not hasattr(model, "run"):
+        raise ModelError(f"{where}: backend '{name}' needs model_transaction_policy {{ decoupled: true }}")
     return OpenedModel(message, config, model)
 
 

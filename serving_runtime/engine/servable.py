@@ -4,7 +4,6 @@ import asyncio
 import time
 from typing import Any
 
-from serving_runtime.backends.base import LoadedModel
 from serving_runtime.config.batching import BatchPolicy
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
@@ -13,6 +12,7 @@ from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.request import InferRequest, InferResponse, OnDone
 from serving_runtime.scheduler.job import Job, Result
 from serving_runtime.scheduler.scheduler import Scheduler
+from serving_runtime.scheduler.streaming import StreamScheduler
 from serving_runtime.telemetry.statistics import ModelStatistics
 
 
@@ -21,9 +21,10 @@ class Servable:
 
     Attributes:
         message: the completed ModelConfig message, as the config endpoints show it.
+        scheduler: chosen here, once; a subclass brings another by `_scheduler_for`.
     """
 
-    def __init__(self, *, version: str, message: Any, config: ModelConfig, model: LoadedModel, inline: bool) -> None:
+    def __init__(self, *, version: str, message: Any, config: ModelConfig, model: Any, inline: bool) -> None:
         self.name = config.name
         self.version = version
         self.message = message
@@ -31,11 +32,14 @@ class Servable:
         self.statistics = ModelStatistics()
         self._plan = RequestPlan(config, model.signature)
         self._batching: BatchPolicy | None = config.batching
-        self.scheduler = Scheduler(
+        self.scheduler: Scheduler | StreamScheduler = self._scheduler_for(model, inline=inline)
+
+    def _scheduler_for(self, model: Any, *, inline: bool) -> Scheduler | StreamScheduler:
+        return Scheduler(
             model.run,
-            name=f"{self.name}-{version}",
-            policy=config.batching,
-            instances=config.instance_count,
+            name=f"{self.name}-{self.version}",
+            policy=self.config.batching,
+            instances=self.config.instance_count,
             inline=inline,
             statistics=self.statistics,
             loop=asyncio.get_running_loop(),
@@ -57,15 +61,16 @@ class Servable:
                     on_done(InferResponse(self.name, self.version, outputs, request.id))
 
             job = Job(arrays, rows, shape_key, answer, arrived_ns)
-            if self._batching is not None:
-                job.priority = self._batching.default_priority_level
-                if request.parameters:
-                    self._apply_parameters(job, request, self._batching)
+            self._schedule(job, request)
             self.scheduler.submit(job)
         except ServingError as error:
             self.statistics.record_failure(error.reason, time.monotonic_ns() - arrived_ns)
             raise
         return job
+
+    def stream(self, request: InferRequest, on_done: OnDone) -> Job:
+        """Do as `infer`, for a caller that takes any number of answers."""
+        return self.infer(request, on_done)
 
     def metadata_tensors(self, tensors: tuple[ModelTensor, ...]) -> list[dict[str, Any]]:
         """Return inputs or outputs as V2 metadata shows them: with the batch dimension, -1 where variable."""
@@ -75,13 +80,17 @@ class Servable:
             for tensor in tensors
         ]
 
-    @staticmethod
-    def _apply_parameters(job: Job, request: InferRequest, batching: BatchPolicy) -> None:
+    def _schedule(self, job: Job, request: InferRequest) -> None:
         """Read the schedule policy extension's parameters; they mean something to the dynamic batcher only."""
-        priority = _unsigned(request, "priority")
-        if priority and batching.priority_levels:
-            job.priority = min(priority, batching.priority_levels)
-        job.timeout_us = _unsigned(request, "timeout")
+        batching = self._batching
+        if batching is None:
+            return
+        job.priority = batching.default_priority_level
+        if request.parameters:
+            priority = _unsigned(request, "priority")
+            if priority and batching.priority_levels:
+                job.priority = min(priority, batching.priority_levels)
+            job.timeout_us = _unsigned(request, "timeout")
 
 
 def _unsigned(request: InferRequest, name: str) -> int:

@@ -36,6 +36,18 @@ def _fill(message: Any, servable: Servable) -> None:
         (durations.cache_miss, 0, 0),
     ):
         field.count, field.ns = count, duration_ns
+    for place, response in statistics.responses.items():
+        shown = message.response_stats[str(place)]
+        made_ns = response.infer_ns + response.output_ns
+        for field, count, duration_ns in (
+            (shown.compute_infer, response.successes, response.infer_ns),
+            (shown.compute_output, response.successes, response.output_ns),
+            (shown.success, response.successes, made_ns),
+            (shown.fail, response.failures, response.failure_ns),
+            (shown.empty_response, response.empties, response.empty_ns),
+            (shown.cancel, response.cancels, response.cancel_ns),
+        ):
+            field.count, field.ns = count, duration_ns
     for size in sorted(statistics.batches):
         batch = statistics.batches[size]
         entry = message.batch_stats.add(batch_size=size)

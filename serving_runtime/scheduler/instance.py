@@ -4,9 +4,13 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-from serving_runtime.scheduler.execution import Execution, Run, execute
+from serving_runtime.scheduler.execution import Execution, execute
 from serving_runtime.scheduler.job import Job
+
+Execute: TypeAlias = Callable[[Any, Sequence[Job]], list[Execution]]
+"""Runs jobs by what a model offers to run them; never raises."""
 
 
 class Instance:
@@ -17,12 +21,15 @@ class Instance:
 
     def __init__(
         self,
-        run: Run,
+        run: Any,
         loop: asyncio.AbstractEventLoop,
         on_done: Callable[["Instance", list[Execution]], None],
         name: str,
+        *,
+        execute: Execute = execute,
     ) -> None:
         self._run = run
+        self._execute = execute
         self._loop = loop
         self._on_done = on_done
         self._name = name
@@ -43,7 +50,7 @@ class Instance:
 
     def _work(self) -> None:
         while (jobs := self._batches.get()) is not None:
-            executions = execute(self._run, jobs)
+            executions = self._execute(self._run, jobs)
             if self._loop.is_closed():  # the server gave up waiting for this batch
                 return
             self._loop.call_soon_threadsafe(self._on_done, self, executions)

@@ -51,6 +51,11 @@ class Job:
         self.owner: Owner | None = None
         self.waiting = False
 
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
     def cancel(self) -> None:
         """Take the job out of its queue, or have its result dropped if it already runs. Nobody is called."""
         self.on_result = _drop

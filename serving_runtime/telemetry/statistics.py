@@ -13,6 +13,9 @@ from typing import NamedTuple
 from serving_runtime.errors import FailureReason
 from serving_runtime.telemetry.histogram import Histogram
 
+OTHERS = 1000
+"""From here on the responses of a stream are counted together, whatever their place."""
+
 
 class BatchTiming(NamedTuple):
     """The moments of one execution, in nanoseconds of the monotonic clock."""
@@ -33,6 +36,25 @@ class BatchStatistics:
     output_ns: int = 0
 
 
+@dataclass(slots=True)
+class ResponseStatistics:
+    """What became of the responses at one place of a decoupled model's streams (Triton: response_stats).
+
+    Attributes:
+        empties, empty_ns: streams that ended here, after their last response.
+    """
+
+    successes: int = 0
+    infer_ns: int = 0
+    output_ns: int = 0
+    failures: int = 0
+    failure_ns: int = 0
+    empties: int = 0
+    empty_ns: int = 0
+    cancels: int = 0
+    cancel_ns: int = 0
+
+
 class ModelStatistics:
     """Counters of one model version.
 
@@ -41,6 +63,7 @@ class ModelStatistics:
         inferences: rows inferred; a request of batch 3 counts 3.
         executions: times the model ran.
         last_inference_ms: wall clock, milliseconds since the epoch, 0 before the first.
+        responses: of decoupled models, by the place of the response in its stream; `OTHERS` for all late ones.
     """
 
     def __init__(self) -> None:
@@ -57,6 +80,7 @@ class ModelStatistics:
         self.infer_ns = 0
         self.output_ns = 0
         self.batches: dict[int, BatchStatistics] = {}
+        self.responses: dict[int, ResponseStatistics] = {}
         self.request_latency = Histogram()
         self.queue_latency = Histogram()
         self.compute_latency = Histogram()
@@ -101,3 +125,31 @@ class ModelStatistics:
         self.finished += 1
         self.failures[reason] += 1
         self.failure_ns += duration_ns
+
+    def record_response(self, place: int, infer_ns: int, output_ns: int) -> None:
+        """Count one response of a decoupled model.
+
+        Args:
+            infer_ns: from the start or the response before to when it was made.
+            output_ns: until it was handed on.
+        """
+        response = self._response(place)
+        response.successes += 1
+        response.infer_ns += infer_ns
+        response.output_ns += output_ns
+
+    def record_stream_end(self, place: int, reason: FailureReason | None, duration_ns: int) -> None:
+        """Count the end of a decoupled model's responses; `duration_ns` since the last of them."""
+        response = self._response(place)
+        if reason is None:
+            response.empties += 1
+            response.empty_ns += duration_ns
+        elif reason is FailureReason.CANCELED:
+            response.cancels += 1
+            response.cancel_ns += duration_ns
+        else:
+            response.failures += 1
+            response.failure_ns += duration_ns
+
+    def _response(self, place: int) -> ResponseStatistics:
+        return self.responses.setdefault(min(place, OTHERS), ResponseStatistics())

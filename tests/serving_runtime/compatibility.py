@@ -86,7 +86,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("C11", "`model_warmup`", "no", "not built yet"),
         Row("C12", "response cache", "no", "not built yet"),
         Row("C18", "ONNX Runtime's parameters", "yes"),
-        Row("C20", "`model_transaction_policy.decoupled`", "no", "not built yet"),
+        Row("C20", "`model_transaction_policy.decoupled`", "yes", "by backends of one's own, which stream"),
         Row("C21", "ragged batching", "no", "not built yet"),
         Row("C22", "file names, `metric_tags`, agents, metric control", "partly", "`default_model_filename`"),
         Row("C23", "`--model-config-name`", "no", "not built yet"),

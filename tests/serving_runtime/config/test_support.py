@@ -14,9 +14,6 @@ from serving_runtime.errors import ModelError
         pytest.param("sequence_batching { }", "'sequence_batching'", id="sequences"),
         pytest.param('ensemble_scheduling { step { model_name: "a" } }', "'ensemble_scheduling'", id="ensembles"),
         pytest.param("response_cache { enable: true }", "'response_cache.enable'", id="the response cache"),
-        pytest.param(
-            "model_transaction_policy { decoupled: true }", "'model_transaction_policy.decoupled'", id="decoupled"
-        ),
         pytest.param('model_warmup { name: "w" }', "'model_warmup'", id="warm-up samples"),
         pytest.param("instance_group { gpus: [0] }", "'instance_group.gpus'", id="GPUs of an instance group"),
         pytest.param("input { is_shape_tensor: true }", "'input.is_shape_tensor'", id="shape tensors"),
@@ -59,6 +56,6 @@ def test_what_is_offered_passes() -> None:
         optimization { graph { level: 1 } }
         parameters { key: "intra_op_thread_count" value { string_value: "2" } }
         response_cache { enable: false }
-        model_transaction_policy { decoupled: false }
+        model_transaction_policy { decoupled: true }
     """
     refuse_unsupported(text_format.Parse(config, proto.ModelConfig()), "m")

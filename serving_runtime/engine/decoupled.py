@@ -1,0 +1,60 @@
+"""One version of a decoupled model: it answers a request any number of times, so only streams may ask it."""
+
+import asyncio
+import time
+from typing import Any
+
+from serving_runtime.engine.servable import Servable
+from serving_runtime.errors import ServingError, Unsupported
+from serving_runtime.request import InferRequest, InferResponse, OnDone
+from serving_runtime.scheduler.job import Job, Result
+from serving_runtime.scheduler.stream_job import StreamJob
+from serving_runtime.scheduler.streaming import StreamScheduler
+
+
+class DecoupledServable(Servable):
+    """A servable whose responses come one by one, the last one empty (Triton: decoupled transaction policy)."""
+
+    def _scheduler_for(self, model: Any, *, inline: bool) -> StreamScheduler:  # noqa: ARG002 - always in a thread
+        return StreamScheduler(
+            model.stream,
+            model.signature.outputs,
+            name=f"{self.name}-{self.version}",
+            policy=self.config.batching,
+            instances=self.config.instance_count,
+            statistics=self.statistics,
+            loop=asyncio.get_running_loop(),
+        )
+
+    def infer(self, request: InferRequest, on_done: OnDone) -> Job:  # noqa: ARG002 - refused whatever it is
+        """Raise Unsupported: whoever calls this takes one answer only."""
+        raise Unsupported(
+            f"model '{self.name}' has a decoupled transaction policy: it answers any number of times, which this call "
+            "cannot carry; use ModelStreamInfer"
+        )
+
+    def stream(self, request: InferRequest, on_done: OnDone) -> StreamJob:
+        """Check and queue a request; on_done is called later, once per response and at the end.
+
+        Raises ServingError when it is refused right away.
+        """
+        arrived_ns = time.monotonic_ns()
+        self.statistics.accepted += 1
+        try:
+            arrays, rows, shape_key = self._plan.arrange(request.inputs)
+            selection = self._plan.selection(request.outputs)
+
+            def answer(result: Result) -> None:
+                if isinstance(result, ServingError):
+                    on_done(result)
+                    return
+                outputs = self._plan.select(selection, result) if result else ()
+                on_done(InferResponse(self.name, self.version, outputs, request.id, final=not result))
+
+            job = StreamJob(arrays, rows, shape_key, answer, arrived_ns)
+            self._schedule(job, request)
+            self.scheduler.submit(job)
+        except ServingError as error:
+            self.statistics.record_failure(error.reason, time.monotonic_ns() - arrived_ns)
+            raise
+        return job
