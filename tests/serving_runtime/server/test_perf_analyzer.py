@@ -1,0 +1,51 @@
+"""Triton's own load generator against a real server: it reads metadata, config and statistics before it measures."""
+
+import re
+import subprocess
+
+import pytest
+
+from tests.servers.clients import PerfAnalyzer, perf_analyzer
+from tests.servers.parts import MissingPartError, skip_or_fail
+from tests.serving_runtime.processes import ServerProcess
+
+# Stable is whatever comes: how fast and how evenly a busy machine answers is not what is tested.
+_WINDOWS = ("--measurement-mode=count_windows", "--measurement-request-count=50", "--stability-percentage=999")
+
+
+@pytest.fixture(scope="module")
+def analyzer() -> PerfAnalyzer:
+    try:
+        return perf_analyzer()
+    except MissingPartError as missing:
+        skip_or_fail(missing)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "flags"),
+    [
+        pytest.param("http", (), id="http"),
+        pytest.param("http", ("--async",), id="http-async"),
+        pytest.param("http", ("-b", "4", "--input-tensor-format=json"), id="http-json-batches"),
+        pytest.param("grpc", (), id="grpc"),
+        pytest.param("grpc", ("--async", "-b", "4"), id="grpc-async-batches"),
+    ],
+)
+def test_perf_analyzer_measures(
+    analyzer: PerfAnalyzer, shared: ServerProcess, protocol: str, flags: tuple[str, ...]
+) -> None:
+    port = shared.http if protocol == "http" else shared.grpc
+    command = [str(analyzer.program), "-m", "mlp", "-i", protocol, "-u", f"127.0.0.1:{port}", "--concurrency-range=2"]
+    done = subprocess.run(
+        [*command, *_WINDOWS, *flags],
+        env=analyzer.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    client, _, server = done.stdout.partition("Server:")
+    assert int(re.findall(r"Request count: (\d+)", client)[0]) >= 50
+    assert int(re.findall(r"Successful request count: (\d+)", server)[0]) >= 50
+    assert "Errors" not in done.stdout
