@@ -46,3 +46,15 @@ def test_words(name: str, text: str) -> None:
 def test_duration_and_count() -> None:
     assert formats.duration(90.0) == "1m30s"
     assert formats.count(1234567) == "1,234,567"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ended", "shown"),
+    [
+        pytest.param("Running", None, "Running", id="evidence still comes in"),
+        pytest.param("Running", "a time", "Undecided", id="it ended before it was decided"),
+        pytest.param("Successful", "a time", "Successful", id="it was decided"),
+    ],
+)
+def test_outcome(verdict: str, ended: str | None, shown: str) -> None:
+    assert formats.outcome(verdict, ended) == shown

@@ -70,6 +70,15 @@ def test_the_detail_shows_the_rollout_and_why_it_waits() -> None:
     assert 'aria-current="step"' in page
 
 
+def test_nothing_runs_in_an_analysis_that_has_ended() -> None:
+    scenes.rollout(scenes.service(), step_index=1)
+    assert "Running</span>" in text(signed_in(), DETAIL)
+    AnalysisRun.objects.update(finished_at=timezone.now())
+    page = text(signed_in(), DETAIL)
+    assert "Undecided</span>" in page
+    assert "Running</span>" not in page
+
+
 def test_a_service_without_a_rollout_says_how_to_begin_one() -> None:
     scenes.service()
 

@@ -65,3 +65,9 @@ def words(name: str) -> str:
     """Return `Analysis running` for `AnalysisRunning` and `Error rate` for `error_rate`."""
     text = _WORD_START.sub(" ", name).replace("_", " ").lower()
     return text[:1].upper() + text[1:]
+
+
+@register.filter
+def outcome(verdict: str, ended: object) -> str:
+    """Return a verdict as it is shown: nothing runs any more in an analysis that ended before it was decided."""
+    return "Undecided" if ended and verdict == "Running" else verdict

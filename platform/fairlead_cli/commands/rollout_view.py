@@ -69,7 +69,7 @@ def live(rollout: Json) -> RenderableType:
         current = index == rollout["step_index"] and rollout["phase"] in {"Progressing", "Paused"}
         seen = rollout["weight_seen_percent"] if current else run.get("seen_percent")
         requests = rollout["seen_requests"] if current else _requests(run)
-        verdict = run.get("verdict", "-")
+        verdict = _outcome(run)
         steps.add_row(
             f"{'>' if current else ' '} {index + 1}",
             "preview" if rollout["strategy"] == "blueGreen" else render.percent(step["weight"]),
@@ -78,6 +78,12 @@ def live(rollout: Json) -> RenderableType:
             Text(verdict, style=_STYLES.get(verdict, "")),
         )
     return Group(Text(f"{rollout['service']}: {line(rollout)}", style=_STYLES.get(rollout["phase"], "")), steps)
+
+
+def _outcome(run: Mapping[str, Any]) -> str:
+    """Return a step's verdict; nothing runs any more in an analysis that ended before it was decided."""
+    verdict = str(run.get("verdict", "-"))
+    return "Undecided" if run.get("finished_at") and verdict == "Running" else verdict
 
 
 def _requests(run: Mapping[str, Any]) -> int:

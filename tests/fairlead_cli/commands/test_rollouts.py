@@ -156,6 +156,17 @@ def test_the_live_table_marks_the_step() -> None:
     assert not any("> 2" in line for line in lines)
 
 
+def test_the_live_table_says_of_a_step_that_ended_undecided_that_it_did() -> None:
+    seen = rollout("Aborted")
+    seen["analysis_runs"][0]["finished_at"] = "2026-01-01T00:00:00Z"
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
+    console.print(rollout_view.live(seen))
+    said = console.export_text()
+    console.file.close()
+    assert "Undecided" in said
+    assert "Running" not in said
+
+
 UNDO = "POST /services/default/digits/rollback"
 
 
