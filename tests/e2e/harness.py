@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
+
 from fairlead_cli.client import Client
 from fairlead_cli.config import Access
 from fairlead_cli.demo.requests import Request, RequestLog
@@ -129,6 +131,34 @@ class Platform:
         seen = until(running, what=f"a process of {component}")
         assert seen is not None
         return seen
+
+
+SERVICE = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {{name: digits}}
+spec:
+  predictor:
+    minReplicas: {replicas}
+    model:
+      modelFormat: {{name: onnx}}
+      storageUri: models:/digits/1
+  rollout: {{policy: {policy}}}
+"""
+
+
+def serve_digits(platform: Platform, models: Path, policy: str, *, replicas: int = 1) -> None:
+    """Push the demo's first two models as versions of `digits` and serve version 1 under a policy file's policy.
+
+    All by the command line, as a person would; returns when the service is ready.
+    """
+    folder = platform.home.parent
+    (folder / "policy.yaml").write_text(policy)
+    (folder / "service.yaml").write_text(SERVICE.format(policy=yaml.safe_load(policy)["name"], replicas=replicas))
+    for name in ("v1", "v2"):
+        platform.fairlead("models", "push", str(models / f"{name}.onnx"), "--name", "digits", "--wait")
+    platform.fairlead("policies", "apply", "-f", "policy.yaml")
+    platform.fairlead("services", "apply", "-f", "service.yaml", "--wait")
 
 
 @contextmanager

@@ -8,23 +8,10 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.e2e.harness import Platform, failed, traffic, until
+from tests.e2e.harness import Platform, failed, serve_digits, traffic, until
 
 pytestmark = pytest.mark.e2e
 
-SERVICE = """
-apiVersion: serving.kserve.io/v1beta1
-kind: InferenceService
-metadata:
-  name: digits
-spec:
-  predictor:
-    model:
-      modelFormat: {name: onnx}
-      storageUri: models:/digits/1
-  rollout:
-    policy: switch
-"""
 POLICY = """
 name: switch
 strategy: blueGreen
@@ -48,13 +35,7 @@ def _previewed(service: dict[str, Any], images: "np.ndarray[Any, Any]") -> list[
 
 
 def test_preview_switch_and_the_way_back(platform: Platform, models: Path, tmp_path: Path) -> None:
-    folder = platform.home.parent
-    (folder / "service.yaml").write_text(SERVICE)
-    (folder / "policy.yaml").write_text(POLICY)
-    for name in ("v1", "v2"):
-        platform.fairlead("models", "push", str(models / f"{name}.onnx"), "--name", "digits", "--wait")
-    platform.fairlead("policies", "apply", "-f", "policy.yaml")
-    platform.fairlead("services", "apply", "-f", "service.yaml")
+    serve_digits(platform, models, POLICY)
     images = np.load(models / "held-out.npz")["images"].astype(np.float32)[:60]
     wait = ("--wait", "--timeout", str(WAIT_S), "-o", "json")
     with platform.client() as client:
@@ -62,7 +43,6 @@ def test_preview_switch_and_the_way_back(platform: Platform, models: Path, tmp_p
         def service() -> dict[str, Any]:
             return client.get("services/default/digits")
 
-        until(lambda: service()["phase"] == "Ready", WAIT_S, "the service is ready")
         with traffic(platform, models, tmp_path, "default/digits") as log:
             rollout = client.post("services/default/digits/rollouts", {"version": "2"})["id"]
             until(lambda: client.get(f"rollouts/{rollout}")["reason"]["code"] == "NoTraffic", WAIT_S, "the preview")

@@ -13,24 +13,10 @@ import httpx
 import pytest
 
 from fairlead_cli.up import processes
-from tests.e2e.harness import Platform, failed, family, traffic, until
+from tests.e2e.harness import Platform, failed, family, serve_digits, traffic, until
 
 pytestmark = pytest.mark.e2e
 
-SERVICE = """
-apiVersion: serving.kserve.io/v1beta1
-kind: InferenceService
-metadata:
-  name: digits
-spec:
-  predictor:
-    minReplicas: 2
-    model:
-      modelFormat: {name: onnx}
-      storageUri: models:/digits/1
-  rollout:
-    policy: quick
-"""
 POLICY = """
 name: quick
 strategy: canary
@@ -69,13 +55,7 @@ def infer(platform: Platform, example: list[int]) -> httpx.Response:
 @pytest.fixture(scope="module")
 def served(platform: Platform, models: Path) -> Platform:
     """Two versions pushed, version 1 served by two replicas: all by the command line."""
-    folder = platform.home.parent
-    (folder / "service.yaml").write_text(SERVICE)
-    (folder / "policy.yaml").write_text(POLICY)
-    for name in ("v1", "v2"):
-        platform.fairlead("models", "push", str(models / f"{name}.onnx"), "--name", "digits", "--wait")
-    platform.fairlead("policies", "apply", "-f", "policy.yaml")
-    platform.fairlead("services", "apply", "-f", "service.yaml")
+    serve_digits(platform, models, POLICY, replicas=2)
     until(lambda: ready(platform, 2), 60, "two replicas")
     return platform
 

@@ -7,24 +7,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.harness import Platform, failed, free_port, traffic, until
+from tests.e2e.harness import Platform, failed, free_port, serve_digits, traffic, until
 from tests.servers.parts import MissingPartError, skip_or_fail
 from tests.servers.postgres import Postgres, postgres
 from tests.servers.redis import Redis, redis
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.redis]
 
-SERVICE = """
-apiVersion: serving.kserve.io/v1beta1
-kind: InferenceService
-metadata: {name: digits}
-spec:
-  predictor:
-    model:
-      modelFormat: {name: onnx}
-      storageUri: models:/digits/1
-  rollout: {policy: quick}
-"""
 POLICY = """
 name: quick
 strategy: canary
@@ -73,14 +62,7 @@ def phase(platform: Platform) -> str:
 
 
 def test_a_model_is_checked_and_served(platform: Platform, models: Path) -> None:
-    folder = platform.home.parent
-    (folder / "service.yaml").write_text(SERVICE)
-    (folder / "policy.yaml").write_text(POLICY)
-    for name in ("v1", "v2"):
-        platform.fairlead("models", "push", str(models / f"{name}.onnx"), "--name", "digits", "--wait")
-    platform.fairlead("policies", "apply", "-f", "policy.yaml")
-    platform.fairlead("services", "apply", "-f", "service.yaml")
-    until(lambda: phase(platform) == "Ready", 90, "the service")
+    serve_digits(platform, models, POLICY)
     assert not (platform.home / "fairlead.sqlite3").exists()
     assert not list((platform.home / "broker" / "queue").iterdir())
     log = (platform.home / "logs" / "worker.log").read_text()
