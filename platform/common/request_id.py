@@ -7,7 +7,8 @@ own lines into the log. The id travels in a context variable, which asgiref copi
 import logging
 import re
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any, cast
 
@@ -33,6 +34,16 @@ def begin(offered: str | None) -> Token[str]:
 def end(token: Token[str]) -> None:
     """Go back to what was before the `begin` that returned `token`."""
     _current.reset(token)
+
+
+@contextmanager
+def acting_for(request_id: str) -> Iterator[None]:
+    """Let the block count as part of a request that was answered before; of none where the id is empty."""
+    token = _current.set(request_id)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 def choose(offered: str | None) -> str:
@@ -78,6 +89,8 @@ class RequestIdFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Never drops a record."""
+        if hasattr(record, "request_id"):
+            return True  # whoever logs knows better
         # Django logs refused requests when the middleware is through, and hands the request over.
         request = getattr(record, "request", None)
         record.request_id = current() or getattr(request, "request_id", "-")

@@ -97,6 +97,7 @@ def of_service(namespace: str, name: str, events: Iterable[Event]) -> list[Notic
                 "seq": event.seq,
                 "revision": event.revision or None,
                 "rollout": event.rollout_id,
+                "request_id": event.request_id or None,
             },
             (Owned.NAMESPACE, namespace),
         )

@@ -69,6 +69,7 @@ class InferenceService(models.Model):
         lease_owner, lease_expires_at: which reconciler has the service now.
         ticked_at, seen_at: when a reconciler last turned to the service, and when it last could read the cluster.
         event_seq, revision_seq: the numbers given last.
+        request_id: the request that changed the service last, for which the reconciler acts; empty where none did.
         observed: what the cluster was last seen to run: revision name -> {"weight", "mirror", "ready", "restarts",
             "restart_numbers", "message"}.
         replica_restarts: restarts of each replica that events were written for.
@@ -94,6 +95,7 @@ class InferenceService(models.Model):
     seen_at = models.DateTimeField(null=True)
     event_seq = models.BigIntegerField(default=0)
     revision_seq = models.PositiveIntegerField(default=0)
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     observed = models.JSONField(default=dict)
     replica_restarts = models.JSONField(default=dict)
     restart_number = models.PositiveIntegerField(default=0)
@@ -237,6 +239,7 @@ class Event(models.Model):
         seq: counts up by one within its service (or cluster), given under that row's lock, so that a reader who has
         seen n
             misses nothing below.
+        request_id: the request that is behind it; empty where it happened by itself.
     """
 
     service = models.ForeignKey(InferenceService, null=True, on_delete=models.CASCADE, related_name="events")
@@ -247,6 +250,7 @@ class Event(models.Model):
     message = models.TextField()
     revision = models.CharField(max_length=63, blank=True)
     rollout = models.ForeignKey(Rollout, null=True, on_delete=models.CASCADE, related_name="events")
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [

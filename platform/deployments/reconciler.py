@@ -16,6 +16,7 @@ from enum import StrEnum
 from django.db import transaction
 from django.db.models import Q
 
+from common import request_id
 from common.errors import NotFound, Unavailable
 from deployments import rows, watching
 from deployments.evidence import Evidence, Metrics, gather
@@ -86,14 +87,19 @@ def _tick(service_id: int, owner: str, outside: Outside) -> Outcome:
         read = load(service_id, now=outside.clock())
     except NotFound:
         return Outcome.REMOVED
-    if read.service.deleting_at is not None:
-        return _remove(read, owner, outside)
+    with request_id.acting_for(read.service.request_id):
+        if read.service.deleting_at is not None:
+            return _remove(read, owner, outside)
+        return _reconcile(read, owner, outside)
+
+
+def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
     seen, problem = _observe(read.service, outside.driver)
     confirmed = seen is not None and is_confirmed(read.state(), read.service.generation, seen)
     unseen = _unseen(read.service, read.now)
     evidence = gather(read.rollout, seen, confirmed=confirmed, metrics=outside.metrics, now=read.now, unseen=unseen)
     desired = _record(read, owner, seen, problem or evidence.problem, evidence, confirmed=confirmed)
-    if not _has_lease(service_id, owner, outside.clock()):
+    if not _has_lease(read.service.pk, owner, outside.clock()):
         return Outcome.OVERTAKEN
     outside.driver.apply(desired)
     return Outcome.DONE
@@ -199,9 +205,10 @@ def _describe(change: Change, seen: Observed | None, problem: str) -> None:
     now = standing(change.state(), before, seen, rollout, problem)
     change.service.phase, change.service.reason = now.phase, now.reason
     if now.phase is ServicePhase.DEGRADED and before is not ServicePhase.DEGRADED:
-        change.event(Kind.SERVICE_DEGRADED, now.reason)
+        change.event(Kind.SERVICE_DEGRADED, now.reason, by_itself=True)
     if before is ServicePhase.DEGRADED and now.phase is not ServicePhase.DEGRADED:
-        change.event(Kind.SERVICE_READY, f"service {change.service} has recovered: {now.reason}")
+        recovered = f"service {change.service} has recovered: {now.reason}"
+        change.event(Kind.SERVICE_READY, recovered, by_itself=True)
 
 
 def _remove(read: Change, owner: str, outside: Outside) -> Outcome:

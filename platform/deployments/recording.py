@@ -5,14 +5,17 @@ they did to the rows, the end is the same: the generation rises if the cluster s
 `changes` rises, so that whoever decided on older rows notices, and the events get their numbers.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from django.db import transaction
 from django.db.models import Q
 
+from common import request_id
 from common.errors import NotFound
 from deployments import rows
 from deployments.deliveries import deliveries_queue, of_service
@@ -23,6 +26,8 @@ from deployments.models import AnalysisRun, Event, InferenceService, Revision, R
 from deployments.phases import Phase
 from deployments.rollout import RolloutState
 from integrations.clusters.base import Desired
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -50,8 +55,10 @@ class Change:
         """Return the revision of a role that only one can have."""
         return next((revision for revision in self.revisions if revision.role == role), None)
 
-    def event(self, kind: Kind, message: str, *, revision: str = "", rollout: Rollout | None = None) -> None:
-        """Tell what happened."""
+    def event(
+        self, kind: Kind, message: str, *, revision: str = "", rollout: Rollout | None = None, by_itself: bool = False
+    ) -> None:
+        """Tell what happened; what happened by itself names no request."""
         self.is_changed = True
         self.service.event_seq += 1
         self._events.append(
@@ -63,6 +70,7 @@ class Change:
                 message=message,
                 revision=revision,
                 rollout=rollout,
+                request_id="" if by_itself else request_id.current(),
             )
         )
 
@@ -114,10 +122,11 @@ class Change:
 
     def write_events(self) -> None:
         """Insert the events that were told; `changing` calls it."""
-        Event.objects.bulk_create(self._events)
-        if self._events:
-            deliveries_queue(of_service(self.service.namespace, self.service.name, self._events))
-        self._events.clear()
+        events, self._events = self._events, []
+        Event.objects.bulk_create(events)
+        if events:
+            deliveries_queue(of_service(self.service.namespace, self.service.name, events))
+            transaction.on_commit(partial(_log, str(self.service), events))
 
 
 @contextmanager
@@ -135,6 +144,7 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
             change.service.generation += 1
         if change.is_changed or _fields(change.service) != fields:
             change.service.changes += 1
+            change.service.request_id = request_id.current()
             change.service.save()
             change.write_events()
 
@@ -152,6 +162,11 @@ def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
     needed = Q(stopped_at=None) | Q(pk=newest.to_revision_id if newest is not None else None)
     revisions = Revision.objects.filter(needed, service=service).select_related("model_version").order_by("number")
     return Change(service, list(revisions), newest, now)
+
+
+def _log(service: str, events: list[Event]) -> None:
+    for event in events:
+        logger.info("%s: %s: %s", service, event.kind, event.message, extra={"request_id": event.request_id or "-"})
 
 
 def _fields(service: InferenceService) -> dict[str, object]:

@@ -142,7 +142,7 @@ class ServiceView:
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """What happened; `seq` counts up by one within the service."""
+    """What happened; `seq` counts up by one within the service, `request_id` is that of the request behind it."""
 
     seq: int
     at: datetime
@@ -150,6 +150,7 @@ class EventView:
     message: str
     revision: str | None
     rollout: int | None
+    request_id: str | None
 
 
 class Outcome(StrEnum):

@@ -19,7 +19,7 @@ def note_restarts(change: Change, seen: Observed) -> None:
         if replica.restarts > told.get(replica.name, 0):
             why = f": {replica.message}" if replica.message else ""
             message = f"replica {replica.name} ended by itself and was started again (restart {replica.restarts}){why}"
-            change.event(Kind.REPLICA_RESTARTED, message, revision=revision)
+            change.event(Kind.REPLICA_RESTARTED, message, revision=revision, by_itself=True)
     change.service.replica_restarts = {replica.name: replica.restarts for _, replica in _replicas(seen)}
 
 

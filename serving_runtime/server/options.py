@@ -105,7 +105,7 @@ def _parser() -> Parser:
         metavar="PATH",
         help='write {"http": n, "grpc": n, "metrics": n} here once all sockets listen',
     )
-    process.add_argument("--log-verbose", type=_count, default=0, metavar="LEVEL", help="1 logs details (0)")
+    process.add_argument("--log-verbose", type=_count, default=0, metavar="LEVEL", help="1 logs a line per request (0)")
     return parser
 
 

@@ -19,6 +19,7 @@ from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.protocol.grpc.server import GrpcLimits, GrpcServer
 from serving_runtime.protocol.grpc.service import V2Service
+from serving_runtime.protocol.http import logged
 from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.protocol.http.metrics import MetricsApplication
@@ -69,7 +70,7 @@ class Server:
         http = self._bind("http", options.http_address, options.http_port) if options.allow_http else None
         if options.allow_grpc:
             limits = GrpcLimits(max_message_bytes=options.http_max_input_bytes)
-            self._grpc = GrpcServer(V2Service(self._engine), limits)
+            self._grpc = GrpcServer(V2Service(self._engine), limits, logs=options.log_verbose > 0)
             self._ports["grpc"] = bind_grpc(self._grpc, options.grpc_address, options.grpc_port)
         metrics = None
         if options.allow_metrics:
@@ -101,7 +102,11 @@ class Server:
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
         limits = HttpLimits(max_body_bytes=self._options.http_max_input_bytes)
         if http is not None:
-            self._http = Listener(V2Application(self._engine), http, limits)
+            application = V2Application(self._engine)
+            if self._options.log_verbose:
+                self._http = Listener(logged.LoggedApplication(application), http, limits, logged.keeps_header)
+            else:
+                self._http = Listener(application, http, limits)
             await listen(self._http, self._options.http_address, self._ports["http"], "--http-port")
         if metrics is not None:
             self._metrics = Listener(MetricsApplication(self._engine), metrics, limits)

@@ -58,3 +58,14 @@ def test_duration_and_count() -> None:
 )
 def test_outcome(verdict: str, ended: str | None, shown: str) -> None:
     assert formats.outcome(verdict, ended) == shown
+
+
+@pytest.mark.parametrize(
+    ("request_id", "shown"),
+    [
+        pytest.param("0f3c19aa2b7d4e55a1b2c3d4e5f60718", "0f3c19aa\N{HORIZONTAL ELLIPSIS}", id="one that was made"),
+        pytest.param("pipeline-1204", "pipeline-1204", id="a caller's own"),
+    ],
+)
+def test_short_id(request_id: str, shown: str) -> None:
+    assert formats.short_id(request_id) == shown

@@ -20,8 +20,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """One running platform for a module."""
-    made = Platform(tmp_path_factory.mktemp("e2e") / ".fairlead")
+    """One running platform for a module, which logs requests."""
+    made = Platform(tmp_path_factory.mktemp("e2e") / ".fairlead", options=("--log-requests",))
     made.start()
     yield made
     assert made.process is not None

@@ -40,16 +40,28 @@ def events(platform: Platform) -> list[dict[str, Any]]:
         return client.all("services/default/digits/events", limit=100)
 
 
+def start_rollout(platform: Platform, request_id: str) -> dict[str, Any]:
+    token = (platform.home / "token").read_text().strip()
+    answer = httpx.post(
+        f"{platform.url}/api/v1/services/default/digits/rollouts",
+        json={"version": "2"},
+        headers={"Authorization": f"Bearer {token}", "X-Request-ID": request_id},
+        trust_env=False,
+    )
+    started: dict[str, Any] = answer.raise_for_status().json()
+    return started
+
+
 def ready(platform: Platform, replicas: int) -> bool:
     seen = service(platform)
     stable = next((row for row in seen["revisions"] if row["weight_actual"] == 100), None)
     return seen["phase"] == "Ready" and stable is not None and stable["replicas_ready"] == replicas
 
 
-def infer(platform: Platform, example: list[int]) -> httpx.Response:
+def infer(platform: Platform, example: list[int], **headers: str) -> httpx.Response:
     url = f"http://{platform.gateway}/serving/default/digits/v2/models/digits/infer"
     tensor = {"name": "pixels", "datatype": "FP32", "shape": [1, 64], "data": example}
-    return httpx.post(url, json={"inputs": [tensor]}, trust_env=False)
+    return httpx.post(url, json={"inputs": [tensor]}, headers=headers, trust_env=False)
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +81,21 @@ def test_the_model_answers(served: Platform, models: Path) -> None:
     assert answer.headers["fairlead-revision"] == "digits-00001"
     outputs = {each["name"]: each["data"] for each in answer.json()["outputs"]}
     assert outputs["label"] == [training["example_label"]]
+
+
+def test_a_request_for_a_model_is_found_in_its_replicas_log_by_its_id(served: Platform, models: Path) -> None:
+    training = json.loads((models / "training.json").read_text())
+
+    given = infer(served, training["example"], **{"x-request-id": "order-66"})
+    made = infer(served, training["example"])
+
+    assert given.headers["x-request-id"] == "order-66"
+    for answer in (given, made):
+        said = served.fairlead("services", "logs", "digits", "--request", answer.headers["x-request-id"]).stdout
+        assert re.search(
+            r"^digits-00001-[01] .+ model=digits call='POST \S+/infer' status=200 took_us=\d+$", said, re.M
+        )
+        assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -132,7 +159,7 @@ def test_a_worker_killed_in_the_middle_of_a_rollout_changes_nothing(
     served: Platform, models: Path, tmp_path: Path
 ) -> None:
     with traffic(served, models, tmp_path, "default/digits") as log, served.client() as client:
-        rollout = client.post("services/default/digits/rollouts", {"version": "2"})
+        rollout = start_rollout(served, request_id="order-67")
         until(lambda: client.get(f"rollouts/{rollout['id']}")["weight_actual"] == 20, what="the first step")
         killed = served.record("worker")["pid"]
         os.kill(killed, signal.SIGKILL)
@@ -146,6 +173,10 @@ def test_a_worker_killed_in_the_middle_of_a_rollout_changes_nothing(
     assert served.record("worker")["pid"] != killed
     assert served.record("worker")["restarts"] == 1
     assert {request.revision for request in log.requests[-50:]} == {"digits-00002"}
+    told = [event for event in events(served) if event["rollout"] == rollout["id"]]
+    assert {event["request_id"] for event in told} == {"order-67"}
+    said = served.fairlead("services", "logs", "digits", "--request", "order-67").stdout
+    assert re.search(r"^worker .+ \[order-67\] default/digits: RolloutHealthy: ", said, re.M), said
 
 
 def test_the_readmes_files_are_accepted(served: Platform) -> None:

@@ -204,6 +204,7 @@ class EventSerializer(serializers.Serializer[EventView]):
     message = serializers.CharField()
     revision = serializers.CharField(allow_null=True)
     rollout = serializers.IntegerField(allow_null=True)
+    request_id = serializers.CharField(allow_null=True)
 
 
 class PlanSerializer(serializers.Serializer[Plan]):

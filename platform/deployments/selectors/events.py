@@ -47,4 +47,5 @@ def event_view(event: Event) -> EventView:
         message=event.message,
         revision=event.revision or None,
         rollout=event.rollout_id,
+        request_id=event.request_id or None,
     )

@@ -10,6 +10,7 @@ from common import durations
 register = template.Library()
 
 NO_BREAK = "\u00a0"
+_SHORT_ID = 20
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -71,3 +72,9 @@ def words(name: str) -> str:
 def outcome(verdict: str, ended: object) -> str:
     """Return a verdict as it is shown: nothing runs any more in an analysis that ended before it was decided."""
     return "Undecided" if ended and verdict == "Running" else verdict
+
+
+@register.filter
+def short_id(request_id: str) -> str:
+    """Return the beginning of a long request id, by which it is found in a log; a short one is a caller's own."""
+    return request_id if len(request_id) <= _SHORT_ID else f"{request_id[:8]}\N{HORIZONTAL ELLIPSIS}"

@@ -15,11 +15,15 @@ from fairlead_cli.up.home import Home
 def logs_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("service", metavar="SERVICE", help="NAME or NAMESPACE/NAME")
     parser.add_argument("--revision", help="only this revision's replicas, such as digits-00002")
-    parser.add_argument("--lines", type=int, default=50, metavar="N", help="how many of each replica's last (50)")
+    parser.add_argument(
+        "--request", metavar="ID", help="only lines with this request id, in the logs of web and worker too"
+    )
+    parser.add_argument("--lines", type=int, default=50, metavar="N", help="how many of each log's last (50)")
 
 
 def logs(call: Call) -> None:
     """Show the last lines of what a service's replicas wrote (embedded platform, in its own folder)."""
+    request = call.options.request
     namespace, name = service_path(call.options.service)
     revisions = [each["name"] for each in call.client.get(path("services", namespace, name))["revisions"]]
     wanted = call.options.revision
@@ -31,10 +35,13 @@ def logs(call: Call) -> None:
             f"there are no logs in {home.path}; call this in the folder of `fairlead up`, or name that "
             "with FAIRLEAD_HOME (on Kubernetes: kubectl logs)"
         )
+    files = [home.logs / f"{part}.log" for part in (("web", "worker") if request else ())]
+    for revision in [wanted] if wanted else revisions:
+        files += sorted(home.logs.glob(f"{namespace}.{revision}-*.log"))
     found = {
-        file.stem.removeprefix(f"{namespace}."): _last_lines(file, call.options.lines)
-        for revision in ([wanted] if wanted else revisions)
-        for file in sorted(home.logs.glob(f"{namespace}.{revision}-*.log"))
+        file.stem.removeprefix(f"{namespace}."): _last_lines(file, call.options.lines, having=request or "")
+        for file in files
+        if file.is_file()
     }
     if call.as_json:
         return call.show(found, {})
@@ -44,6 +51,6 @@ def logs(call: Call) -> None:
     return None
 
 
-def _last_lines(file: Path, count: int) -> list[str]:
+def _last_lines(file: Path, count: int, *, having: str) -> list[str]:
     with file.open(encoding="utf-8", errors="replace") as lines:
-        return [line.rstrip("\n") for line in deque(lines, maxlen=count)]
+        return [line.rstrip("\n") for line in deque((line for line in lines if having in line), maxlen=count)]

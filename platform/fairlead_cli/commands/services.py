@@ -44,7 +44,14 @@ _REVISIONS: render.Columns = {
     "wanted": lambda row: render.percent(row["weight_wanted"]),
     "restarts": "restarts",
 }
-_EVENTS: render.Columns = {"seq": "seq", "at": "at", "kind": "kind", "revision": "revision", "message": "message"}
+_EVENTS: render.Columns = {
+    "seq": "seq",
+    "at": "at",
+    "kind": "kind",
+    "revision": "revision",
+    "request": "request_id",
+    "message": "message",
+}
 _CLUSTER_EVENTS: render.Columns = {"cluster": "cluster", "seq": "seq", "at": "at", "kind": "kind", "message": "message"}
 
 _LOOK_EVERY_S = 0.5

@@ -65,6 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="where clients of models reach the gateway; shown on pages (that of --gateway-address)",
     )
+    parser.add_argument(
+        "--log-requests", action="store_true", help="replicas log a line per request with its id and duration"
+    )
 
 
 def run(call: Call) -> None:
@@ -84,9 +87,8 @@ def run(call: Call) -> None:
         preparation.migrate(variables)
         new_token = preparation.token(home, variables)
         _shorten_logs(home)
-        family = Supervisor(
-            home, components(home, options.address, options.gateway_address, variables), _say, adopts=True
-        )
+        parts = components(home, options.address, options.gateway_address, variables, log_requests=options.log_requests)
+        family = Supervisor(home, parts, _say, adopts=True)
         processes.adopt_orphans()
         with _signals_wait():
             try:

@@ -1,6 +1,7 @@
 """The three processes of the embedded platform: how each is called and with which environment."""
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 
@@ -32,7 +33,9 @@ def environment(home: Home, *, url: str, gateway_url: str) -> dict[str, str]:
     return variables
 
 
-def components(home: Home, address: Address, gateway: Address, variables: Mapping[str, str]) -> list[Component]:
+def components(
+    home: Home, address: Address, gateway: Address, variables: Mapping[str, str], *, log_requests: bool = False
+) -> list[Component]:
     """Return web, worker and agent, in the order in which they end: no new wishes, no new plans, then the models."""
     python = sys.executable
     web = [python, "-m", "uvicorn", "fairlead.asgi:application", "--app-dir", str(project_root() / "platform")]
@@ -49,6 +52,8 @@ def components(home: Home, address: Address, gateway: Address, variables: Mappin
         "--gateway-address",
         str(gateway),
     ]
+    if log_requests:
+        agent += ["--runtime", shlex.join([python, "-m", "serving_runtime", "--log-verbose=1"])]
     return [
         Component("web", web, variables, patience_s=8.0),
         Component("worker", worker, variables, patience_s=10.0),

@@ -1,14 +1,19 @@
 """grpcio's asyncio server around V2Service. This module is the seam: nothing else imports grpc."""
 
 import logging
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 
 from serving_runtime import proto
 from serving_runtime.errors import ServingError
-from serving_runtime.protocol.grpc.service import Method, V2Service
+from serving_runtime.protocol.grpc.service import HEALTH, Method, V2Service
+from serving_runtime.telemetry import request_log
+
+Answer: TypeAlias = Callable[[Any, grpc.aio.ServicerContext[Any, Any]], Awaitable[Any]]
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +32,10 @@ class GrpcLimits:
 class GrpcServer:
     """The V2 service on one port."""
 
-    def __init__(self, service: V2Service, limits: GrpcLimits) -> None:
+    def __init__(self, service: V2Service, limits: GrpcLimits, *, logs: bool = False) -> None:
+        """Args: logs: write a line for every call but health checks (`telemetry.request_log`)."""
         self._server = grpc.aio.server(options=_options(limits))
-        self._server.add_generic_rpc_handlers(_handlers(service))
+        self._server.add_generic_rpc_handlers(_handlers(service, logs=logs))
 
     def bind(self, address: str, port: int) -> int:
         """Return the port bound, a free one for port 0; raises OSError when it is taken."""
@@ -66,23 +72,53 @@ def _options(limits: GrpcLimits) -> list[tuple[str, int]]:
     ]
 
 
-def _handlers(service: V2Service) -> list[Any]:
+def _handlers(service: V2Service, *, logs: bool) -> list[Any]:
     """Return grpcio's handlers of the methods there are; grpcio answers UNIMPLEMENTED for all others."""
     return [
         grpc.method_handlers_generic_handler(
-            name, {method: _handler(answer, proto.request_type(name, method)) for method, answer in methods.items()}
+            name,
+            {
+                method: _handler(
+                    _logged(method, _answer(call)) if logs and name != HEALTH else _answer(call),
+                    proto.request_type(name, method),
+                )
+                for method, call in methods.items()
+            },
         )
         for name, methods in service.methods.items()
     ]
 
 
-def _handler(method: Method, request_type: Any) -> Any:
+def _answer(method: Method) -> Answer:
     async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         try:
             return await method(request)
         except ServingError as error:
             await context.abort(grpc.StatusCode[error.grpc_code], error.message)
 
+    return answer
+
+
+def _logged(name: str, answer: Answer) -> Answer:
+    async def noted(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        began_ns = time.perf_counter_ns()
+        sent = dict(context.invocation_metadata() or ())
+        status = "GONE"
+        try:
+            response = await answer(request, context)
+            status = "OK"
+        except grpc.aio.AbortError:
+            status = context.code().name
+            raise
+        finally:
+            model = getattr(request, "model_name", None) or getattr(request, "name", "")
+            request_log.note(str(sent.get(request_log.HEADER, "")), str(model), name, status, began_ns)
+        return response
+
+    return noted
+
+
+def _handler(answer: Answer, request_type: Any) -> Any:
     return grpc.unary_unary_rpc_method_handler(
         answer, request_deserializer=request_type.FromString, response_serializer=_serialized
     )

@@ -121,7 +121,7 @@ def test_lists_are_pages(platform: Platform, api: Api) -> None:
     assert numbers == sorted(numbers, reverse=True)
     assert len(set(numbers)) == 4
     [newest, _] = first["results"]
-    assert set(newest) == {"seq", "at", "kind", "message", "revision", "rollout"}
+    assert set(newest) == {"seq", "at", "kind", "message", "revision", "rollout", "request_id"}
     revisions = client.get(f"{URL}/revisions").json()["results"]
     assert [revision["name"] for revision in revisions] == ["digits-00002", "digits-00001"]
     assert [revision["weight_wanted"] for revision in revisions] == [10, 90]

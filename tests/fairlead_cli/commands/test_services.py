@@ -226,6 +226,20 @@ def test_logs_are_the_last_lines_of_the_services_replicas(fairlead: Fairlead, ap
     )
 
 
+def test_logs_of_one_request_are_those_of_web_and_worker_too(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    logged(at_home)
+    folder = at_home / ".fairlead" / "logs"
+    (folder / "worker.log").write_text("t INFO deployments [order-66] one\nt INFO deployments [order-67] another\n")
+    (folder / "default.digits-00001-0.log").write_text("request_id=order-66 model=digits\nrequest_id=order-67\n")
+    api.on("GET /services/default/digits", SERVICE)
+
+    assert fairlead("services", "logs", "digits", "--request", "order-66") == (
+        0,
+        "worker  t INFO deployments [order-66] one\ndigits-00001-0  request_id=order-66 model=digits\n",
+        "",
+    )
+
+
 def test_logs_of_an_unknown_revision_are_refused(fairlead: Fairlead, api: Any, at_home: Path) -> None:
     api.on("GET /services/default/digits", SERVICE)
 
