@@ -48,6 +48,7 @@ def _add(parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", word: s
     command.arguments(parser)
     if not command.local:
         parser.add_argument("--url", help="address of the control plane (FAIRLEAD_URL)")
+    if command.answers:
         parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="how to answer (table)")
     parser.set_defaults(command=command)
 

@@ -53,6 +53,13 @@ class Call:
         print(render.clean(sentence), file=sys.stderr, flush=True)
 
 
+def count(text: str) -> int:
+    """Return how many entries of a list are wanted; for argparse."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of entries; expected 1 or more")
+    return int(text)
+
+
 def service_path(text: str) -> tuple[str, str]:
     """Return NAMESPACE/NAME or NAME (in the namespace `default`) as its two parts."""
     namespace, slash, name = text.partition("/")

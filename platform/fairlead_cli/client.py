@@ -61,10 +61,10 @@ class Client:
         """Return the object at `path`."""
         return self._json(self._send("GET", path))
 
-    def all(self, path: str, limit: int | None = None) -> list[Json]:
-        """Return the list at `path`, page after page, at most `limit` entries."""
+    def all(self, path: str, limit: int | None = None, filters: Mapping[str, str] | None = None) -> list[Json]:
+        """Return the list at `path`, page after page, at most `limit` entries that fit the filters."""
         found: list[Json] = []
-        query: Mapping[str, str] | None = {"limit": str(limit)} if limit else None
+        query: Mapping[str, str] | None = {**(filters or {}), **({"limit": str(limit)} if limit else {})} or None
         while query is not None or not found:
             page = self._json(self._send("GET", path, params=query))
             found += page["results"]

@@ -6,9 +6,12 @@ _ABSENT = object()
 
 
 def lines(before: object, after: object) -> list[str]:
-    """Return what changes: `spec.minReplicas: 1 -> 2`, `+ spec.x: 1`, `- spec.y: 2`; equal values are left out."""
+    """Return what changes: `spec.minReplicas: 1 -> 2`, `+ spec.x: 1`, `- spec.y: 2`; equal values are left out.
+
+    None stands for nothing there.
+    """
     old = _flat(before) if before is not None else {}
-    new = _flat(after)
+    new = _flat(after) if after is not None else {}
     found = []
     for path in dict.fromkeys([*old, *new]):
         was, becomes = old.get(path, _ABSENT), new.get(path, _ABSENT)

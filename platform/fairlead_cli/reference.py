@@ -10,7 +10,10 @@ _HEAD = """\
 Made from the commands themselves by `python -m fairlead_cli.reference`; a test keeps it true. `fairlead COMMAND --help`
 says the same.
 
-Every command that talks to the control plane takes `--url` and `-o, --output table|json`. The address and the API token
+Every command that ends with an answer takes `-o, --output table|json`: with `json`, standard output is one document and
+nothing else. Only `up`, `demo` and `completion` have none. Every command that talks to the control plane takes `--url`.
+While a command waits, it shows on a terminal how things stand, and elsewhere writes a line to standard error for each
+change. The address and the API token
 come from `FAIRLEAD_URL` and `FAIRLEAD_TOKEN`, else from `fairlead up` in this folder (`FAIRLEAD_HOME`, `.fairlead`),
 else from `fairlead login`.
 

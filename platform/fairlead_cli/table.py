@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fairlead_cli.call import Call
 from fairlead_cli.commands import (
     annotate,
+    audit,
     backup,
     completion,
     logs,
@@ -17,7 +18,9 @@ from fairlead_cli.commands import (
     rollouts,
     services,
     session,
+    teams,
     tokens,
+    webhooks,
 )
 from fairlead_cli.demo import command as demo
 from fairlead_cli.up import command as up
@@ -29,12 +32,18 @@ def _nothing(_parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command; its function's docstring is its help. `local` ones run parts here and talk to no control plane."""
+    """One command; its function's docstring is its help.
+
+    Attributes:
+        local: whether it works here and talks to no control plane, so it takes no `--url`.
+        answers: whether it ends with an answer that a program may want, so it takes `--output`.
+    """
 
     words: str
     run: Callable[[Call], None]
     arguments: Callable[[argparse.ArgumentParser], None] = _nothing
     local: bool = False
+    answers: bool = True
 
     @property
     def help(self) -> str:
@@ -50,10 +59,14 @@ NOUNS = {
     "policies": "how rollouts go",
     "rollouts": "take a service to another version",
     "tokens": "who may use the API",
+    "teams": "who owns namespaces and models together",
+    "members": "who belongs to a team, in which role",
+    "audit": "who changed what",
+    "webhooks": "who is told of what happens",
 }
 COMMANDS = (
-    Command("up", up.run, up.add_arguments, local=True),
-    Command("demo", demo.run, demo.add_arguments, local=True),
+    Command("up", up.run, up.add_arguments, local=True, answers=False),
+    Command("demo", demo.run, demo.add_arguments, local=True, answers=False),
     Command("backup", backup.backup, backup.backup_arguments, local=True),
     Command("restore", backup.restore, backup.restore_arguments, local=True),
     Command("login", session.login, session.login_arguments),
@@ -86,7 +99,27 @@ COMMANDS = (
     Command("rollouts undo", rollouts.undo, rollouts.undo_arguments),
     Command("tokens create", tokens.create, tokens.create_arguments),
     Command("tokens list", tokens.list_tokens),
+    Command("tokens show", tokens.show_token, tokens.token_argument),
     Command("tokens revoke", tokens.revoke, tokens.token_argument),
+    Command("teams list", teams.list_teams),
+    Command("teams show", teams.show_team, teams.team_argument),
+    Command("teams create", teams.create_team, teams.team_argument),
+    Command("teams delete", teams.delete_team, teams.team_argument),
+    Command("teams give", teams.give, teams.owned_arguments),
+    Command("teams take", teams.take, teams.owned_arguments),
+    Command("members list", teams.list_members, teams.team_argument),
+    Command("members add", teams.add_member, teams.add_arguments),
+    Command("members remove", teams.remove_member, teams.member_arguments),
+    Command("audit list", audit.list_entries, audit.list_arguments),
+    Command("webhooks list", webhooks.list_webhooks),
+    Command("webhooks show", webhooks.show_webhook, webhooks.webhook_argument),
+    Command("webhooks create", webhooks.create, webhooks.create_arguments),
+    Command("webhooks edit", webhooks.edit, webhooks.edit_arguments),
+    Command("webhooks delete", webhooks.delete, webhooks.webhook_argument),
+    Command("webhooks renew-secret", webhooks.renew_secret, webhooks.webhook_argument),
+    Command("webhooks test", webhooks.test, webhooks.test_arguments),
+    Command("webhooks deliveries", webhooks.list_deliveries, webhooks.deliveries_arguments),
+    Command("webhooks redeliver", webhooks.redeliver, webhooks.redeliver_arguments),
     Command("events", services.events, services.events_arguments),
-    Command("completion", completion.completion, completion.completion_arguments, local=True),
+    Command("completion", completion.completion, completion.completion_arguments, local=True, answers=False),
 )

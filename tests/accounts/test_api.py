@@ -109,6 +109,8 @@ def test_one_sees_and_revokes_his_own_tokens_and_an_administrator_all(api: Api) 
     assert names(alice) == ["alice-write"]
     assert names(admin) == ["root-admin", "bob-write", "alice-write"]
     bobs = ApiToken.objects.get(name="bob-write").pk
+    assert [client.get(f"/api/v1/tokens/{bobs}").status_code for client in (alice, bob, admin)] == [404, 200, 200]
+    assert "token" not in bob.get(f"/api/v1/tokens/{bobs}").json()
     assert alice.delete(f"/api/v1/tokens/{bobs}").status_code == 404
     assert names(bob) == ["bob-write"]
     assert admin.delete(f"/api/v1/tokens/{bobs}").status_code == 204

@@ -86,6 +86,10 @@ def test_the_log_is_narrowed_by_its_filters(api: Callable[..., APIClient]) -> No
     assert targets(action="model.create", target="models/other") == ["models/other"]
     assert targets(until="2026-01-01T00:00:01Z") == ["models/other", "models/digits"]
     assert targets(since="2026-01-01T00:00:01Z", action="model.create") == []
+    assert targets(user="alice", action="model.create") == ["models/other", "models/digits"]
+    assert targets(user="ali") == targets(user="alice (token c") == []
+    record("models/digits/versions/2"), record("models/digits2")
+    assert targets(under="models/digits/") == ["models/digits/versions/2", "models/digits"]
 
 
 @pytest.mark.parametrize("scope", [Scope.READ, Scope.WRITE])

@@ -72,6 +72,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "DELETE /teams/{team}/models/{name}": (DEFAULT, ADMIN),
     "GET /tokens": (ANY, VIEWER),
     "POST /tokens": (DEFAULT, ADMIN),
+    "GET /tokens/{token_id}": (ANY, VIEWER),
     "DELETE /tokens/{token_id}": (ANY, DEPLOYER),
     "GET /webhooks": (ANY, ADMIN),
     "POST /webhooks": (DEFAULT, ADMIN),
@@ -127,7 +128,7 @@ def address() -> Callable[[str], str]:
         path = operation.split(" ")[1]
         of = path.split("/")[1]
         name = {"policies": "careful", "clusters": "local"}.get(of, "default" if "/namespaces/" in path else "digits")
-        token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first()
+        token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first() or 0
         ids = {"rollout_id": rollout.pk, "token_id": token_id, "webhook_id": hook.pk, "delivery_id": delivery.pk}
         return "/api/v1" + path.format(**NAMES, name=name, **ids)
 

@@ -20,7 +20,8 @@ def test_every_command_has_help(command: Any, fairlead: Fairlead) -> None:
     assert code == 0
     assert said.startswith(f"usage: fairlead {command.words}")
     assert command.help.endswith(".")
-    assert ("--output" in said) is not command.local
+    assert ("--url" in said) is not command.local
+    assert ("--output" in said) is command.answers
 
 
 def test_nouns_and_commands_agree() -> None:

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts import audit
 from accounts.access import Place, is_administrator
 from accounts.api.idempotency import idempotent
 from accounts.api.serializers import (
@@ -23,7 +24,7 @@ from accounts.permissions import actor_of, caller_token
 from accounts.scopes import Scope
 from accounts.selectors import audit_list, token_get, token_list
 from accounts.services import token_create, token_revoke, user_get_or_create
-from common.filters import Filter, Kind
+from common.filters import Filter
 
 
 def _whose(request: Request) -> User | None:
@@ -79,6 +80,11 @@ class TokenDetailView(APIView):
         """Whoever may see the token may revoke it."""
         return Place.anywhere()
 
+    @extend_schema(responses=TokenSerializer)
+    def get(self, request: Request, token_id: int) -> Response:
+        """Return the token: the caller's own, or for an administrator anybody's."""
+        return Response(TokenSerializer(token_get(token_id=token_id, user=_whose(request))).data)
+
     @extend_schema(responses={204: None})
     def delete(self, request: Request, token_id: int) -> Response:
         """Revoke the token: the caller's own, or for an administrator anybody's."""
@@ -95,15 +101,7 @@ class AuditListView(ListAPIView[AuditEntry]):
     scopes = {"GET": Scope.ADMIN}
     ordering = "-id"
     orderings = ("id",)
-    filters = (
-        Filter("actor", "actor", "Who, as the log has it: `alice (token ci)`, or `fairlead` for the platform itself."),
-        Filter("action", "action", "What, such as `policy.apply`."),
-        Filter("target", "target", "The object's path in the API, such as `models/digits/versions/2`."),
-        Filter("target_prefix", "target__startswith", "The beginning of that path, such as `models/digits/`."),
-        Filter("request_id", "request_id", "The request that did it."),
-        Filter("since", "at__gte", "Only entries from this moment on.", Kind.MOMENT),
-        Filter("until", "at__lt", "Only entries before this moment.", Kind.MOMENT),
-    )
+    filters = audit.FILTERS
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
         return audit_list()

@@ -65,7 +65,9 @@ def backup(call: Call) -> None:
         raise CliError(f"the backup to {file} failed: {error}") from error
     finally:
         partial.unlink(missing_ok=True)
-    print(f"backed up {home.path} to {file} ({file.stat().st_size} bytes); it holds secrets, keep it safe")
+    size = file.stat().st_size
+    sentence = f"backed up {home.path} to {file} ({size} bytes); it holds secrets, keep it safe"
+    call.done(sentence, home=str(home.path), file=str(file), size_bytes=size)
 
 
 def restore(call: Call) -> None:
@@ -86,7 +88,7 @@ def restore(call: Call) -> None:
             fresh.rename(home)
     except (OSError, tarfile.TarError) as error:
         raise CliError(f"{file} cannot be restored to {home}: {error}") from error
-    print(f"restored {file} to {home}; `fairlead up --home {home}` starts it")
+    call.done(f"restored {file} to {home}; `fairlead up --home {home}` starts it", home=str(home), file=str(file))
 
 
 def _settle(fresh: Path, old_artifacts: str, home: Path) -> None:

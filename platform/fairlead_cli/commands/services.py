@@ -6,7 +6,7 @@ from typing import Any
 
 from fairlead_cli import render
 from fairlead_cli.applying import apply_file, file_arguments
-from fairlead_cli.call import Call, service_path
+from fairlead_cli.call import Call, count, service_path
 from fairlead_cli.client import Json, path, wait_until
 from fairlead_cli.commands import rollouts
 from fairlead_cli.commands.rollout_view import share
@@ -132,13 +132,7 @@ def events_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "service", metavar="SERVICE", nargs="?", help="NAME or NAMESPACE/NAME; the platform's own parts when left out"
     )
-    parser.add_argument("--limit", type=_count, default=50, metavar="N", help="how many of the newest (50)")
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of events; expected 1 or more")
-    return int(text)
+    parser.add_argument("--limit", type=count, default=50, metavar="N", help="how many of the newest (50)")
 
 
 def events(call: Call) -> None:

@@ -41,6 +41,11 @@ def list_tokens(call: Call) -> None:
     call.show_list(call.client.all("tokens"), _COLUMNS)
 
 
+def show_token(call: Call) -> None:
+    """Show one token, without its secret."""
+    call.show(call.client.get(path("tokens", call.options.id)), {**_COLUMNS, "created": "created_at"})
+
+
 def token_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", type=int, help="the token's id, as `fairlead tokens list` shows it")
 

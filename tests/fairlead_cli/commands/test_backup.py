@@ -1,6 +1,7 @@
 """`fairlead backup` and `restore`: files in, files out; `tests/e2e` restores and serves."""
 
 import io
+import json
 import sqlite3
 import tarfile
 from collections.abc import Callable
@@ -48,6 +49,14 @@ def home(tmp_path: Path) -> Path:
         database.execute("CREATE TABLE note (text)")
         database.execute("INSERT INTO note VALUES ('committed')")
     return made
+
+
+def test_programs_are_told_of_files_and_folders(fairlead: Fairlead, home: Path, tmp_path: Path) -> None:
+    file, restored = tmp_path / "b.tar", tmp_path / "new"
+    _, said, _ = fairlead("backup", str(file), "--home", str(home), "-o", "json")
+    assert json.loads(said) == {"home": str(home), "file": str(file), "size_bytes": file.stat().st_size}
+    _, said, _ = fairlead("restore", str(file), "--home", str(restored), "-o", "json")
+    assert json.loads(said) == {"home": str(restored), "file": str(file)}
 
 
 def test_what_was_backed_up_while_somebody_writes_is_there_after_the_restore(

@@ -275,7 +275,7 @@ def test_events_without_a_service_are_those_of_the_platforms_own_parts(fairlead:
 def test_a_number_of_events_that_is_none_is_a_wrong_command_line(fairlead: Fairlead, limit: str) -> None:
     code, _, complained = fairlead("events", "digits", "--limit", limit)
 
-    assert (code, f"'{limit}' is no number of events; expected 1 or more" in complained) == (2, True)
+    assert (code, f"'{limit}' is no number of entries; expected 1 or more" in complained) == (2, True)
 
 
 def _file(version: int, name: str = "digits") -> str:

@@ -1,0 +1,98 @@
+"""`fairlead teams` and `fairlead members`: who may do what, and where."""
+
+import argparse
+
+from fairlead_cli import render
+from fairlead_cli.call import Call
+from fairlead_cli.client import path
+
+_COLUMNS: render.Columns = {"name": "name", "created": "created_at"}
+_MEMBERS: render.Columns = {"user": "user", "role": "role"}
+_OWNED: render.Columns = {"owns": "kind", "name": "name"}
+_PLACES = {"namespace": "namespaces", "model": "models"}
+
+
+def team_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("team", metavar="TEAM", help="the team")
+
+
+def list_teams(call: Call) -> None:
+    """List the teams you belong to; for who administers the installation, all."""
+    call.show_list(call.client.all("teams"), _COLUMNS)
+
+
+def show_team(call: Call) -> None:
+    """Show a team with its members and what it was given."""
+    address = path("teams", call.options.team)
+    team = call.client.get(address)
+    members, owned = call.client.all(f"{address}/members"), call.client.all(f"{address}/owned")
+    if call.as_json:
+        return call.show({**team, "members": members, "owned": owned}, {})
+    call.show(team, _COLUMNS)
+    for rows, columns in ((members, _MEMBERS), (owned, _OWNED)):
+        print()
+        call.show_list(rows, columns)
+    return None
+
+
+def create_team(call: Call) -> None:
+    """Make a team, without members yet."""
+    call.show(call.client.post("teams", {"name": call.options.team}), _COLUMNS)
+
+
+def delete_team(call: Call) -> None:
+    """Delete a team that owns nothing."""
+    call.client.delete(path("teams", call.options.team))
+    call.done(f"deleted team {call.options.team}", deleted=call.options.team)
+
+
+def owned_arguments(parser: argparse.ArgumentParser) -> None:
+    team_argument(parser)
+    parser.add_argument("kind", choices=tuple(_PLACES), help="what it is")
+    parser.add_argument("name", metavar="NAME", help="what it is called; it need not be there yet")
+
+
+def give(call: Call) -> None:
+    """Give a namespace or a model to a team, from whichever had it."""
+    options = call.options
+    call.show(call.client.put(path("teams", options.team, _PLACES[options.kind], options.name), {}), _OWNED)
+
+
+def take(call: Call) -> None:
+    """Take a namespace or a model from a team; it belongs to the team `default` then."""
+    options = call.options
+    call.client.delete(path("teams", options.team, _PLACES[options.kind], options.name))
+    call.done(f"took {options.kind} {options.name} from team {options.team}", taken=options.name, kind=options.kind)
+
+
+def list_members(call: Call) -> None:
+    """List the members of a team."""
+    call.show_list(call.client.all(path("teams", call.options.team, "members")), _MEMBERS)
+
+
+def member_arguments(parser: argparse.ArgumentParser) -> None:
+    team_argument(parser)
+    parser.add_argument("user", metavar="USER", help="the user's name")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    member_arguments(parser)
+    parser.add_argument(
+        "--role",
+        choices=("viewer", "deployer", "admin"),
+        required=True,
+        help="what they may do there; each includes the ones before",
+    )
+
+
+def add_member(call: Call) -> None:
+    """Give a user a role in a team, in place of the one they had; an unknown user is made."""
+    options = call.options
+    call.show(call.client.put(path("teams", options.team, "members", options.user), {"role": options.role}), _MEMBERS)
+
+
+def remove_member(call: Call) -> None:
+    """Take a user out of a team."""
+    options = call.options
+    call.client.delete(path("teams", options.team, "members", options.user))
+    call.done(f"removed {options.user} from team {options.team}", removed=options.user, team=options.team)

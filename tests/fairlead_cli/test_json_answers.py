@@ -1,0 +1,141 @@
+"""Every command has an answer for programs: with `--output json`, stdout is one JSON document and nothing else."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_cli.table import COMMANDS
+
+Fairlead = Callable[..., tuple[int, str, str]]
+NO_ANSWER = {"up", "demo", "completion"}
+"""The first two run until they are told to end, the third prints a script."""
+
+MODEL: dict[str, Any] = {
+    "name": "m",
+    "compatible_with": "",
+    "description": "",
+    "tags": {},
+    "aliases": [],
+    "latest_version": 1,
+}
+VERSION: dict[str, Any] = {"model": "m", "number": 1, "status": "READY", "digest": "", "signature": {}, "profile": {}}
+ROLLOUT: dict[str, Any] = {"id": 7, "service": "default/s", "phase": "Healthy", "analysis_runs": []}
+SERVICE: dict[str, Any] = {"namespace": "default", "name": "s", "revisions": [{"name": "s-00001"}], "rollout": ROLLOUT}
+PLAN: dict[str, Any] = {"outcome": "unchanged", "message": "as its file says", "before": {}, "after": {}}
+POLICY: dict[str, Any] = {"name": "p", "steps": []}
+TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
+HOOK: dict[str, Any] = {"id": 4, "team": None, "url": "https://a.example/", "events": ["RolloutHealthy"]}
+DELIVERY: dict[str, Any] = {"id": 9, "status": "DELIVERED", "answer_status": 204, "answer": ""}
+ENTRY: dict[str, Any] = {"id": 1, "actor": "ann", "before": None, "after": {"name": "m"}}
+SERVES = {"PUT /services/default/s?dry_run=true": PLAN, "PUT /services/default/s": SERVICE}
+FILES = "GET /models/m/versions/1/artifact"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A command line after the command's words, and the API's answers to what it asks."""
+
+    line: str = ""
+    answers: dict[str, Any] = field(default_factory=dict)
+
+
+def listed(*rows: Any) -> dict[str, Any]:
+    return {"next": None, "results": list(rows)}
+
+
+CALLS = {
+    "login": Asked("--token flt_1", {"GET /whoami": {"user": "ann"}}),
+    "whoami": Asked("", {"GET /whoami": {"user": "ann"}}),
+    "models push": Asked("m.onnx --name m", {"POST /models/m/versions?filename=m.onnx": VERSION}),
+    "models pull": Asked("m 1 --to files", {"GET /models/m/versions/1": VERSION, FILES: b"onnx"}),
+    "models list": Asked("", {"GET /models": listed(MODEL)}),
+    "models show": Asked("m", {"GET /models/m": MODEL, "GET /models/m/versions": listed(VERSION)}),
+    "models describe": Asked("m words", {"PATCH /models/m": MODEL}),
+    "models tag": Asked("m a=b", {"PATCH /models/m": MODEL}),
+    "models compatible": Asked("m @champion", {"PATCH /models/m": MODEL}),
+    "models delete": Asked("m", {"DELETE /models/m": {}}),
+    "versions show": Asked("m 1", {"GET /models/m/versions/1": VERSION}),
+    "alias set": Asked("m champion 1", {"PUT /models/m/aliases/champion": {}}),
+    "services apply": Asked("-f s.yaml", SERVES),
+    "services list": Asked("", {"GET /services": listed(SERVICE)}),
+    "services show": Asked("s", {"GET /services/default/s": SERVICE}),
+    "services logs": Asked("s", {"GET /services/default/s": SERVICE}),
+    "services restart": Asked("s", {"POST /services/default/s/restart": SERVICE}),
+    "services delete": Asked("s", {"DELETE /services/default/s": {}}),
+    "policies apply": Asked("-f p.yaml", {"PUT /policies/p?dry_run=true": PLAN, "PUT /policies/p": POLICY}),
+    "policies list": Asked("", {"GET /policies": listed(POLICY)}),
+    "policies show": Asked("p", {"GET /policies/p": POLICY}),
+    "policies delete": Asked("p", {"DELETE /policies/p": {}}),
+    "rollouts start": Asked("s --version 2", {"POST /services/default/s/rollouts": ROLLOUT}),
+    "rollouts status": Asked("7", {"GET /rollouts/7": ROLLOUT}),
+    "rollouts promote": Asked("7", {"GET /rollouts/7": ROLLOUT, "POST /rollouts/7/promote": ROLLOUT}),
+    "rollouts abort": Asked("7", {"GET /rollouts/7": ROLLOUT, "POST /rollouts/7/abort": ROLLOUT}),
+    "rollouts retry": Asked("7", {"GET /rollouts/7": ROLLOUT, "POST /rollouts/7/retry": ROLLOUT}),
+    "rollouts undo": Asked("s", {"POST /services/default/s/rollback": ROLLOUT}),
+    "tokens create": Asked("--name ci", {"POST /tokens": TOKEN}),
+    "tokens list": Asked("", {"GET /tokens": listed(TOKEN)}),
+    "tokens show": Asked("3", {"GET /tokens/3": TOKEN}),
+    "tokens revoke": Asked("3", {"DELETE /tokens/3": {}}),
+    "teams list": Asked("", {"GET /teams": listed({"name": "red"})}),
+    "teams show": Asked(
+        "red",
+        {
+            "GET /teams/red": {"name": "red"},
+            "GET /teams/red/members": listed({"user": "ann"}),
+            "GET /teams/red/owned": listed(),
+        },
+    ),
+    "teams create": Asked("red", {"POST /teams": {"name": "red"}}),
+    "teams delete": Asked("red", {"DELETE /teams/red": {}}),
+    "teams give": Asked("red model m", {"PUT /teams/red/models/m": {"kind": "model", "name": "m"}}),
+    "teams take": Asked("red namespace n", {"DELETE /teams/red/namespaces/n": {}}),
+    "members list": Asked("red", {"GET /teams/red/members": listed({"user": "ann"})}),
+    "members add": Asked("red ann --role viewer", {"PUT /teams/red/members/ann": {"user": "ann"}}),
+    "members remove": Asked("red ann", {"DELETE /teams/red/members/ann": {}}),
+    "audit list": Asked("--object models/m", {"GET /audit?target=models%2Fm&limit=50": listed(ENTRY)}),
+    "webhooks list": Asked("", {"GET /webhooks": listed(HOOK)}),
+    "webhooks show": Asked("4", {"GET /webhooks/4": HOOK, "GET /webhooks/4/deliveries?limit=10": listed(DELIVERY)}),
+    "webhooks create": Asked("https://a.example/ --event RolloutHealthy", {"POST /webhooks": {**HOOK, "secret": "w"}}),
+    "webhooks edit": Asked("4 --disable", {"PATCH /webhooks/4": HOOK}),
+    "webhooks delete": Asked("4", {"DELETE /webhooks/4": {}}),
+    "webhooks renew-secret": Asked("4", {"POST /webhooks/4/secret": {**HOOK, "secret": "w"}}),
+    "webhooks test": Asked("4", {"POST /webhooks/4/test": DELIVERY, "GET /webhooks/4/deliveries/9": DELIVERY}),
+    "webhooks deliveries": Asked("4", {"GET /webhooks/4/deliveries?limit=50": listed(DELIVERY)}),
+    "webhooks redeliver": Asked(
+        "4 9", {"POST /webhooks/4/deliveries/9/redeliver": DELIVERY, "GET /webhooks/4/deliveries/9": DELIVERY}
+    ),
+    "events": Asked("s", {"GET /services/default/s/events?limit=50": listed({"seq": 1})}),
+}
+LOCAL = {"backup", "restore"}
+"""These need a home; `commands/test_backup.py` asks them."""
+
+
+def test_every_command_that_answers_is_asked() -> None:
+    answering = {command.words for command in COMMANDS if command.answers}
+    assert {command.words for command in COMMANDS} - answering == NO_ANSWER
+    assert answering == {*CALLS, *LOCAL}
+
+
+@pytest.mark.parametrize("words", CALLS)
+def test_the_answer_for_programs_is_one_json_document(words: str, fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "m.onnx").write_bytes(b"onnx")
+    (at_home / "s.yaml").write_text("metadata: {name: s}")
+    (at_home / "p.yaml").write_text("name: p")
+    (at_home / ".fairlead" / "logs").mkdir(parents=True)
+    of_file = hashlib.sha256(b"onnx").hexdigest()
+    VERSION["digest"] = "sha256:" + hashlib.sha256(f"model.onnx\0{of_file}\n".encode()).hexdigest()
+    asked = CALLS[words]
+    for request, document in asked.answers.items():
+        api.on(request, document, status=204 if request.startswith("DELETE") else 200)
+    api.filenames[FILES] = "model.onnx"
+
+    code, said, complained = fairlead(*words.split(), *asked.line.split(), "--output", "json")
+
+    assert code == 0, complained
+    json.loads(said)
+    assert {seen.method + " " + seen.path for seen in api.seen} == {*asked.answers}
