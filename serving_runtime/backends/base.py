@@ -27,6 +27,10 @@ class LoadedModel(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Give the model's memory back. Called once, when no run is under way and none will come."""
+        ...
+
 
 class Send(Protocol):
     """Hands one response of a decoupled model on; belongs to one request and to the thread that runs it."""
@@ -58,6 +62,8 @@ class StreamingModel(Protocol):
     def stream(self, inputs: Sequence[Array], send: Send) -> None:
         """Call `send` once per response, then return. Raises BackendError when the model fails."""
         ...
+
+    def close(self) -> None: ...
 
 
 class Backend(Protocol):

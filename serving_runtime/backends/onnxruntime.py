@@ -116,6 +116,9 @@ class OnnxModel:
             outputs = [_as_bytes(array) if array.dtype == object else array for array in outputs]
         return outputs  # type: ignore[no-any-return]
 
+    def close(self) -> None:
+        self._session = None
+
     def _run_values(self, inputs: Sequence[Array]) -> list[Array]:
         """Run by ONNX Runtime's own values: numpy knows no BF16, so its bits are handed over and back as uint16."""
         feeds = {}

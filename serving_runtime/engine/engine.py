@@ -1,84 +1,154 @@
 """All models of a server: the one object that protocols talk to."""
 
+import asyncio
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from serving_runtime import __version__
-from serving_runtime.engine import loading, repository
-from serving_runtime.engine.decoupled import DecoupledServable
-from serving_runtime.engine.loading import LoadSettings, OpenedModel
+from serving_runtime.engine import override
+from serving_runtime.engine.control import Control, ControlMode, changes
+from serving_runtime.engine.lifecycle import Lifecycle
+from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.repository import LocalRoot, Repository
 from serving_runtime.engine.servable import Servable
-from serving_runtime.engine.warmup import begins_inline
-from serving_runtime.errors import ModelError, NotFound
+from serving_runtime.engine.states import IndexEntry
+from serving_runtime.errors import ModelError, NotFound, ServingError, Unavailable
 from serving_runtime.request import InferRequest, OnDone
 from serving_runtime.scheduler.job import Job
 from serving_runtime.telemetry.exposition import ModelSeries
 
 SERVER_NAME = "fairlead"
-EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository", "schedule_policy", "statistics")
+EXTENSIONS = (
+    "binary_tensor_data",
+    "model_configuration",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "schedule_policy",
+    "statistics",
+)
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
-    """One line of the repository index (Triton: model repository extension)."""
-
-    name: str
-    version: str
-    state: str
-    reason: str
 
 
 class Engine:
     """Loads the models of the repositories and finds them for requests. Lives on one event loop."""
 
-    def __init__(self, roots: Sequence[Path], settings: LoadSettings, *, strict_readiness: bool = True) -> None:
-        self._roots = roots
-        self._settings = settings
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        settings: LoadSettings,
+        control: Control = Control(),  # noqa: B008 - frozen
+        *,
+        strict_readiness: bool = True,
+    ) -> None:
+        self._control = control
+        self._repository = Repository([LocalRoot(root) for root in roots])
+        self._lifecycle = Lifecycle(self._repository, settings, threads=control.load_threads)
+        self._models = self._lifecycle.models
+        self._servables = self._lifecycle.servables
         self._strict_readiness = strict_readiness
-        self._models: dict[str, dict[str, Servable]] = {}
-        self._servables: dict[tuple[str, str], Servable] = {}
-        self._failed: list[IndexEntry] = []
+        self._polling: asyncio.Task[None] | None = None
         self.draining = False
 
-    def load_all(self) -> list[ModelError]:
-        """Load every model of the repositories; returns what failed, by model. A model loads whole or not at all."""
-        errors = []
-        for folder in repository.scan(self._roots):
-            try:
-                self._models[folder.name] = self._load(folder)
-            except ModelError as error:
-                errors.append(error)
-                self._failed.append(IndexEntry(folder.name, "", "UNAVAILABLE", str(error)))
-                continue
-            for servable in self._models[folder.name].values():  # ascending: the highest becomes the default
-                self._servables[servable.name, servable.version] = servable
-                self._servables[servable.name, ""] = servable
-        return errors
+    async def load_all(self) -> list[ServingError]:
+        """Load what the control mode asks for at the start; returns what failed, by model.
 
-    def _load(self, folder: repository.ModelFolder) -> dict[str, Servable]:
-        written = loading.read_config(folder, self._settings)
-        versions = repository.chosen_versions(folder.versions, written.version_policy, folder.name)
-        opened = {str(number): loading.open_version(folder, number, written, self._settings) for number in versions}
-        servables = {}
-        for version, model in opened.items():
-            servables[version] = servable = make_servable(version, model)
-            where = "inline" if servable.scheduler.inline else "threaded"
-            logger.info("loaded model '%s' version %s (%s)", folder.name, version, where)
-        return servables
+        A name that is in two repositories is unavailable, but no failure. Raises ModelError for a repository that
+        cannot be read.
+        """
+        found = await self._lifecycle.scan()
+        for name, place in found.items():
+            if isinstance(place, ModelError):
+                self._models[name].failed(place)
+                logger.error("%s", place)
+        wanted = [name for name in self._control.wanted_at_start(found) if not isinstance(found.get(name), ModelError)]
+        outcomes = await asyncio.gather(*[self._load_at_start(name) for name in wanted])
+        return [error for error in outcomes if error is not None]
+
+    async def _load_at_start(self, name: str) -> ServingError | None:
+        try:
+            await self._lifecycle.load(await self._lifecycle.find(name))
+        except ServingError as error:
+            return error
+        self._models[name].by_name = True
+        return None
+
+    def start_polling(self) -> None:
+        """Follow the repositories from now on, where the control mode says so."""
+        if self._control.mode is ControlMode.POLL and self._control.poll_secs:
+            self._polling = asyncio.get_running_loop().create_task(self._poll_forever())
+
+    async def _poll_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._control.poll_secs)
+            try:
+                await self.poll()
+            except ServingError as error:  # a repository that cannot be read now may be readable later
+                logger.error("%s", error)
+
+    async def poll(self) -> None:
+        """Load what has come or changed in the repositories, unload what has gone; failures are logged."""
+        found = await self._lifecycle.scan()
+        todo = changes(found, self._models)
+        for name, error in todo.refuse.items():
+            self._models[name].failed(error)
+        outcomes = await asyncio.gather(
+            *[self._lifecycle.load(place) for place in todo.load],
+            *[self._lifecycle.unload(name) for name in todo.unload],
+            return_exceptions=True,
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, ServingError):
+                logger.error("%s", outcome)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+
+    async def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
+        """Load a model, or load it anew beside what answers now (Triton: model repository extension).
+
+        Args:
+            config: JSON of a ModelConfig to use in place of the repository's.
+            files: by their path in the model's folder, in place of the whole folder.
+
+        Raises ServingError; the model is then as it was.
+        """
+        self._check_explicit()
+        brought = override.parse(name, config, files or {})
+        if brought is None:
+            await self._lifecycle.load(await self._lifecycle.find(name))
+        else:
+            await self._lifecycle.load_override(name, brought)
+        self._models[name].by_name = True
+
+    async def unload(self, name: str, *, dependents: bool = False) -> None:  # noqa: ARG002 - until there are ensembles
+        """Stop answering for a model; what it accepted is answered. Raises NotFound for an unknown name."""
+        self._check_explicit()
+        if name not in self._models:
+            raise NotFound(f"failed to unload '{name}', there is no such model")
+        await self._lifecycle.unload(name)
+
+    def _check_explicit(self) -> None:
+        mode = self._control.mode
+        if mode is not ControlMode.EXPLICIT:
+            raise Unavailable(
+                f"explicit model load / unload is not allowed with --model-control-mode={mode.value}; "
+                "start the server with --model-control-mode=explicit"
+            )
+        if self.draining:
+            raise Unavailable("the server is stopping; it loads and unloads no models any more")
 
     @property
     def ready(self) -> bool:
         """Return whether the server wants requests: not draining, and every model loaded where that is asked for."""
-        return not self.draining and not (self._strict_readiness and self._failed)
+        return not self.draining and not (
+            self._strict_readiness and any(model.broken for model in self._models.values())
+        )
 
     @property
     def inflight(self) -> int:
-        return sum(servable.statistics.inflight for servable in self.servables())
+        return sum(servable.counts.inflight for servable in self.servables())
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Job:
         """Start a request; the job can be cancelled. Raises ServingError when it is refused right away."""
@@ -104,14 +174,14 @@ class Engine:
     def servables(self) -> Iterator[Servable]:
         """Yield every model version, by name and then by version."""
         for name in sorted(self._models):
-            yield from self._models[name].values()
+            yield from self._models[name].serving.values()
 
     def selected(self, name: str, version: str) -> list[Servable]:
         """Return all versions for no name, one model's for no version, else the one; raises NotFound."""
         if not name:
             return list(self.servables())
-        if not version and name in self._models:
-            return list(self._models[name].values())
+        if not version and name in self._models and self._models[name].serving:
+            return list(self._models[name].serving.values())
         return [self.servable(name, version)]
 
     def server_metadata(self) -> dict[str, Any]:
@@ -122,38 +192,44 @@ class Engine:
         servable = self.servable(name, version)
         return {
             "name": name,
-            "versions": list(self._models[name]),
+            "versions": [str(version) for version in self._models[name].serving],
             "platform": servable.config.platform,
             "inputs": servable.metadata_tensors(servable.config.inputs),
             "outputs": servable.metadata_tensors(servable.config.outputs),
         }
 
-    def index(self, *, ready_only: bool) -> list[IndexEntry]:
-        entries = [IndexEntry(servable.name, servable.version, "READY", "") for servable in self.servables()]
-        return entries if ready_only else [*entries, *self._failed]
+    async def index(self, *, ready_only: bool, repository: str = "") -> list[IndexEntry]:
+        """Return every version of every model that is known or lies in the repositories, by name.
+
+        Args:
+            repository: the name of one repository, to leave out what lies in others.
+        """
+        if self._control.mode is ControlMode.EXPLICIT:  # the others know what there is
+            await self._lifecycle.scan()
+        if repository and repository not in self._repository.names():
+            known = ", ".join(sorted(self._repository.names()))
+            raise NotFound(f"there is no repository '{repository}'; there are {known}")
+        models = [self._models[name] for name in sorted(self._models)]
+        entries = [entry for model in models if repository in ("", model.repository) for entry in model.index()]
+        return [entry for entry in entries if entry.state == "READY"] if ready_only else entries
 
     def series(self) -> list[ModelSeries]:
         """Return what the metrics page is rendered from."""
         return [
-            ModelSeries(servable.name, servable.version, servable.statistics, servable.scheduler.pending)
+            ModelSeries(servable.name, servable.version, servable.counts, servable.scheduler.pending)
             for servable in self.servables()
         ]
 
     def close(self) -> None:
-        for servable in self.servables():
-            servable.scheduler.close()
+        if self._polling is not None:
+            self._polling.cancel()
+        self._lifecycle.close()
 
-    def _unknown(self, name: str, version: str) -> NotFound:
-        if name not in self._models:
+    def _unknown(self, name: str, version: str) -> ServingError:
+        model = self._models.get(name)
+        if model is None:
             return NotFound(f"unknown model '{name}' is not found")
-        versions = ", ".join(self._models[name])
+        if not model.serving:
+            return Unavailable(f"model '{name}' is not ready: {model.reason}")
+        versions = ", ".join(str(version) for version in model.serving)
         return NotFound(f"model '{name}' has no version '{version}'; it serves {versions}")
-
-
-def make_servable(version: str, opened: OpenedModel) -> Servable:
-    """Return an opened version with the scheduler that its config asks for."""
-    config, model = opened.config, opened.model
-    if config.decoupled:
-        return DecoupledServable(version=version, message=opened.message, config=config, model=model, inline=False)
-    inline = begins_inline(model, config)
-    return Servable(version=version, message=opened.message, config=config, model=model, inline=inline)

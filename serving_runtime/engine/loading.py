@@ -1,5 +1,6 @@
-"""From a model's folder to servables: read the config, open the file, complete, check, measure."""
+"""From a model's folder to models in memory: read the config, open the files, complete, check. Runs in threads."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,10 @@ from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions, ModelConfig
 from serving_runtime.config.support import PLATFORMS, refuse_unsupported
 from serving_runtime.engine import completion
-from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder
+from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder, chosen_versions
 from serving_runtime.errors import ModelError
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +26,27 @@ class LoadSettings:
     Attributes:
         backend_settings: --backend-config, by backend.
         backend_directory: where the operator's own backends are.
+        retry_count: how often to try again to open a version that failed.
     """
 
     auto_complete: bool = True
     backend_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     backend_directory: Path | None = None
+    retry_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What a load is to open.
+
+    Attributes:
+        written: the ModelConfig message as its author wrote it.
+        versions: those that the policy chooses, ascending.
+    """
+
+    folder: ModelFolder
+    written: Any
+    versions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,55 +62,101 @@ class OpenedModel:
     model: Any
 
 
+class VersionError(ModelError):
+    """One version cannot be served; the message names it."""
+
+    def __init__(self, message: str, version: int) -> None:
+        super().__init__(message)
+        self.version = version
+
+
 def backend_for(name: str, settings: LoadSettings) -> Backend:
     """Return a backend by the name that config.pbtxt gives it; its library is imported here."""
     return registry.find(name, settings.backend_directory, settings.backend_settings.get(name, {}))
 
 
-def read_config(folder: ModelFolder, settings: LoadSettings) -> Any:
-    """Return the model's ModelConfig message as written; raises ModelError for what cannot be honoured."""
-    config = text.read(folder.path / CONFIG_FILENAME, folder.name)
-    refuse_unsupported(config, folder.name)
-    if config.name and config.name != folder.name:
-        raise ModelError(f"model '{folder.name}': config.pbtxt names it '{config.name}'; it must be its folder's name")
-    filename = config.default_model_filename
+def plan(folder: ModelFolder, settings: LoadSettings, written: Any = None) -> LoadPlan:
+    """Return what to load, by the folder's config or by one given in its place.
+
+    Raises ModelError for a config that cannot be honoured, and where it chooses no version.
+    """
+    if written is None:
+        written = text.read(folder.path / CONFIG_FILENAME, folder.name)
+    refuse_unsupported(written, folder.name)
+    if written.name and written.name != folder.name:
+        raise ModelError(f"model '{folder.name}': config.pbtxt names it '{written.name}'; it must be its folder's name")
+    filename = written.default_model_filename
     if filename and (filename != Path(filename).name or filename == ".."):
         raise ModelError(f"model '{folder.name}': default_model_filename '{filename}' must be a plain file name")
     if not settings.auto_complete:
-        completion.check_complete(config, name=folder.name)
-    return config
+        completion.check_complete(written, name=folder.name)
+    return LoadPlan(folder, written, chosen_versions(folder.versions, written.version_policy, folder.name))
 
 
-def open_version(folder: ModelFolder, version: int, written: Any, settings: LoadSettings) -> OpenedModel:
-    """Return one version of a model, loaded; raises ModelError with one sentence that names model and version."""
-    message = proto.ModelConfig()
-    message.CopyFrom(written)
-    where = f"model '{folder.name}' version {version}"
-    name = message.backend or PLATFORMS.get(message.platform, "onnxruntime")
+def open_versions(
+    wanted: LoadPlan, versions: tuple[int, ...], settings: LoadSettings, loaded: Mapping[int, Any]
+) -> dict[int, OpenedModel]:
+    """Return versions of a plan, opened, but for those that are `loaded` already; all of them or none.
+
+    Raises VersionError with one sentence that names model and version; what was opened is closed again.
+    """
+    opened: dict[int, OpenedModel] = {}
     try:
-        backend = backend_for(name, settings)
-        message.backend = name
+        for version in versions:
+            opened[version] = _open_version(wanted, version, settings, loaded.get(version))
+    except ModelError as error:
+        for number in opened.keys() - loaded.keys():
+            opened[number].model.close()
+        raise VersionError(str(error), version) from error
+    return opened
+
+
+def _open_version(wanted: LoadPlan, version: int, settings: LoadSettings, loaded: Any) -> OpenedModel:
+    name = wanted.folder.name
+    where = f"model '{name}' version {version}"
+    message = proto.ModelConfig()
+    message.CopyFrom(wanted.written)
+    try:
+        message.backend = message.backend or PLATFORMS.get(message.platform, "onnxruntime")
+        backend = backend_for(message.backend, settings)
         message.platform = message.platform or backend.platform
         message.default_model_filename = message.default_model_filename or backend.default_filename
-        file = _model_file(folder.path / str(version), message.default_model_filename)
-        model = backend.load(file, BackendOptions.from_message(message))
+        model = loaded
+        if model is None:
+            file = _model_file(wanted.folder.path / str(version), message.default_model_filename)
+            model = _load(backend, file, BackendOptions.from_message(message), where, settings.retry_count)
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
-    if settings.auto_complete:
-        completion.complete(
-            message,
-            model.signature,
-            name=folder.name,
-            default_max_batch_size=backend.default_max_batch_size,
-        )
-    message.name = folder.name
-    config = ModelConfig.from_message(message)
-    completion.check_agrees(message, model.signature)
+    try:
+        if settings.auto_complete:
+            completion.complete(
+                message, model.signature, name=name, default_max_batch_size=backend.default_max_batch_size
+            )
+        message.name = name
+        config = ModelConfig.from_message(message)
+        completion.check_agrees(message, model.signature)
+        _check_transaction(config, model, f"{where}: backend '{message.backend}'")
+        return OpenedModel(message, config, model)
+    except ModelError:
+        if loaded is None:
+            model.close()
+        raise
+
+
+def _check_transaction(config: ModelConfig, model: Any, where: str) -> None:
     if config.decoupled and not isinstance(model, StreamingModel):
-        raise ModelError(f"{where}: model_transaction_policy.decoupled: backend '{name}' answers a request once only")
+        raise ModelError(f"{where} answers a request once only, but model_transaction_policy.decoupled is set")
     if not config.decoupled and not hasattr(model, "run"):
-        raise ModelError(f"{where}: backend '{name}' needs model_transaction_policy {{ decoupled: true }}")
-    return OpenedModel(message, config, model)
+        raise ModelError(f"{where} needs model_transaction_policy {{ decoupled: true }}")
+
+
+def _load(backend: Backend, file: Path, options: BackendOptions, where: str, retry_count: int) -> Any:
+    for attempt in range(retry_count):
+        try:
+            return backend.load(file, options)
+        except ModelError as error:
+            logger.warning("%s: %s; trying again (%d of %d)", where, error, attempt + 1, retry_count)
+    return backend.load(file, options)
 
 
 def _model_file(folder: Path, filename: str) -> Path:

@@ -1,44 +1,179 @@
-"""The model repository on disk, as Triton lays it out: <model>/config.pbtxt and <model>/<version>/model.onnx."""
+"""The model repositories, as Triton lays them out: <model>/config.pbtxt and <model>/<version>/model.onnx.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+A root lists its models with a mark per file that changes with the file's content, and brings a model's files to this
+machine. Everything here may wait for disks or networks: the engine calls it in threads.
+"""
 
-from serving_runtime.errors import ModelError
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol, TypeAlias
+
+from serving_runtime.errors import ModelError, NotFound
 
 CONFIG_FILENAME = "config.pbtxt"
+
+Marks: TypeAlias = Mapping[str, str]
+"""Files by their path in the model's folder, folders with a slash at the end; the mark changes with the content."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """One model's folder and the versions found in it, ascending."""
+    """One model's folder on this machine.
+
+    Attributes:
+        versions: those found in it, ascending.
+        marks: of its files.
+        temporary: made for one load, to be removed when what was loaded from it is gone.
+    """
 
     name: str
     path: Path
     versions: tuple[int, ...]
+    marks: Marks = field(default_factory=dict)
+    temporary: bool = False
 
 
-def scan(roots: Sequence[Path]) -> list[ModelFolder]:
-    """Return the models of the repositories by name; raises ModelError for a missing root or a name found twice."""
-    folders: dict[str, ModelFolder] = {}
-    for root in roots:
-        if not root.is_dir():
-            raise ModelError(f"--model-repository {root}: no such folder")
-        for path in sorted(root.iterdir()):
-            if not path.is_dir() or path.name.startswith("."):
+class Root(Protocol):
+    """One --model-repository."""
+
+    @property
+    def name(self) -> str:
+        """Return what the repository is called in paths of the repository extension."""
+        ...
+
+    def scan(self) -> dict[str, Marks]:
+        """Return the marks of all models; raises ModelError where the repository cannot be read."""
+        ...
+
+    def find(self, model: str) -> Marks | None:
+        """Return the marks of one model, None where there is none of that name."""
+        ...
+
+    def fetch(self, model: str, marks: Marks) -> Path:
+        """Return a folder of this machine with the model's files; raises ModelError."""
+        ...
+
+
+class LocalRoot:
+    """A folder of models on this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        return self._path.resolve().name
+
+    def scan(self) -> dict[str, Marks]:
+        if not self._path.is_dir():
+            raise ModelError(f"--model-repository {self._path}: no such folder")
+        names = sorted(child.name for child in self._path.iterdir() if child.is_dir())
+        return {name: local_marks(self._path / name) for name in names if is_model_name(name)}
+
+    def find(self, model: str) -> Marks | None:
+        path = self._path / model
+        return local_marks(path) if path.is_dir() else None
+
+    def fetch(self, model: str, marks: Marks) -> Path:  # noqa: ARG002 - they are here already
+        return self._path / model
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A model in one of the repositories."""
+
+    name: str
+    root: Root
+    marks: Marks
+
+    def fetch(self) -> ModelFolder:
+        """Return the model's folder on this machine; raises ModelError."""
+        return ModelFolder(self.name, self.root.fetch(self.name, self.marks), versions_in(self.marks), self.marks)
+
+
+class Repository:
+    """All roots together. A model that is in two of them is in none: nobody could tell which is meant."""
+
+    def __init__(self, roots: Sequence[Root]) -> None:
+        self._roots = roots
+
+    def scan(self) -> dict[str, Found | ModelError]:
+        """Return every model by name; raises ModelError for a root that cannot be read."""
+        found: dict[str, Found | ModelError] = {}
+        for root in self._roots:
+            for name, marks in root.scan().items():
+                other = found.get(name)
+                found[name] = Found(name, root, marks) if other is None else _twice(name)
+        return dict(sorted(found.items()))
+
+    def find(self, name: str) -> Found:
+        """Return one model; raises NotFound, or ModelError when it is in two repositories."""
+        places = []
+        if is_model_name(name):
+            places = [(root, marks) for root in self._roots if (marks := root.find(name)) is not None]
+        if not places:
+            raise NotFound(f"failed to load '{name}', there is no such model in the repositories")
+        if len(places) > 1:
+            raise _twice(name)
+        root, marks = places[0]
+        return Found(name, root, marks)
+
+    def names(self) -> set[str]:
+        """Return what the repositories are called."""
+        return {root.name for root in self._roots}
+
+
+def _twice(name: str) -> ModelError:
+    return ModelError(f"model '{name}' is in two repositories; rename or remove one of them")
+
+
+def is_model_name(name: str) -> bool:
+    """Return whether a folder of this name is a model: hidden ones are not, and a name leads nowhere else."""
+    return bool(name) and not name.startswith(".") and not set(name) & {"/", "\\", "\0"}
+
+
+def local_marks(path: Path) -> dict[str, str]:
+    """Return the marks of a folder's files: size and modification time."""
+    marks = {}
+    for folder, folders, files in os.walk(path, followlinks=True):
+        inside = Path(folder).relative_to(path)
+        for name in folders:
+            marks[f"{(inside / name).as_posix()}/"] = ""
+        for name in files:
+            try:
+                stat = (Path(folder) / name).stat()
+            except OSError:  # removed since it was listed, or a link to nowhere
                 continue
-            if path.name in folders:
-                raise ModelError(f"model '{path.name}' is in two repositories: {folders[path.name].path} and {path}")
-            folders[path.name] = model_folder(path)
-    return list(folders.values())
+            marks[(inside / name).as_posix()] = f"{stat.st_size}-{stat.st_mtime_ns}"
+    return marks
 
 
 def model_folder(path: Path) -> ModelFolder:
-    """Return a model's folder with its versions: the folders named by a number without leading zeros."""
-    names = [child.name for child in path.iterdir() if child.is_dir()] if path.is_dir() else []
-    versions = sorted(int(name) for name in names if name.isascii() and name.isdigit() and not name.startswith("0"))
-    return ModelFolder(path.name, path, tuple(versions))
+    """Return the model in a folder of this machine."""
+    marks = local_marks(path)
+    return ModelFolder(path.name, path, versions_in(marks), marks)
+
+
+def versions_in(marks: Iterable[str]) -> tuple[int, ...]:
+    """Return the versions among a model's files, ascending: folders named by a number without leading zeros."""
+    return tuple(sorted({int(path.partition("/")[0]) for path in marks if "/" in path and _is_version(path)}))
+
+
+def marks_by_version(marks: Marks) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
+    """Return the marks that all versions share, without the config's, and those of each version.
+
+    The config is left out because it is compared by what it says (see reuse.py).
+    """
+    common: dict[str, str] = {}
+    versions: dict[int, dict[str, str]] = {}
+    for path, mark in marks.items():
+        if "/" in path and _is_version(path):
+            versions.setdefault(int(path.partition("/")[0]), {})[path] = mark
+        elif path != CONFIG_FILENAME and PurePosixPath(path).parts[0] != "configs":
+            common[path] = mark
+    return common, versions
 
 
 def chosen_versions(available: Sequence[int], policy: Any, model: str) -> tuple[int, ...]:
@@ -60,3 +195,8 @@ def chosen_versions(available: Sequence[int], policy: Any, model: str) -> tuple[
     if not chosen:
         raise ModelError(f"model '{model}' has no version to serve: no folder named by a number under its folder")
     return chosen
+
+
+def _is_version(path: str) -> bool:
+    name = path.partition("/")[0]
+    return name.isascii() and name.isdigit() and not name.startswith("0") and len(name) <= 18

@@ -22,6 +22,7 @@ class Servable:
     Attributes:
         message: the completed ModelConfig message, as the config endpoints show it.
         scheduler: chosen here, once; a subclass brings another by `_scheduler_for`.
+        model: what runs; a predecessor may share it.
     """
 
     def __init__(self, *, version: str, message: Any, config: ModelConfig, model: Any, inline: bool) -> None:
@@ -29,7 +30,9 @@ class Servable:
         self.version = version
         self.message = message
         self.config = config
+        self.model = model
         self.statistics = ModelStatistics()
+        self._predecessors: list[Servable] = []
         self._plan = RequestPlan(config, model.signature)
         self._batching: BatchPolicy | None = config.batching
         self.scheduler: Scheduler | StreamScheduler = self._scheduler_for(model, inline=inline)
@@ -71,6 +74,26 @@ class Servable:
     def stream(self, request: InferRequest, on_done: OnDone) -> Job:
         """Do as `infer`, for a caller that takes any number of answers."""
         return self.infer(request, on_done)
+
+    def succeed(self, predecessor: "Servable") -> None:
+        """Count on from a servable of the same version, which may still answer what it accepted."""
+        self._predecessors += [*predecessor._predecessors, predecessor]
+
+    def absorb(self, predecessor: "Servable") -> None:
+        """Take over the counts of a predecessor that has answered its last request."""
+        if predecessor in self._predecessors:
+            self._predecessors.remove(predecessor)
+            self.statistics.add(predecessor.statistics)
+
+    @property
+    def counts(self) -> ModelStatistics:
+        """Return the statistics of the version, which do not fall when it is loaded anew."""
+        if not self._predecessors:
+            return self.statistics
+        total = ModelStatistics()
+        for servable in (*self._predecessors, self):
+            total.add(servable.statistics)
+        return total
 
     def metadata_tensors(self, tensors: tuple[ModelTensor, ...]) -> list[dict[str, Any]]:
         """Return inputs or outputs as V2 metadata shows them: with the batch dimension, -1 where variable."""

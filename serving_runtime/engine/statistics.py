@@ -18,7 +18,7 @@ def statistics_message(servables: Iterable[Servable]) -> Any:
 
 
 def _fill(message: Any, servable: Servable) -> None:
-    statistics = servable.statistics
+    statistics = servable.counts
     message.name, message.version = servable.name, servable.version
     message.last_inference = statistics.last_inference_ms
     message.inference_count = statistics.inferences

@@ -61,9 +61,9 @@ def _open(path: Path) -> OpenedModel:
         raise ModelError(f"{path}: no such folder")
     folder = repository.model_folder(path.resolve())
     settings = LoadSettings()
-    written = loading.read_config(folder, settings)
-    versions = repository.chosen_versions(folder.versions, written.version_policy, folder.name)
-    return loading.open_version(folder, versions[-1], written, settings)
+    plan = loading.plan(folder, settings)
+    newest = plan.versions[-1]
+    return loading.open_versions(plan, (newest,), settings, {})[newest]
 
 
 def _batch_sizes(max_batch_size: int) -> list[int]:

@@ -15,6 +15,7 @@ import sys
 
 import uvloop
 
+from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.protocol.grpc.server import GrpcLimits, GrpcServer
@@ -24,6 +25,7 @@ from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.protocol.http.metrics import MetricsApplication
 from serving_runtime.protocol.http.v2 import V2Application
+from serving_runtime.server.model_options import ModelOptions
 from serving_runtime.server.options import Options
 from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, write_port_file
 
@@ -45,6 +47,22 @@ def run(options: Options) -> int:
         return runner.run(Server(options).run())
 
 
+def _engine(options: ModelOptions) -> Engine:
+    settings = LoadSettings(
+        auto_complete=options.auto_complete,
+        backend_settings=options.backend_config,
+        backend_directory=options.backend_directory,
+        retry_count=options.load_retry_count,
+    )
+    control = Control(
+        mode=ControlMode(options.control_mode),
+        load_models=options.load_models,
+        poll_secs=options.poll_secs,
+        load_threads=options.load_thread_count,
+    )
+    return Engine(options.repositories, settings, control, strict_readiness=options.strict_readiness)
+
+
 class Server:
     """The endpoints of one process and the engine behind them."""
 
@@ -55,15 +73,7 @@ class Server:
         self._http: Listener | None = None
         self._metrics: Listener | None = None
         self._grpc: GrpcServer | None = None
-        self._engine = Engine(
-            options.model_repository,
-            LoadSettings(
-                auto_complete=options.auto_complete,
-                backend_settings=options.backend_config,
-                backend_directory=options.backend_directory,
-            ),
-            strict_readiness=options.strict_readiness,
-        )
+        self._engine = _engine(options.models)
 
     async def run(self) -> int:
         options = self._options
@@ -75,7 +85,7 @@ class Server:
         metrics = None
         if options.allow_metrics:
             metrics = self._bind("metrics", options.metrics_address, options.metrics_port)
-        self._load()
+        await self._load()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
         await self._listen(http, metrics)
@@ -90,14 +100,15 @@ class Server:
         self._ports[name] = sock.getsockname()[1]
         return sock
 
-    def _load(self) -> None:
-        errors = self._engine.load_all()
-        if errors and self._options.exit_on_error:
+    async def _load(self) -> None:
+        errors = await self._engine.load_all()
+        if errors and self._options.models.exit_on_error:
             raise StartError(str(errors[0]))
         for error in errors:
             logger.error("%s", error)
         gc.collect()
         gc.freeze()  # what is loaded stays; the collector need not walk it again and again
+        self._engine.start_polling()
 
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
         limits = HttpLimits(max_body_bytes=self._options.http_max_input_bytes)

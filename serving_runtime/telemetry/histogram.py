@@ -30,3 +30,7 @@ class Histogram:
     def observe(self, value_ns: int, times: int = 1) -> None:
         self.counts[bisect_left(_EDGES_NS, value_ns)] += times
         self.sum_ns += value_ns * times
+
+    def add(self, other: "Histogram") -> None:
+        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
+        self.sum_ns += other.sum_ns

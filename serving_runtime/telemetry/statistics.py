@@ -5,10 +5,12 @@ Durations are nanoseconds of the monotonic clock. As in Triton's statistics exte
 are summed per request: a batch of three adds its compute time three times; `batches` adds it once.
 """
 
+import copy
+import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from serving_runtime.errors import FailureReason
 from serving_runtime.telemetry.histogram import Histogram
@@ -153,3 +155,26 @@ class ModelStatistics:
 
     def _response(self, place: int) -> ResponseStatistics:
         return self.responses.setdefault(min(place, OTHERS), ResponseStatistics())
+
+    def add(self, other: "ModelStatistics") -> None:
+        """Add all that another object of the same version has counted."""
+        last_inference_ms = max(self.last_inference_ms, other.last_inference_ms)
+        for name, theirs in vars(other).items():
+            setattr(self, name, _sum(getattr(self, name), theirs))
+        self.last_inference_ms = last_inference_ms
+
+
+def _sum(mine: Any, theirs: Any) -> Any:
+    """Return the sum of two counts, or of what holds counts by name; it may be `mine`, never `theirs`."""
+    if mine is None or theirs is None:
+        return copy.deepcopy(theirs) if mine is None else mine
+    if isinstance(mine, dict):
+        return {key: _sum(mine.get(key), theirs.get(key)) for key in mine | theirs}
+    if isinstance(mine, Histogram):
+        mine.add(theirs)
+    elif dataclasses.is_dataclass(mine):
+        for field in dataclasses.fields(mine):
+            setattr(mine, field.name, _sum(getattr(mine, field.name), getattr(theirs, field.name)))
+    else:
+        return mine + theirs
+    return mine

@@ -11,7 +11,7 @@ from serving_runtime import proto
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.statistics import statistics_message
 from serving_runtime.errors import NotFound, ServingError
-from serving_runtime.protocol.grpc import codec
+from serving_runtime.protocol.grpc import codec, repository
 from serving_runtime.request import InferResponse, Outcome
 
 SERVING, NOT_SERVING = 1, 2
@@ -42,6 +42,8 @@ class V2Service:
                 "ModelConfig": self.model_config,
                 "ModelStatistics": self.model_statistics,
                 "RepositoryIndex": self.repository_index,
+                "RepositoryModelLoad": self.repository_model_load,
+                "RepositoryModelUnload": self.repository_model_unload,
                 "ModelInfer": self.model_infer,
             },
             HEALTH: {"Check": self.health_check},
@@ -73,9 +75,19 @@ class V2Service:
 
     async def repository_index(self, request: Any) -> Any:
         response = proto.message("inference.RepositoryIndexResponse")()
-        for entry in self._engine.index(ready_only=request.ready):
+        for entry in await self._engine.index(ready_only=request.ready, repository=request.repository_name):
             response.models.add(name=entry.name, version=entry.version, state=entry.state, reason=entry.reason)
         return response
+
+    async def repository_model_load(self, request: Any) -> Any:
+        config, files = repository.load_parameters(request)
+        await self._engine.load(request.model_name, config, files)
+        return proto.message("inference.RepositoryModelLoadResponse")()
+
+    async def repository_model_unload(self, request: Any) -> Any:
+        dependents = repository.unload_dependents(request)
+        await self._engine.unload(request.model_name, dependents=dependents)
+        return proto.message("inference.RepositoryModelUnloadResponse")()
 
     async def model_infer(self, request: Any) -> Any:
         """Return the answer of the model; when the call is cancelled its request leaves the queue."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
-from serving_runtime.protocol.http import views
+from serving_runtime.protocol.http import repository, views
 from serving_runtime.protocol.http.infer import InferCodec, encode
 from serving_runtime.protocol.http.message import Cancellable, Reply, Request, error_response
 from serving_runtime.protocol.http.routes import Call, Route, Routes, of_versions
@@ -36,6 +36,7 @@ class V2Application:
         return [
             *of_versions("POST", "/infer", "inference", "infer", self._first_infer),
             *views.routes(self._engine),
+            *repository.routes(self._engine),
         ]
 
     def _first_infer(self, call: Call) -> Cancellable | None:

@@ -1,9 +1,8 @@
-"""What the server tells about itself and its models over HTTP: health, metadata, configuration, statistics, index."""
+"""What the server tells about itself and its models over HTTP: health, metadata, configuration, statistics."""
 
 from serving_runtime.config.text import as_json
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.statistics import statistics_message
-from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol.http.message import Response, json_response
 from serving_runtime.protocol.http.routes import Call, Route, of_versions
 
@@ -21,8 +20,6 @@ def routes(engine: Engine) -> list[Route]:
         *of_versions("GET", "/config", "model-config", "a model's completed configuration", views.config),
         Route("GET", "/v2/models/stats", "statistics", "statistics of all models", views.all_statistics),
         *of_versions("GET", "/stats", "statistics", "a model's statistics", views.statistics),
-        Route("POST", "/v2/repository/index", "model-repository", "the models of the repositories", views.index),
-        Route("POST", "/v2/repository/{repository}/index", "model-repository", "the same", views.index),
     ]
 
 
@@ -42,7 +39,7 @@ class _Views:
 
     def models(self, _call: Call) -> Response:
         """Answer as KServe's servers do: names only."""
-        return json_response({"models": sorted({entry.name for entry in self._engine.index(ready_only=True)})})
+        return json_response({"models": sorted({servable.name for servable in self._engine.servables()})})
 
     def metadata(self, call: Call) -> Response:
         return json_response(self._engine.model_metadata(call.model, call.version))
@@ -60,15 +57,3 @@ class _Views:
 
     def statistics(self, call: Call) -> Response:
         return json_response(as_json(statistics_message(self._engine.selected(call.model, call.version))))
-
-    def index(self, call: Call) -> Response:
-        ready_only = call.content().get("ready", False)
-        if type(ready_only) is not bool:
-            raise InvalidArgument("the request's 'ready' must be true or false")
-        entries = self._engine.index(ready_only=ready_only)
-        return json_response(
-            [
-                {"name": entry.name, "version": entry.version, "state": entry.state, "reason": entry.reason}
-                for entry in entries
-            ]
-        )

@@ -81,7 +81,7 @@ async def engine(tmp_path: Path, told: Path) -> AsyncIterator[Engine]:
     ):
         (onnx_models.configure(root / name, DECOUPLED + config) / "1").mkdir()
     found = Engine([root], LoadSettings(backend_directory=OWN))
-    assert found.load_all() == []
+    assert await found.load_all() == []
     yield found
     found.close()
 
@@ -217,6 +217,6 @@ async def test_the_queue_of_a_decoupled_model_has_its_limits(engine: Engine) -> 
     ],
 )
 async def test_policy_and_backend_must_agree(tmp_path: Path, config: str, sentence: str) -> None:
-    (error,) = configured(tmp_path, config).load_all()
+    (error,) = await configured(tmp_path, config).load_all()
     assert isinstance(error, ModelError)
     assert sentence in str(error)

@@ -58,7 +58,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[asyncio.R
 
     async def start() -> Engine:
         engine = Engine([root], LoadSettings())
-        assert engine.load_all() == []
+        assert await engine.load_all() == []
         return engine
 
     with asyncio.Runner() as runner:
@@ -148,7 +148,7 @@ async def test_versions_are_really_served(tmp_path: Path) -> None:
     onnx_models.identity(folder / "2" / "model.onnx")
     onnx_models.mlp(folder / "10" / "model.onnx", (4, 3))
     engine = Engine([tmp_path], LoadSettings())
-    assert engine.load_all() == []
+    assert await engine.load_all() == []
     x = (tensor("x", "FP32", np.ones((1, 4), "f4")),)
     found = await infer(engine, *(InferRequest("m", version, x) for version in ("2", "10", "", "3")))
     assert [outcome.model_version for outcome in found if isinstance(outcome, InferResponse)] == ["2", "10", "10"]
@@ -167,18 +167,18 @@ async def test_a_model_that_does_not_load_is_told_and_makes_the_server_not_ready
     (tmp_path / "bad" / "1" / "model.onnx").write_text("no model")
     (tmp_path / "empty").mkdir()
     engine = Engine([tmp_path], LoadSettings())
-    errors = engine.load_all()
+    errors = await engine.load_all()
     assert [str(error).split(":")[0] for error in errors] == [
         "model 'bad' version 1",
         "model 'empty' has no version to serve",
     ]
     assert not engine.ready
-    assert [(entry.name, entry.state) for entry in engine.index(ready_only=False)] == [
-        ("good", "READY"),
+    assert [(entry.name, entry.state) for entry in await engine.index(ready_only=False)] == [
         ("bad", "UNAVAILABLE"),
         ("empty", "UNAVAILABLE"),
+        ("good", "READY"),
     ]
-    assert [entry.name for entry in engine.index(ready_only=True)] == ["good"]
+    assert [entry.name for entry in await engine.index(ready_only=True)] == ["good"]
     engine.close()
 
 
@@ -194,7 +194,7 @@ async def test_a_model_that_does_not_load_is_told_and_makes_the_server_not_ready
 async def test_a_config_that_leads_elsewhere_refuses_the_load(tmp_path: Path, config: str, sentence: str) -> None:
     onnx_models.identity(onnx_models.configure(tmp_path / "m", config) / "1" / "model.onnx")
     engine = Engine([tmp_path], LoadSettings())
-    (error,) = engine.load_all()
+    (error,) = await engine.load_all()
     assert sentence in str(error)
 
 
@@ -203,12 +203,12 @@ async def test_without_completion_a_config_must_be_whole(tmp_path: Path) -> None
     folder = onnx_models.configure(tmp_path / "m", 'backend: "onnxruntime"')
     onnx_models.identity(folder / "1" / "model.onnx")
     settings_off = LoadSettings(auto_complete=False)
-    (error,) = Engine([tmp_path], settings_off).load_all()
+    (error,) = await Engine([tmp_path], settings_off).load_all()
     assert "must list every input" in str(error)
     whole = 'input { name: "x" data_type: TYPE_FP32 dims: [4] } output { name: "y" data_type: TYPE_FP32 dims: [4] }'
     onnx_models.configure(tmp_path / "m", f'backend: "onnxruntime" max_batch_size: 2 {whole}')
     engine = Engine([tmp_path], settings_off)
-    assert engine.load_all() == []
+    assert await engine.load_all() == []
     assert engine.servable("m").config.batching is None
     engine.close()
 
@@ -217,7 +217,7 @@ async def test_without_completion_a_config_must_be_whole(tmp_path: Path) -> None
 async def test_statistics_tell_successes_failures_and_batches(tmp_path: Path) -> None:
     onnx_models.picky(onnx_models.configure(tmp_path / "m", TOGETHER) / "1" / "model.onnx")
     engine = Engine([tmp_path], LoadSettings())
-    engine.load_all()
+    await engine.load_all()
 
     def request(*indices: int) -> InferRequest:
         return InferRequest("m", "", (tensor("x", "INT64", np.array([indices], "i8").T),))
@@ -239,7 +239,7 @@ async def test_statistics_tell_successes_failures_and_batches(tmp_path: Path) ->
 async def test_a_timeout_that_is_no_number_is_refused(tmp_path: Path, value: object) -> None:
     onnx_models.identity(onnx_models.configure(tmp_path / "m", TOGETHER) / "1" / "model.onnx")
     engine = Engine([tmp_path], LoadSettings())
-    engine.load_all()
+    await engine.load_all()
     x = (tensor("x", "FP32", np.ones((1, 4), "f4")),)
     (outcome,) = await infer(engine, InferRequest("m", "", x, parameters={"timeout": value}))
     assert isinstance(outcome, InvalidArgument)
@@ -256,7 +256,7 @@ OPTIONAL = """max_batch_size: 8 dynamic_batching { }
 async def test_an_optional_input_may_be_left_out_and_only_like_requests_are_joined(tmp_path: Path) -> None:
     onnx_models.scaled(onnx_models.configure(tmp_path / "m", OPTIONAL) / "1" / "model.onnx")
     engine = Engine([tmp_path], LoadSettings())
-    assert engine.load_all() == []
+    assert await engine.load_all() == []
     x = tensor("x", "FP32", np.array([[1, 2]], "f4"))
     factor = tensor("factor", "FP32", np.array([[3]], "f4"))
     requests = [InferRequest("m", "", inputs) for inputs in ((x,), (x,), (x, factor), (x, factor), (factor,), (x, x))]
@@ -272,7 +272,7 @@ async def test_an_optional_input_may_be_left_out_and_only_like_requests_are_join
 async def test_an_input_that_the_file_needs_cannot_be_optional(tmp_path: Path) -> None:
     config = OPTIONAL.replace('"factor"', '"b"').replace('"x"', '"a"').replace("dims: [1]", "dims: [2]")
     onnx_models.add(onnx_models.configure(tmp_path / "m", config) / "1" / "model.onnx", TensorProto.FLOAT, ("N", 2))
-    (error,) = Engine([tmp_path], LoadSettings()).load_all()
+    (error,) = await Engine([tmp_path], LoadSettings()).load_all()
     assert str(error) == (
         "model 'm': input 'b' is optional in config.pbtxt, but the model's file has no value of its own for it"
     )
@@ -287,7 +287,7 @@ async def test_a_reshape_with_a_variable_dimension(tmp_path: Path) -> None:
         onnx_models.configure(tmp_path / "m", config) / "1" / "model.onnx", TensorProto.FLOAT, ("N", "W", 1)
     )
     engine = Engine([tmp_path], LoadSettings())
-    assert engine.load_all() == []
+    assert await engine.load_all() == []
     inputs = [np.arange(rows * width, dtype="f4").reshape(rows, width) for rows, width in ((1, 3), (2, 5), (1, 3))]
     found = await infer(engine, *(InferRequest("m", "", (tensor("x", "FP32", array),)) for array in inputs))
     for array, outcome in zip(inputs, found, strict=True):

@@ -6,8 +6,15 @@ import pytest
 from google.protobuf import text_format
 
 from serving_runtime import proto
-from serving_runtime.engine.repository import chosen_versions, model_folder, scan
-from serving_runtime.errors import ModelError
+from serving_runtime.engine.repository import (
+    LocalRoot,
+    Repository,
+    chosen_versions,
+    is_model_name,
+    marks_by_version,
+    model_folder,
+)
+from serving_runtime.errors import ModelError, NotFound
 
 
 def policy(text: str):
@@ -47,21 +54,56 @@ def test_only_plain_numbers_are_versions(tmp_path: Path) -> None:
     assert model_folder(tmp_path / "m").versions == (1, 10)
 
 
+def repository(*roots: Path) -> Repository:
+    return Repository([LocalRoot(root) for root in roots])
+
+
 def test_hidden_folders_and_files_are_no_models(tmp_path: Path) -> None:
     (tmp_path / ".cache").mkdir()
     (tmp_path / "README").write_text("")
     (tmp_path / "m" / "1").mkdir(parents=True)
-    assert [folder.name for folder in scan([tmp_path])] == ["m"]
+    assert list(repository(tmp_path).scan()) == ["m"]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../m", "/etc", "a/b", ".cache", "a\\b", "a\0b"])
+def test_a_name_that_leads_elsewhere_is_no_models(tmp_path: Path, name: str) -> None:
+    (tmp_path / "m" / "1").mkdir(parents=True)
+    assert not is_model_name(name)
+    with pytest.raises(NotFound, match="there is no such model"):
+        repository(tmp_path / "m").find(name)
 
 
 def test_a_missing_repository_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"--model-repository .*nowhere: no such folder"):
-        scan([tmp_path / "nowhere"])
+        repository(tmp_path / "nowhere").scan()
 
 
 @pytest.mark.feature("C26")
-def test_a_model_in_two_repositories_is_refused(tmp_path: Path) -> None:
-    for root in ("a", "b"):
-        (tmp_path / root / "m" / "1").mkdir(parents=True)
+def test_a_model_in_two_repositories_is_in_none_and_its_neighbours_are(tmp_path: Path) -> None:
+    for root, name in (("a", "m"), ("b", "m"), ("a", "first"), ("b", "second")):
+        (tmp_path / root / name / "1").mkdir(parents=True)
+    both = repository(tmp_path / "a", tmp_path / "b")
+    found = both.scan()
+    assert isinstance(found["m"], ModelError)
+    assert [place.root.name for name in ("first", "second") if not isinstance(place := found[name], ModelError)] == [
+        "a",
+        "b",
+    ]
     with pytest.raises(ModelError, match="model 'm' is in two repositories"):
-        scan([tmp_path / "a", tmp_path / "b"])
+        both.find("m")
+
+
+def test_marks_change_with_files_and_are_parted_by_version(tmp_path: Path) -> None:
+    file = tmp_path / "m" / "2" / "model.onnx"
+    file.parent.mkdir(parents=True)
+    file.write_text("a")
+    (tmp_path / "m" / "config.pbtxt").write_text("")
+    (tmp_path / "m" / "labels.txt").write_text("cat")
+    before = model_folder(tmp_path / "m").marks
+    file.write_text("ab")
+    after = model_folder(tmp_path / "m").marks
+    (common, versions), (common_after, versions_after) = marks_by_version(before), marks_by_version(after)
+    assert set(common) == {"labels.txt"}, "the config is compared by what it says"
+    assert common == common_after
+    assert versions != versions_after
+    assert set(versions) == {2}

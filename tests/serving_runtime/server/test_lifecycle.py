@@ -158,7 +158,9 @@ def test_a_taken_port_is_one_clear_line_and_exit_1(slow_repository: Path, endpoi
         pytest.param("--http-prot=1", "unrecognized arguments: --http-prot=1", id="a misspelt flag"),
         pytest.param("--cache-config=local,size=1", "unrecognized arguments: --cache-config", id="one not offered"),
         pytest.param(
-            "--model-control-mode=explicit", "'explicit' is not supported; the only mode is none", id="a mode"
+            "--model-control-mode=always",
+            "invalid choice: 'always' (choose from 'none', 'poll', 'explicit')",
+            id="a mode",
         ),
         pytest.param("--http-port=70000", "'70000' is not a port from 0 to 65535", id="no port"),
         pytest.param("--exit-on-error=perhaps", "'perhaps' is neither true nor false", id="no bool"),

@@ -44,6 +44,8 @@ class Model:
                     file.write(f"{number}\n")
             raise
 
+    def close(self) -> None: ...
+
 
 class Repeat:
     platform = ""

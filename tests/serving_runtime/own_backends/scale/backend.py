@@ -23,6 +23,8 @@ class Model:
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         return [inputs[0] * self._factor]
 
+    def close(self) -> None: ...
+
 
 class Scale:
     platform = ""

@@ -27,7 +27,7 @@ def application(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory
 
     async def start() -> Engine:
         engine = Engine([root], LoadSettings())
-        assert engine.load_all() == []
+        assert await engine.load_all() == []
         return engine
 
     engine = runner.run(start())

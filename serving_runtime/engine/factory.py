@@ -1,0 +1,17 @@
+"""From an opened version to what answers for it: chosen once, by its config."""
+
+from serving_runtime.engine.decoupled import DecoupledServable
+from serving_runtime.engine.loading import OpenedModel
+from serving_runtime.engine.servable import Servable
+from serving_runtime.engine.warmup import begins_inline
+
+
+def measure(opened: OpenedModel) -> bool:
+    """Return whether a version begins in the event loop; runs it, so this is for threads."""
+    return not opened.config.decoupled and begins_inline(opened.model, opened.config)
+
+
+def make_servable(version: int, opened: OpenedModel, *, inline: bool) -> Servable:
+    """Return an opened version with the scheduler that its config asks for; for the event loop."""
+    kind = DecoupledServable if opened.config.decoupled else Servable
+    return kind(version=str(version), message=opened.message, config=opened.config, model=opened.model, inline=inline)

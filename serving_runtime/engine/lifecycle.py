@@ -1,0 +1,198 @@
+"""Loading, reloading and unloading while requests are answered.
+
+    find -> plan -> open beside the old one (threads) -> switch (one step of the event loop) -> the old one answers what
+    it accepted -> its memory is given back
+
+A model loads whole or not at all, and a load that fails leaves the model as it was.
+"""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any
+
+from serving_runtime.backends.base import LoadedModel, StreamingModel
+from serving_runtime.engine import loading
+from serving_runtime.engine.factory import make_servable, measure
+from serving_runtime.engine.loading import LoadPlan, LoadSettings, OpenedModel
+from serving_runtime.engine.memory import give_back
+from serving_runtime.engine.override import Override, materialize
+from serving_runtime.engine.repository import Found, Marks, ModelFolder, Repository
+from serving_runtime.engine.reuse import reusable
+from serving_runtime.engine.servable import Servable
+from serving_runtime.engine.states import Model
+from serving_runtime.engine.threads import LoadThreads
+from serving_runtime.errors import ModelError, ServingError
+
+logger = logging.getLogger(__name__)
+
+_DRAIN_LOOK_S = 0.01
+"""How often to see whether an old model has answered its last request."""
+
+
+class Lifecycle:
+    """The models of the repositories. Lives on one event loop.
+
+    Attributes:
+        models: every name that was ever in a repository or loaded.
+        servables: what answers, by name and version; by name and "" the highest version.
+    """
+
+    def __init__(self, repository: Repository, settings: LoadSettings, *, threads: int) -> None:
+        self.models: dict[str, Model] = {}
+        self.servables: dict[tuple[str, str], Servable] = {}
+        self._repository = repository
+        self._settings = settings
+        self._threads = LoadThreads(threads)
+        self._alive: set[Servable] = set()
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def scan(self) -> dict[str, Found | ModelError]:
+        """Return what the repositories hold now; raises ModelError for one that cannot be read."""
+        found = await self._threads.run(self._repository.scan)
+        for name, place in found.items():
+            model = self.models.setdefault(name, Model(name))
+            model.repository = place.root.name if isinstance(place, Found) else ""
+        return found
+
+    async def find(self, name: str) -> Found:
+        """Return a model of the repositories; raises NotFound or ModelError."""
+        return await self._threads.run(self._repository.find, name)
+
+    async def load(self, found: Found) -> None:
+        """Load what was found, or load it anew; raises ModelError and leaves the model as it was."""
+        await self._load(found.name, partial(self._plan, found), found.marks)
+
+    async def load_override(self, name: str, override: Override) -> None:
+        """Load a model by a config, and files, of the request's own; raises ServingError as `load`."""
+        folder: Callable[[], ModelFolder] = partial(materialize, name, override.files)
+        if not override.files:
+            folder = (await self.find(name)).fetch
+        await self._load(name, partial(self._plan_override, folder, override.config), None)
+
+    async def unload(self, name: str) -> None:
+        """Stop answering for a model; what it accepted is answered, its memory is given back in the background."""
+        model = self.models[name]
+        async with model.lock:
+            old = model.loaded
+            self._switch(model, {}, None)
+            model.forget()
+            self._discard(old)
+            logger.info("unloaded model '%s'", name)
+
+    def close(self) -> None:
+        """End what runs in the background, and all schedulers."""
+        for task in self._background:
+            task.cancel()
+        for model in self.models.values():
+            for servable in model.serving.values():
+                servable.scheduler.close()
+            self._discard(model.loaded)
+
+    def _plan(self, found: Found) -> LoadPlan:
+        return loading.plan(found.fetch(), self._settings)
+
+    def _plan_override(self, folder: Callable[[], ModelFolder], config: Any) -> LoadPlan:
+        fetched = folder()
+        try:
+            return loading.plan(fetched, self._settings, config)
+        except ModelError:
+            _remove(fetched)
+            raise
+
+    async def _load(self, name: str, make_plan: Callable[[], LoadPlan], marks: Marks | None) -> None:
+        model = self.models.setdefault(name, Model(name))
+        async with model.lock:
+            model.tried = marks
+            plan = None
+            try:
+                plan = await self._threads.run(make_plan)
+                model.loading(plan.versions)
+                serving = await self._open(model, plan)
+            except ServingError as error:
+                model.failed(error)
+                self._discard(plan)
+                raise
+            old = model.loaded
+            self._switch(model, serving, plan)
+            if old is not None and old.folder.path != plan.folder.path:
+                self._discard(old)
+
+    async def _open(self, model: Model, plan: LoadPlan) -> dict[int, Servable]:
+        """Return what is to answer by this plan: versions that go on as they are, and new ones beside old ones."""
+        reuse = reusable(model.loaded, plan)
+        missing = tuple(version for version in plan.versions if version not in reuse.kept)
+        open_models = {version: model.serving[version].model for version in reuse.reconfigured}
+        opened = await self._threads.run(_open, plan, missing, self._settings, open_models)
+        serving = {}
+        for version in plan.versions:
+            if version in reuse.kept:
+                serving[version] = model.serving[version]
+                continue
+            found, inline = opened[version]
+            serving[version] = make_servable(version, found, inline=inline)
+            how = "reconfigured" if version in reuse.reconfigured else "loaded"
+            where = "inline" if inline else "threaded"
+            logger.info("%s model '%s' version %s (%s)", how, model.name, version, where)
+        return serving
+
+    def _switch(self, model: Model, serving: dict[int, Servable], plan: LoadPlan | None) -> None:
+        """Let `serving` answer from now on, in one step, and what answered until now finish what it has."""
+        old = model.serving
+        model.serve(serving, plan)
+        for version in old:
+            del self.servables[model.name, str(version)]
+        self.servables.pop((model.name, ""), None)
+        for servable in serving.values():  # ascending: the highest becomes the default
+            self.servables[model.name, servable.version] = servable
+            self.servables[model.name, ""] = servable
+        self._alive.update(serving.values())
+        for version, servable in old.items():
+            successor = serving.get(version)
+            if successor is servable:
+                continue
+            if successor is not None:
+                successor.succeed(servable)
+            self._run(self._retire(model, version, servable))
+
+    async def _retire(self, model: Model, version: int, servable: Servable) -> None:
+        while servable.statistics.inflight:  # noqa: ASYNC110 - else every request would have to tell
+            await asyncio.sleep(_DRAIN_LOOK_S)
+        servable.scheduler.close()
+        successor = model.serving.get(version)
+        if successor is not None:
+            successor.absorb(servable)
+        self._alive.discard(servable)
+        if all(other.model is not servable.model for other in self._alive):  # a reconfigured version shares it
+            await asyncio.to_thread(_free, servable.model)
+        model.gone(version)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    @staticmethod
+    def _discard(plan: LoadPlan | None) -> None:
+        if plan is not None:
+            _remove(plan.folder)
+
+
+def _open(
+    plan: LoadPlan, versions: tuple[int, ...], settings: LoadSettings, open_models: Mapping[int, Any]
+) -> dict[int, tuple[OpenedModel, bool]]:
+    """Return versions, opened and run, each with whether it begins in the event loop."""
+    opened = loading.open_versions(plan, versions, settings, open_models)
+    return {version: (found, measure(found)) for version, found in opened.items()}
+
+
+def _remove(folder: ModelFolder) -> None:
+    if folder.temporary:
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _free(model: LoadedModel | StreamingModel) -> None:
+    model.close()
+    give_back()

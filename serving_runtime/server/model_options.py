@@ -1,0 +1,128 @@
+"""The flags about models: where they are, when they are loaded, how."""
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from serving_runtime.backends import registry
+from serving_runtime.server.flag_types import add_bool, count, positive
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """What the command line says about models; flag by flag."""
+
+    repositories: tuple[Path, ...]
+    control_mode: str
+    load_models: tuple[str, ...]
+    poll_secs: int
+    load_thread_count: int
+    load_retry_count: int
+    exit_on_error: bool
+    strict_readiness: bool
+    auto_complete: bool
+    backend_config: dict[str, dict[str, str]]
+    backend_directory: Path | None
+
+    @classmethod
+    def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "ModelOptions":
+        """Return the options in a parsed command line; ends the process where they contradict each other."""
+        if found.load_model and found.model_control_mode != "explicit":
+            parser.error("--load-model needs --model-control-mode=explicit")
+        if "*" in found.load_model and len(found.load_model) > 1:
+            parser.error("--load-model=* loads every model, name no other beside it")
+        for backend, _, _ in found.backend_config:
+            own = registry.own_file(backend, found.backend_directory)
+            if backend not in registry.BUILT_IN and (own is None or not own.is_file()):
+                known = ", ".join(registry.BUILT_IN)
+                parser.error(f"--backend-config={backend}: there is no such backend; built in is {known}")
+        return cls(
+            repositories=tuple(found.model_repository),
+            control_mode=found.model_control_mode,
+            load_models=tuple(found.load_model),
+            poll_secs=found.repository_poll_secs,
+            load_thread_count=found.model_load_thread_count,
+            load_retry_count=found.model_load_retry_count,
+            exit_on_error=found.exit_on_error,
+            strict_readiness=found.strict_readiness,
+            auto_complete=not found.disable_auto_complete_config,
+            backend_config=_by_backend(found.backend_config),
+            backend_directory=found.backend_directory,
+        )
+
+
+def add(group: "argparse._ArgumentGroup") -> None:
+    """Add the flags."""
+    group.add_argument(
+        "--model-repository",
+        "--model-store",
+        action="append",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder of models; may be given several times",
+    )
+    group.add_argument(
+        "--model-control-mode",
+        choices=("none", "poll", "explicit"),
+        default="none",
+        help="none: load all models at the start; poll: and follow the repository; explicit: load by request (none)",
+    )
+    group.add_argument(
+        "--load-model",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="model to load at the start in explicit mode, * for all; may be given several times",
+    )
+    group.add_argument(
+        "--repository-poll-secs",
+        type=positive,
+        default=15,
+        metavar="N",
+        help="seconds between two looks at the repository in poll mode (15)",
+    )
+    group.add_argument(
+        "--model-load-thread-count", type=positive, default=4, metavar="N", help="models to load at the same time (4)"
+    )
+    group.add_argument(
+        "--model-load-retry-count", type=count, default=0, metavar="N", help="times to try a failed load again (0)"
+    )
+    add_bool(group, "--exit-on-error", default=True, text="end when a model fails to load")
+    add_bool(group, "--strict-readiness", default=True, text="a model that failed to load makes the server not ready")
+    add_bool(
+        group,
+        "--disable-auto-complete-config",
+        default=False,
+        text="take config.pbtxt as it is, require it to be whole",
+    )
+    group.add_argument(
+        "--backend-config",
+        action="append",
+        type=_backend_setting,
+        default=[],
+        metavar="BACKEND,KEY=VALUE",
+        help="onnxruntime: default-max-batch-size (4), intra_op_thread_count (1), inter_op_thread_count (1)",
+    )
+    group.add_argument(
+        "--backend-directory",
+        type=Path,
+        metavar="DIR",
+        help="the operator's own backends: DIR/NAME/backend.py, imported when a model's config names it",
+    )
+
+
+def _backend_setting(text: str) -> tuple[str, str, str]:
+    backend, comma, setting = text.partition(",")
+    key, equals, value = setting.partition("=")
+    if not (backend and comma and key and equals):
+        raise argparse.ArgumentTypeError(f"'{text}' is not BACKEND,KEY=VALUE")
+    return backend, key, value
+
+
+def _by_backend(settings: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for backend, key, value in settings:
+        found.setdefault(backend, {})[key] = value
+    return found
