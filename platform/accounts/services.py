@@ -1,5 +1,6 @@
 """What changes users, tokens and the audit log. Every change of the platform leaves an entry by `audit_record`."""
 
+import logging
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ from accounts.selectors import SESSION_KEY, TOKEN_PREFIX, digest_of, token_of
 from common import request_id
 from common.errors import InvalidInput, NotAuthenticated
 
+logger = logging.getLogger(__name__)
 _USE_NOTED_EVERY = timedelta(minutes=1)
 _MAX_NAME = 100
+_MAX_REFUSALS_A_MINUTE = 30
 ANSWERS_KEPT_FOR = timedelta(hours=24)
 _MAX_LIFETIME = timedelta(days=3650)
 
@@ -160,14 +163,39 @@ def session_signin(*, request: HttpRequest, secret: str, now: datetime) -> ApiTo
         NotAuthenticated: the secret opens nothing; the sentence is fit for the sign-in page.
     """
     secret = secret.strip()
-    if not secret.startswith(TOKEN_PREFIX):
-        raise NotAuthenticated(f"that is no API token; one begins with {TOKEN_PREFIX}")
-    token = token_use(secret=secret, now=now)
+    try:
+        if not secret.startswith(TOKEN_PREFIX):
+            raise NotAuthenticated(f"that is no API token; one begins with {TOKEN_PREFIX}")
+        token = token_use(secret=secret, now=now)
+    except NotAuthenticated as error:
+        _record_refusal(request, secret, error.message, now)
+        raise
     login(request, token.user)
     request.session[SESSION_KEY] = token.pk
     request.session.set_expiry(max(1, int((token.expires_at - now).total_seconds())))
-    audit_record(actor=actor_name(token), action="session.signin", target=f"tokens/{token.pk}", now=now)
+    where = {"address": _address_of(request)}
+    audit_record(actor=actor_name(token), action="session.signin", target=f"tokens/{token.pk}", now=now, detail=where)
     return token
+
+
+def _record_refusal(request: HttpRequest, secret: str, reason: str, now: datetime) -> None:
+    """Note a sign-in that failed; only so many a minute, since anybody can cause them and the log keeps them."""
+    recent = AuditEntry.objects.filter(action="session.refuse", at__gt=now - timedelta(minutes=1))
+    if recent.count() >= _MAX_REFUSALS_A_MINUTE:
+        logger.warning("a sign-in from %s was refused: %s", _address_of(request), reason)
+        return
+    token = ApiToken.objects.select_related("user").filter(digest=digest_of(secret)).first()
+    audit_record(
+        actor="unknown" if token is None else actor_name(token),
+        action="session.refuse",
+        target="signin" if token is None else f"tokens/{token.pk}",
+        now=now,
+        detail={"reason": reason, "address": _address_of(request)},
+    )
+
+
+def _address_of(request: HttpRequest) -> str:
+    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 def answers_forget(*, now: datetime) -> int:
@@ -175,9 +203,12 @@ def answers_forget(*, now: datetime) -> int:
     return AnsweredRequest.objects.filter(created_at__lte=now - ANSWERS_KEPT_FOR).delete()[0]
 
 
-def session_signout(*, request: HttpRequest) -> None:
+def session_signout(*, request: HttpRequest, now: datetime) -> None:
     """Forget the browser's session."""
+    token = ApiToken.objects.select_related("user").filter(pk=request.session.get(SESSION_KEY)).first()
     logout(request)
+    if token is not None:
+        audit_record(actor=actor_name(token), action="session.signout", target=f"tokens/{token.pk}", now=now)
 
 
 def actor_name(token: ApiToken) -> str:

@@ -31,7 +31,7 @@ def signin(request: HttpRequest) -> HttpResponse:
 @require_POST
 def signout(request: HttpRequest) -> HttpResponse:
     """End the session."""
-    session_signout(request=request)
+    session_signout(request=request, now=timezone.now())
     return redirect("accounts:signin")
 
 

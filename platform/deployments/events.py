@@ -22,11 +22,12 @@ from django.views.decorators.http import require_GET
 from accounts.access import Place, may
 from accounts.models import ApiToken
 from accounts.permissions import page_scope
+from accounts.rights import RightsWatch
 from accounts.scopes import Scope
 from accounts.selectors import token_of_session
 from common import sse
 from common.errors import NotFound
-from deployments.feed import Feed, Topic
+from deployments.feed import NOTHING, Feed, Topic
 from deployments.pages import Page, detail_page, list_cursor, list_page
 from deployments.selectors import change_marks, service_detail
 
@@ -67,7 +68,7 @@ def _stream(request: HttpRequest, topic: Topic, place: Place) -> StreamingHttpRe
 
 async def _messages(topic: Topic, fragments: "Fragments", may_watch: Callable[[], bool]) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
-    feed = _feeds.setdefault(loop, Feed(change_marks, PERIOD_S))
+    feed = _feeds.setdefault(loop, Feed(change_marks, PERIOD_S, RightsWatch().has_changed))
     next_check = loop.time() + HEARTBEAT_S
     async with feed.join(topic) as mailbox:
         yield sse.retry(RETRY_MS)
@@ -76,14 +77,18 @@ async def _messages(topic: Topic, fragments: "Fragments", may_watch: Callable[[]
                 async with asyncio.timeout_at(next_check):
                     page = await mailbox.take()
             except TimeoutError:
+                mailbox.doubted, page = True, NOTHING
+                next_check = loop.time() + HEARTBEAT_S
+                yield sse.comment("still here")
+            if mailbox.closed:
+                return
+            if mailbox.doubted:
+                mailbox.doubted = False
                 if not await sync_to_async(may_watch)():
                     yield sse.event("signed out", name="reload")
                     return
-                next_check = loop.time() + HEARTBEAT_S
-                yield sse.comment("still here")
+            if page is NOTHING:
                 continue
-            if mailbox.closed:
-                return
             if page is None:
                 yield sse.event("gone", name="reload")
                 return

@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 Marks = Mapping[int, tuple[int, int]]
 Value = TypeVar("Value")
+NOTHING = object()
+"""What a mailbox gives that has no new value: it was closed, or its listener is to be looked at anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,18 @@ class Topic:
 
 
 class Mailbox:
-    """Holds the newest value that a listener has not taken yet; `closed` once no more will come."""
+    """Holds the newest value that a listener has not taken yet.
+
+    Attributes:
+        closed: no more will come.
+        doubted: somebody's rights have changed; the listener looks whether his have, and takes the doubt away.
+    """
 
     def __init__(self) -> None:
-        self._value: Any = None
+        self._value: Any = NOTHING
         self._full = asyncio.Event()
         self.closed = False
+        self.doubted = False
 
     def put(self, value: Any) -> None:
         """Replace what is there."""
@@ -57,19 +65,31 @@ class Mailbox:
         self.closed = True
         self._full.set()
 
+    def doubt(self) -> None:
+        """Wake the listener to look whether he may go on."""
+        self.doubted = True
+        self._full.set()
+
     async def take(self) -> Any:
-        """Return the next value; None once closed."""
+        """Return the next value; NOTHING where there is none but the listener should look at `closed` and `doubted`."""
         await self._full.wait()
         self._full.clear()
-        value, self._value = self._value, None
-        return None if self.closed else value
+        value, self._value = self._value, NOTHING
+        return NOTHING if self.closed else value
 
 
 class Feed:
-    """The poller of one event loop."""
+    """The poller of one event loop.
 
-    def __init__(self, read_marks: Callable[[], Marks], period_s: float) -> None:
+    Args:
+        have_rights_changed: whether anybody's rights may have since the last call.
+    """
+
+    def __init__(
+        self, read_marks: Callable[[], Marks], period_s: float, have_rights_changed: Callable[[], bool]
+    ) -> None:
         self._read_marks = read_marks
+        self._have_rights_changed = have_rights_changed
         self._period_s = period_s
         self._mailboxes: dict[Topic, set[Mailbox]] = {}
         self._newest: dict[Topic, tuple[Hashable, Any]] = {}
@@ -127,6 +147,9 @@ class Feed:
                         await self._wake.wait()
 
     async def _poll(self) -> None:
+        if await asyncio.to_thread(_with_connection, self._have_rights_changed):
+            for mailbox in set().union(*self._mailboxes.values()):
+                mailbox.doubt()
         marks = await asyncio.to_thread(_with_connection, self._read_marks)
         for topic in list(self._mailboxes):
             mark = topic.mark(marks)

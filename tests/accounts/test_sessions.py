@@ -45,8 +45,10 @@ def test_signing_in_leaves_the_token_in_the_session_for_as_long_as_it_lives() ->
 def test_signing_out_forgets_it() -> None:
     request, now = browser_request(), timezone.now()
     session_signin(request=request, secret=secret(now=now), now=now)
-    session_signout(request=request)
+    session_signout(request=request, now=now)
     assert token_of_session(request=request, now=now) is None
+    session_signout(request=request, now=now)
+    assert AuditEntry.objects.filter(action="session.signout", actor="alice (token browser)").count() == 1
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,31 @@ def test_a_wrong_token_signs_nobody_in(typed: str, told: str) -> None:
     with pytest.raises(NotAuthenticated, match=told):
         session_signin(request=request, secret=typed, now=timezone.now())
     assert dict(request.session) == {}
+
+
+def test_a_failed_sign_in_is_in_the_audit_log_without_what_was_typed() -> None:
+    request, now, revoked = browser_request(), timezone.now(), secret()
+    ApiToken.objects.update(revoked_at=now)
+    for typed in ("hunter2", "flt_nobody", revoked):
+        with pytest.raises(NotAuthenticated):
+            session_signin(request=request, secret=typed, now=now)
+    entries = AuditEntry.objects.filter(action="session.refuse").order_by("id")
+    assert [entry.actor for entry in entries] == ["unknown", "unknown", "alice (token browser)"]
+    assert "was revoked" in entries[2].detail["reason"]
+    assert entries[2].detail["address"] == "127.0.0.1"
+    kept = str([(entry.target, entry.detail) for entry in entries])
+    assert not any(typed in kept for typed in ("hunter2", "flt_nobody", revoked))
+
+
+def test_guessing_does_not_fill_the_audit_log() -> None:
+    request, now = browser_request(), timezone.now()
+    for number in range(40):
+        with pytest.raises(NotAuthenticated):
+            session_signin(request=request, secret=f"flt_{number}", now=now)
+    assert AuditEntry.objects.filter(action="session.refuse").count() == 30
+    with pytest.raises(NotAuthenticated):
+        session_signin(request=request, secret="flt_later", now=now + timedelta(minutes=1))
+    assert AuditEntry.objects.filter(action="session.refuse").count() == 31
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from accounts.models import ApiToken
 from accounts.scopes import Scope
+from accounts.services import token_revoke
+from accounts.teams import member_delete
 from deployments import events
 from deployments.models import InferenceService, Rollout
 from deployments.phases import Phase
@@ -203,6 +205,29 @@ async def test_a_quiet_stream_is_kept_open_until_its_token_is_revoked(monkeypatc
         messages = await stream.until(lambda message: message.get("event") == "reload")
 
     assert messages[-1]["data"] == "signed out"
+
+
+@pytest.mark.parametrize("way", ["token revoked", "signed out", "role taken away"])
+async def test_a_stream_ends_as_soon_as_its_viewer_may_not_see_any_more(way: str) -> None:
+    client, _, _ = await arranged()
+    staying = await sync_to_async(signed_in)(Scope.READ)
+    token = await ApiToken.objects.select_related("user").aget(name="write-user")
+
+    async with opened(client, DETAIL) as stream, opened(staying, DETAIL) as other:
+        await asyncio.gather(stream.until(shows('id="events"')), other.until(shows('id="events"')))
+        if way == "token revoked":
+            await sync_to_async(token_revoke)(token=token, now=timezone.now(), actor="test")
+        elif way == "signed out":
+            await sync_to_async(client.post)("/signout/")
+        else:
+            gone = {"team": "default", "username": token.user.username, "actor": "test", "now": timezone.now()}
+            await sync_to_async(member_delete)(**gone)
+        messages = await stream.until(lambda message: message.get("event") == "reload")
+        assert messages[-1]["data"] == "signed out"
+        await sync_to_async(scenes.service)("ranker")
+        rollout = await Rollout.objects.select_related("from_revision", "to_revision").aget()
+        await sync_to_async(scenes.move)(rollout, reason_message="for who stays")
+        await other.until(shows("For who stays"))
 
 
 async def test_many_streams_ask_the_database_as_little_as_one() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from deployments.feed import Feed, Topic
+from deployments.feed import NOTHING, Feed, Topic
 
 DEADLINE_S = 5.0
 
@@ -20,6 +20,11 @@ class Table:
         self.polls = 0
         self.loads: list[int] = []
         self.fail_next = False
+        self.rights_changed = False
+
+    def have_rights_changed(self) -> bool:
+        changed, self.rights_changed = self.rights_changed, False
+        return changed
 
     def read_marks(self) -> dict[int, tuple[int, int]]:
         self.polls += 1
@@ -44,7 +49,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def test_all_listeners_of_a_topic_share_one_load_and_one_poller() -> None:
     table = Table()
-    feed = Feed(table.read_marks, period_s=0.01)
+    feed = Feed(table.read_marks, 0.01, table.have_rights_changed)
 
     async with asyncio.timeout(DEADLINE_S), feed.join(table.topic(1)) as first, feed.join(table.topic(1)) as second:
         assert await first.take() == await second.take() == "1 at (0, 0)"
@@ -54,9 +59,23 @@ async def test_all_listeners_of_a_topic_share_one_load_and_one_poller() -> None:
     assert table.loads == [1, 1]
 
 
+async def test_every_listener_is_woken_when_rights_have_changed() -> None:
+    table = Table()
+    feed = Feed(table.read_marks, 0.01, table.have_rights_changed)
+
+    async with asyncio.timeout(DEADLINE_S), feed.join(table.topic(1)) as first, feed.join(table.topic(2)) as second:
+        for mailbox in (first, second):
+            await mailbox.take()
+            assert not mailbox.doubted
+        table.rights_changed = True
+        for mailbox in (first, second):
+            assert await mailbox.take() is NOTHING
+            assert mailbox.doubted
+
+
 async def test_a_listener_hears_only_of_its_own_topic() -> None:
     table = Table()
-    feed = Feed(table.read_marks, period_s=0.01)
+    feed = Feed(table.read_marks, 0.01, table.have_rights_changed)
 
     async with asyncio.timeout(DEADLINE_S), feed.join(table.topic(1)) as mailbox:
         await mailbox.take()
@@ -71,7 +90,7 @@ async def test_a_listener_hears_only_of_its_own_topic() -> None:
 
 async def test_a_slow_listener_gets_the_newest_value_and_not_all_of_them() -> None:
     table = Table()
-    feed = Feed(table.read_marks, period_s=0.01)
+    feed = Feed(table.read_marks, 0.01, table.have_rights_changed)
 
     async with asyncio.timeout(DEADLINE_S), feed.join(table.topic(1)) as mailbox:
         for change in (1, 2, 3):
@@ -85,7 +104,7 @@ async def test_a_slow_listener_gets_the_newest_value_and_not_all_of_them() -> No
 
 async def test_the_database_is_left_alone_when_nobody_listens() -> None:
     table = Table()
-    feed = Feed(table.read_marks, period_s=0.01)
+    feed = Feed(table.read_marks, 0.01, table.have_rights_changed)
     async with asyncio.timeout(DEADLINE_S), feed.join(table.topic(1)) as mailbox:
         await mailbox.take()
 
@@ -98,7 +117,7 @@ async def test_the_database_is_left_alone_when_nobody_listens() -> None:
 async def test_an_outage_is_survived(caplog: pytest.LogCaptureFixture) -> None:
     table = Table()
     table.fail_next = True
-    feed = Feed(table.read_marks, period_s=0.01)
+    feed = Feed(table.read_marks, 0.01, table.have_rights_changed)
 
     async with asyncio.timeout(DEADLINE_S), feed.join(table.topic(1)) as mailbox:
         assert await mailbox.take() == "1 at (0, 0)"
@@ -111,14 +130,14 @@ async def test_streams_end_when_the_process_is_told_to_and_its_own_handler_still
     told: list[int] = []
     former = signal.signal(signal.SIGTERM, lambda number, _frame: told.append(number))
     try:
-        feed = Feed(table.read_marks, period_s=0.01)
+        feed = Feed(table.read_marks, 0.01, table.have_rights_changed)
         async with asyncio.timeout(DEADLINE_S), feed.join(table.topic(1)) as mailbox:
             await mailbox.take()
             os.kill(os.getpid(), signal.SIGTERM)
-            assert await mailbox.take() is None
+            assert await mailbox.take() is NOTHING
             assert mailbox.closed
             async with feed.join(table.topic(1)) as late:
-                assert await late.take() is None
+                assert await late.take() is NOTHING
         assert told == [signal.SIGTERM]
     finally:
         signal.signal(signal.SIGTERM, former)
