@@ -205,7 +205,7 @@ def answers_forget(*, now: datetime) -> int:
 
 def session_signout(*, request: HttpRequest, now: datetime) -> None:
     """Forget the browser's session."""
-    token = ApiToken.objects.select_related("user").filter(pk=request.session.get(SESSION_KEY)).first()
+    token = ApiToken.objects.select_related("user").filter(pk=request.session.get(SESSION_KEY, 0)).first()
     logout(request)
     if token is not None:
         audit_record(actor=actor_name(token), action="session.signout", target=f"tokens/{token.pk}", now=now)
