@@ -10,8 +10,11 @@ from celery import Celery
 from celery.signals import worker_ready
 from django.conf import settings
 
+from fairlead import broker
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fairlead.settings")
 
+broker.use()
 app = Celery("fairlead")
 
 

@@ -1,0 +1,47 @@
+"""The file-system broker of the embedded mode."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Empty
+
+import pytest
+from kombu import Connection
+from kombu.simple import SimpleQueue
+
+from fairlead import broker
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    broker.use()
+    folders = {name: str(tmp_path / name) for name in ("data_folder_in", "control_folder", "processed_folder")}
+    options = {**folders, "data_folder_out": folders["data_folder_in"], "polling_interval": 0.01}
+    for folder in folders.values():
+        Path(folder).mkdir()
+    with Connection("filesystem://localhost", transport_options=options) as made:
+        yield made
+
+
+@pytest.fixture
+def queue(connection: Connection, tmp_path: Path) -> Iterator[SimpleQueue]:
+    # Kombu remembers for the whole process which queues it has declared, whatever the folder.
+    with connection.SimpleQueue(tmp_path.name) as made:
+        yield made
+
+
+def test_who_waits_long_for_a_message_is_asked_now_and_then_whether_he_still_wants_it(
+    connection: Connection, queue: SimpleQueue
+) -> None:
+    """A worker looks between two waits whether it should stop."""
+    queue.consumer.consume()
+    with pytest.raises(TimeoutError):
+        connection.drain_events(timeout=1_000_000)
+
+
+def test_messages_arrive(queue: SimpleQueue) -> None:
+    queue.put("a hint")
+    message = queue.get()
+    assert message.payload == "a hint"
+    message.ack()
+    with pytest.raises(Empty):
+        queue.get(timeout=0.01)
