@@ -7,18 +7,16 @@ nothing. Two reconcilers cannot disagree: the lease lets one in at a time, whoev
 and records nothing, and what it might still apply carries a lower generation, which the cluster ignores.
 """
 
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.db import transaction
-from django.db.models import Q
 
 from common import request_id
 from common.errors import NotFound, Unavailable
-from deployments import rows, watching
+from deployments import lease, rows, watching
 from deployments.evidence import Evidence, Metrics, gather
 from deployments.history import Kind
 from deployments.lifecycle import comes_alive, is_confirmed, retire, standing
@@ -28,8 +26,6 @@ from deployments.recording import Change, changing, load
 from deployments.rollout import CanarySeen, Observation, advance, pass_over
 from integrations.clusters.base import ClusterDriver, Desired, Observed
 
-LEASE = timedelta(seconds=30)
-"""Longer than a tick with every timeout in it; a reconciler that died is replaced after that."""
 BLIND = timedelta(minutes=1)
 """A longer time without a look at the cluster (all was off, or the cluster away) counts for no hold and no deadline."""
 
@@ -71,15 +67,15 @@ def tick(service_id: int, outside: Outside) -> Outcome:
     Raises:
         Unavailable: the cluster did not take the desired state; what was recorded stands and the next tick applies it.
     """
-    owner = uuid.uuid4().hex
-    if not _take_lease(service_id, owner, outside.clock()):
+    owner = lease.take(service_id, outside.clock())
+    if not owner:
         return Outcome.BUSY
     try:
         return _tick(service_id, owner, outside)
     except _OvertakenError:
         return Outcome.OVERTAKEN
     finally:
-        _give_lease_back(service_id, owner, outside.clock())
+        lease.give_back(service_id, owner, outside.clock())
 
 
 def _tick(service_id: int, owner: str, outside: Outside) -> Outcome:
@@ -99,7 +95,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
     unseen = _unseen(read.service, read.now)
     evidence = gather(read.rollout, seen, confirmed=confirmed, metrics=outside.metrics, now=read.now, unseen=unseen)
     desired = _record(read, owner, seen, problem or evidence.problem, evidence, confirmed=confirmed)
-    if not _has_lease(read.service.pk, owner, outside.clock()):
+    if not lease.holds(read.service.pk, owner, outside.clock()):
         return Outcome.OVERTAKEN
     outside.driver.apply(desired)
     return Outcome.DONE
@@ -224,20 +220,3 @@ def _remove(read: Change, owner: str, outside: Outside) -> Outcome:
             raise _OvertakenError
         row.delete()
     return Outcome.REMOVED
-
-
-def _take_lease(service_id: int, owner: str, now: datetime) -> bool:
-    free = Q(lease_expires_at=None) | Q(lease_expires_at__lte=now)
-    return bool(
-        InferenceService.objects.filter(free, pk=service_id).update(lease_owner=owner, lease_expires_at=now + LEASE)
-    )
-
-
-def _has_lease(service_id: int, owner: str, now: datetime) -> bool:
-    return InferenceService.objects.filter(pk=service_id, lease_owner=owner, lease_expires_at__gt=now).exists()
-
-
-def _give_lease_back(service_id: int, owner: str, now: datetime) -> None:
-    InferenceService.objects.filter(pk=service_id, lease_owner=owner).update(
-        lease_owner="", lease_expires_at=None, ticked_at=now
-    )

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from common.errors import NotFound, Unavailable
+from deployments.lease import LEASE
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
 from deployments.phases import Phase
-from deployments.reconciler import LEASE, Outcome, tick
+from deployments.reconciler import Outcome, tick
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_delete
 from integrations.clusters.base import Desired, Observed, Sample
 from registry.lifecycle import Status

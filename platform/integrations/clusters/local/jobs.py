@@ -17,11 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from common.errors import FairleadError, Unavailable
+from common.processes import start_ticks
 from integrations.artifacts import folder_of
 from integrations.clusters.base import Job, JobResult
 from integrations.clusters.local import launch
 from integrations.clusters.local.materialise import lay_out
-from integrations.clusters.local.records import start_ticks
 
 _MODEL_NAME, _MODEL_VERSION = "model", "1"
 _MAX_OUTPUT_BYTES = 4 << 20

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from common.processes import start_ticks
 from integrations.clusters.local.files import write_json
 
 AGENT = "agent"
@@ -27,17 +28,6 @@ class ProcessRecord:
     restarts: int = 0
     message: str = ""
     started_by: str = ""
-
-
-def start_ticks(pid: int) -> int | None:
-    """Return when `pid` was started, in clock ticks since boot; None if no such process runs (a zombie does not)."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    # The name is in parentheses and may hold any character, so count from the last one.
-    fields = text[text.rindex(")") + 2 :].split()
-    return None if fields[0] in "ZX" else int(fields[19])
 
 
 def is_alive(record: ProcessRecord) -> bool:

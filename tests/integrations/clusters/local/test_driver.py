@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from common.errors import InvalidInput, Unavailable
+from common.processes import start_ticks
 from integrations.clusters.base import Component, Desired, Observed, ReplicaPhase
 from integrations.clusters.local.driver import LocalDriver
 from integrations.clusters.local.files import (
@@ -20,7 +21,7 @@ from integrations.clusters.local.files import (
     write_json,
     write_text,
 )
-from integrations.clusters.local.records import ProcessRecord, start_ticks, write_record
+from integrations.clusters.local.records import ProcessRecord, write_record
 
 
 def desired(cluster) -> Desired:

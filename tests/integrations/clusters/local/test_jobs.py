@@ -8,9 +8,9 @@ import time
 
 import pytest
 
+from common.processes import start_ticks
 from integrations.clusters.base import Job, JobKind
 from integrations.clusters.local import jobs, launch
-from integrations.clusters.local.records import start_ticks
 
 
 def program(code: str) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from common.processes import start_ticks
 from integrations.clusters.local import launch
-from integrations.clusters.local.records import AGENT, ProcessRecord, start_ticks, write_record
+from integrations.clusters.local.records import AGENT, ProcessRecord, write_record
 
 _MAX_LOG_BYTES = 10 << 20
 _MAX_LAST_LINE = 300

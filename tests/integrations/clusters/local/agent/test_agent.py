@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import pytest
 
+from common.processes import start_ticks
 from integrations.clusters.base import Desired, Observed, ReplicaPhase
 from integrations.clusters.local.files import write_text
-from integrations.clusters.local.records import ProcessRecord, start_ticks, write_record
+from integrations.clusters.local.records import ProcessRecord, write_record
 from integrations.metrics import collect
 
 

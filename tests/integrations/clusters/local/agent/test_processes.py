@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from common.processes import start_ticks
 from integrations.clusters.local.agent.processes import Process, Program
-from integrations.clusters.local.records import AGENT, read_record, start_ticks
+from integrations.clusters.local.records import AGENT, read_record
 
 STUBBORN = (
     "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True)\nwhile True: signal.pause()"
