@@ -35,6 +35,12 @@ def request_type(service: str, method: str) -> Any:
     return message(_POOL.FindServiceByName(service).methods_by_name[method].input_type.full_name)
 
 
+def takes_stream(service: str, method: str) -> bool:
+    """Return whether a method's client sends a stream of messages; raises KeyError where there is no such method."""
+    streams: bool = _POOL.FindServiceByName(service).methods_by_name[method].client_streaming
+    return streams
+
+
 ModelConfig = message("inference.ModelConfig")
 ModelInferRequest = message("inference.ModelInferRequest")
 ModelInferResponse = message("inference.ModelInferResponse")

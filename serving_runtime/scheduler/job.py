@@ -32,6 +32,9 @@ class Job:
         "arrays", "arrived_ns", "on_result", "owner", "priority", "rows", "shape_key", "timeout_us", "timer", "waiting",
     )  # fmt: skip
 
+    decoupled = False
+    """Whether `on_result` may be called more than once."""
+
     def __init__(
         self,
         arrays: Sequence[Array],
@@ -55,6 +58,12 @@ class Job:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+
+    def pause(self) -> None:
+        """Let the model wait with further results, where there may be any: nobody reads those there are."""
+
+    def resume(self) -> None:
+        """Let the model go on after `pause`."""
 
     def cancel(self) -> None:
         """Take the job out of its queue, or have its result dropped if it already runs. Nobody is called."""

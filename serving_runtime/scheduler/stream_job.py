@@ -31,6 +31,8 @@ class StreamJob(Job):
 
     __slots__ = ("_credit", "_owed", "_paused", "cancelled", "sent", "sent_ns")
 
+    decoupled = True
+
     def __init__(
         self, arrays: Sequence[Array], rows: int, shape_key: Hashable, on_result: OnResult, arrived_ns: int
     ) -> None:
@@ -50,7 +52,6 @@ class StreamJob(Job):
         super().cancel()
 
     def pause(self) -> None:
-        """Let the model wait with its next responses: the client does not read those there are."""
         self._paused = not self.cancelled
 
     def resume(self) -> None:

@@ -18,6 +18,7 @@ import uvloop
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.protocol.grpc.health import HealthService
 from serving_runtime.protocol.grpc.server import GrpcLimits, GrpcServer
 from serving_runtime.protocol.grpc.service import V2Service
 from serving_runtime.protocol.http import logged
@@ -80,7 +81,9 @@ class Server:
         http = self._bind("http", options.http_address, options.http_port) if options.allow_http else None
         if options.allow_grpc:
             limits = GrpcLimits(max_message_bytes=options.http_max_input_bytes)
-            self._grpc = GrpcServer(V2Service(self._engine), limits, logs=options.log_verbose > 0)
+            self._grpc = GrpcServer(
+                [V2Service(self._engine), HealthService(self._engine)], limits, logs=options.log_verbose > 0
+            )
             self._ports["grpc"] = bind_grpc(self._grpc, options.grpc_address, options.grpc_port)
         metrics = None
         if options.allow_metrics:

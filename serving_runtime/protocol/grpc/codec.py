@@ -10,7 +10,7 @@ import numpy as np
 
 from serving_runtime import proto
 from serving_runtime.datatypes import BYTES, Array, Datatype, element_count
-from serving_runtime.errors import InvalidArgument, Unsupported
+from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
 from serving_runtime.protocol import tensors
 from serving_runtime.request import NO_PARAMETERS, InferRequest, InferResponse, Tensor
 
@@ -28,6 +28,10 @@ _CONTENTS = {
     "FP64": "fp64_contents",
     "BYTES": "bytes_contents",
 }
+
+_FINAL = "triton_final_response"
+
+_ModelStreamInferResponse = proto.message("inference.ModelStreamInferResponse")
 
 
 def decode(message: Any) -> InferRequest:
@@ -67,14 +71,37 @@ def decode(message: Any) -> InferRequest:
 
 def encode(response: InferResponse) -> Any:
     """Return the ModelInferResponse, its tensors raw."""
-    message = proto.ModelInferResponse(
-        model_name=response.model_name, model_version=response.model_version, id=response.id
-    )
+    message = proto.ModelInferResponse()
+    _fill(message, response)
+    return message
+
+
+def encode_stream(response: InferResponse) -> bytes:
+    """Return the ModelStreamInferResponse, serialized; every answer on a stream says whether it is the last."""
+    message = _ModelStreamInferResponse()
+    _fill(message.infer_response, response)
+    message.infer_response.parameters[_FINAL].bool_param = response.final
+    return message.SerializeToString()  # type: ignore[no-any-return]
+
+
+def encode_stream_error(error: ServingError, request: Any) -> bytes:
+    """Return the ModelStreamInferResponse that tells what became of a ModelInferRequest, serialized."""
+    message = _ModelStreamInferResponse(error_message=error.message)
+    answer = message.infer_response
+    answer.id, answer.model_name, answer.model_version = request.id, request.model_name, request.model_version
+    answer.parameters[_FINAL].bool_param = True
+    return message.SerializeToString()  # type: ignore[no-any-return]
+
+
+def _fill(message: Any, response: InferResponse) -> None:
+    message.model_name, message.model_version = response.model_name, response.model_version
+    message.id = response.id
+    for key, value in response.parameters.items():
+        setattr(message.parameters[key], _parameter_field(value), value)
     for name, datatype, array in response.outputs:
         message.outputs.add(name=name, datatype=datatype.name, shape=array.shape)
         raw = tensors.encode(array, datatype)
         message.raw_output_contents.append(raw if isinstance(raw, bytes) else raw.tobytes())
-    return message
 
 
 def _decode_contents(contents: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -> Array:
@@ -96,6 +123,15 @@ def _decode_contents(contents: Any, datatype: Datatype, shape: tuple[int, ...], 
         return np.array(list(values), dtype=datatype.dtype).reshape(shape)
     except OverflowError as error:
         raise InvalidArgument(f"input '{tensor}' has a number that does not fit {datatype.name}") from error
+
+
+def _parameter_field(value: Any) -> str:
+    """Return the field of InferParameter for a value."""
+    if isinstance(value, bool):
+        return "bool_param"
+    if isinstance(value, int):
+        return "int64_param" if value < 2**63 else "uint64_param"
+    return "double_param" if isinstance(value, float) else "string_param"
 
 
 def _parameter(message: Any) -> Any:

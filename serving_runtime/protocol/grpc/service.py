@@ -1,53 +1,46 @@
-"""The V2 service and the standard health service: one coroutine per method, from message to message.
-
-Knows messages and the engine; server.py wires `methods` to grpcio.
-"""
+"""The V2 service: one coroutine per method, from message to message. Knows messages and the engine, no grpcio."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator
+from typing import Any
 
 from serving_runtime import proto
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.statistics import statistics_message
-from serving_runtime.errors import NotFound, ServingError
+from serving_runtime.errors import ServingError
 from serving_runtime.protocol.grpc import codec, repository
+from serving_runtime.protocol.grpc.methods import Metadata, Method, StreamMethod, Write
+from serving_runtime.protocol.grpc.stream import InferStream
 from serving_runtime.request import InferResponse, Outcome
-
-SERVING, NOT_SERVING = 1, 2
-"""grpc.health.v1.HealthCheckResponse.ServingStatus."""
-
-V2, HEALTH = "inference.GRPCInferenceService", "grpc.health.v1.Health"
-
-Method: TypeAlias = Callable[[Any], Awaitable[Any]]
 
 
 class V2Service:
-    """Answers the methods of inference.GRPCInferenceService and grpc.health.v1.Health; raises ServingError.
+    """Answers the methods of V2 itself, and of the extensions that only ask; they raise ServingError."""
 
-    Attributes:
-        methods: what is offered, by service and name of the .proto files.
-    """
+    name = "inference.GRPCInferenceService"
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._loop = asyncio.get_running_loop()
-        self.methods: Mapping[str, Mapping[str, Method]] = {
-            V2: {
-                "ServerLive": self.server_live,
-                "ServerReady": self.server_ready,
-                "ModelReady": self.model_ready,
-                "ServerMetadata": self.server_metadata,
-                "ModelMetadata": self.model_metadata,
-                "ModelConfig": self.model_config,
-                "ModelStatistics": self.model_statistics,
-                "RepositoryIndex": self.repository_index,
-                "RepositoryModelLoad": self.repository_model_load,
-                "RepositoryModelUnload": self.repository_model_unload,
-                "ModelInfer": self.model_infer,
-            },
-            HEALTH: {"Check": self.health_check},
+        self._streams: set[InferStream] = set()
+        self.methods: dict[str, Method] = {
+            "ServerLive": self.server_live,
+            "ServerReady": self.server_ready,
+            "ModelReady": self.model_ready,
+            "ServerMetadata": self.server_metadata,
+            "ModelMetadata": self.model_metadata,
+            "ModelConfig": self.model_config,
+            "ModelStatistics": self.model_statistics,
+            "RepositoryIndex": self.repository_index,
+            "RepositoryModelLoad": self.repository_model_load,
+            "RepositoryModelUnload": self.repository_model_unload,
+            "ModelInfer": self.model_infer,
         }
+        self.streams: dict[str, StreamMethod] = {"ModelStreamInfer": self.model_stream_infer}
+
+    def drain(self) -> None:
+        for stream in self._streams:
+            stream.drain()
 
     async def server_live(self, _request: Any) -> Any:
         return proto.message("inference.ServerLiveResponse")(live=True)
@@ -108,9 +101,13 @@ class V2Service:
             job.cancel()
             raise
 
-    async def health_check(self, request: Any) -> Any:
-        """Return SERVING or NOT_SERVING for the server as a whole ("") and for the V2 service."""
-        if request.service not in ("", V2):
-            raise NotFound(f"unknown service '{request.service}'")
-        status = SERVING if self._engine.ready else NOT_SERVING
-        return proto.message("grpc.health.v1.HealthCheckResponse")(status=status)
+    async def model_stream_infer(
+        self, requests: AsyncIterator[tuple[Any, int]], write: Write, metadata: Metadata
+    ) -> None:
+        """Answer the requests of one stream; `triton_grpc_error: true` ends it with the first error's status."""
+        stream = InferStream(self._engine, errors_end=metadata.get("triton_grpc_error") == "true")
+        self._streams.add(stream)
+        try:
+            await stream.run(requests, write)
+        finally:
+            self._streams.discard(stream)

@@ -1,0 +1,102 @@
+"""grpcio's handlers around the methods of services: parsing, errors as statuses, a line in the log where asked for."""
+
+import functools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeAlias
+
+import grpc
+
+from serving_runtime import proto
+from serving_runtime.errors import ServingError
+from serving_runtime.protocol.grpc.methods import Method, Service, StreamMethod
+from serving_runtime.telemetry import request_log
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Answer: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
+
+
+def handlers(service: Service, *, logs: bool) -> Any:
+    """Return the handlers of a service's methods; grpcio answers UNIMPLEMENTED for all that have none.
+
+    Args:
+        logs: write a line for every call (`telemetry.request_log`).
+    """
+    name = service.name
+    found: dict[str, Any] = {}
+    for method, call in service.methods.items():
+        found[method] = grpc.unary_unary_rpc_method_handler(
+            _noted(method, _unary(call)) if logs else _unary(call),
+            request_deserializer=proto.request_type(name, method).FromString,
+            response_serializer=_serialized,
+        )
+    for method, stream in service.streams.items():
+        takes_stream = proto.takes_stream(name, method)
+        answer = _stream(stream) if takes_stream else _asked_once(_stream(stream))
+        make = grpc.stream_stream_rpc_method_handler if takes_stream else grpc.unary_stream_rpc_method_handler
+        found[method] = make(
+            _noted(method, answer) if logs else answer,
+            request_deserializer=functools.partial(_sized, proto.request_type(name, method).FromString),
+        )
+    return grpc.method_handlers_generic_handler(name, found)
+
+
+def _unary(method: Method) -> Answer:
+    async def answer(request: Any, context: Context) -> Any:
+        try:
+            return await method(request)
+        except ServingError as error:
+            await context.abort(grpc.StatusCode[error.grpc_code], error.message)
+
+    return answer
+
+
+def _stream(method: StreamMethod) -> Answer:
+    async def answer(requests: AsyncIterator[tuple[Any, int]], context: Context) -> None:
+        metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
+        try:
+            await method(requests, context.write, metadata)
+        except ServingError as error:
+            await context.abort(grpc.StatusCode[error.grpc_code], error.message)
+
+    return answer
+
+
+def _asked_once(answer: Answer) -> Answer:
+    """Return a stream's answer to one request in place of a stream of them."""
+
+    async def requests(request: tuple[Any, int]) -> AsyncIterator[tuple[Any, int]]:
+        yield request
+
+    async def asked_once(request: tuple[Any, int], context: Context) -> None:
+        await answer(requests(request), context)
+
+    return asked_once
+
+
+def _noted(name: str, answer: Answer) -> Answer:
+    async def noted(request: Any, context: Context) -> Any:
+        began_ns = time.perf_counter_ns()
+        sent = dict(context.invocation_metadata() or ())
+        status = "GONE"
+        try:
+            response = await answer(request, context)
+            status = "OK"
+        except grpc.aio.AbortError:
+            status = context.code().name
+            raise
+        finally:
+            model = getattr(request, "model_name", None) or getattr(request, "name", "")
+            request_log.note(str(sent.get(request_log.HEADER, "")), str(model), name, status, began_ns)
+        return response
+
+    return noted
+
+
+def _sized(parse: Callable[[bytes], Any], content: bytes) -> tuple[Any, int]:
+    return parse(content), len(content)
+
+
+def _serialized(message: Any) -> bytes:
+    content: bytes = message.SerializeToString()
+    return content

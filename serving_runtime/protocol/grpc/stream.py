@@ -1,0 +1,179 @@
+"""One ModelStreamInfer call: many requests in flight, their responses on one stream (Triton: gRPC streaming).
+
+    read -> engine.stream --> models that answer once: in the order of their requests --\
+                          \\-> decoupled models: as they come ----------------------------+--> outbox -> write
+
+Memory is bounded on both sides: nothing more is read while much is in flight or unread, and decoupled models wait
+while the client does not read what there is.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any
+
+from serving_runtime.engine.engine import Engine
+from serving_runtime.errors import ServingError, Unavailable
+from serving_runtime.protocol.grpc import codec
+from serving_runtime.protocol.grpc.methods import Write
+from serving_runtime.request import Outcome
+from serving_runtime.scheduler.job import Job
+
+MAX_IN_FLIGHT = 1024
+MAX_IN_FLIGHT_BYTES = 64 * 1024 * 1024
+"""Of requests read and not yet answered; above either, reading pauses."""
+
+HIGH_WATER_BYTES = 4 * 1024 * 1024
+LOW_WATER_BYTES = 1024 * 1024
+"""Of responses the client has not taken: above the first, models and reading pause until it falls to the second."""
+
+_EMPTY_FINAL = "triton_enable_empty_final_response"
+
+
+class _Request:
+    """One request of the call.
+
+    Attributes:
+        waits_in_line: its response must not overtake those of earlier requests that wait in line too.
+        response: what waits in line, serialized.
+    """
+
+    __slots__ = ("job", "message", "response", "shows_empty_final", "size_bytes", "waits_in_line")
+
+    def __init__(self, message: Any, size_bytes: int) -> None:
+        self.message = message
+        self.size_bytes = size_bytes
+        self.job: Job | None = None
+        self.shows_empty_final = False
+        self.waits_in_line = True
+        self.response: bytes | None = None
+
+
+class InferStream:
+    """The requests of one call and what is still to be sent.
+
+    Args:
+        errors_end: the first error ends the call with a gRPC status in place of a message (`triton_grpc_error`).
+    """
+
+    def __init__(self, engine: Engine, *, errors_end: bool) -> None:
+        self._engine = engine
+        self._errors_end = errors_end
+        self._error: ServingError | None = None
+        self._in_flight: set[_Request] = set()
+        self._in_flight_bytes = 0
+        self._line: deque[_Request] = deque()
+        self._outbox: deque[bytes] = deque()
+        self._outbox_bytes = 0
+        self._draining = False
+        self._paused: set[Job] = set()
+        self._news = asyncio.Event()
+        self._room = asyncio.Event()
+
+    async def run(self, requests: AsyncIterator[tuple[Any, int]], write: Write) -> None:
+        """Answer until the client has ended its side and everything is sent.
+
+        Raises the ServingError that ends the call. However it ends, what is then in flight leaves its queue, and
+        models that answer it are told to stop.
+        """
+        reader = asyncio.create_task(self._read(requests))
+        reader.add_done_callback(lambda _reader: self._news.set())
+        try:
+            while True:
+                await self._send(write)
+                if self._error is not None:
+                    raise self._error
+                if self._draining and not self._in_flight:
+                    raise Unavailable("the server is stopping")
+                if reader.done() and not self._in_flight:
+                    reader.result()
+                    return
+                await self._news.wait()
+                self._news.clear()
+        finally:
+            reader.cancel()
+            for request in self._in_flight:
+                if request.job is not None:
+                    request.job.cancel()
+
+    def drain(self) -> None:
+        """Read no more, and end the call with UNAVAILABLE once nothing is in flight: the server is stopping."""
+        self._draining = True
+        self._news.set()
+
+    async def _read(self, requests: AsyncIterator[tuple[Any, int]]) -> None:
+        async for message, size_bytes in requests:
+            if self._draining:
+                return
+            self._begin(_Request(message, size_bytes))
+            while self._is_full():
+                self._room.clear()
+                await self._room.wait()
+
+    def _is_full(self) -> bool:
+        return (
+            self._outbox_bytes > HIGH_WATER_BYTES
+            or len(self._in_flight) >= MAX_IN_FLIGHT
+            or self._in_flight_bytes > MAX_IN_FLIGHT_BYTES
+        )
+
+    def _begin(self, request: _Request) -> None:
+        self._in_flight.add(request)
+        self._in_flight_bytes += request.size_bytes
+        try:
+            decoded = codec.decode(request.message)
+            request.shows_empty_final = decoded.parameters.get(_EMPTY_FINAL) is True
+            request.job = self._engine.stream(decoded, lambda outcome: self._answer(request, outcome))
+            request.waits_in_line = not request.job.decoupled
+        except ServingError as error:
+            self._line.append(request)
+            self._answer(request, error)
+            return
+        if request.waits_in_line:
+            self._line.append(request)
+
+    def _answer(self, request: _Request, outcome: Outcome) -> None:
+        """Take one answer of the engine."""
+        final = isinstance(outcome, ServingError) or outcome.final
+        if final:
+            self._in_flight.discard(request)
+            self._in_flight_bytes -= request.size_bytes
+            self._room.set()
+        if isinstance(outcome, ServingError):
+            if self._errors_end:
+                self._error = self._error or outcome
+                self._news.set()
+                return
+            response = codec.encode_stream_error(outcome, request.message)
+        elif outcome.outputs or request.waits_in_line or request.shows_empty_final:
+            response = codec.encode_stream(outcome)
+        else:
+            response = None
+        if response is not None:
+            self._line_up(request, response)
+        if request.job is not None and not final and self._outbox_bytes > HIGH_WATER_BYTES:
+            request.job.pause()
+            self._paused.add(request.job)
+        self._news.set()
+
+    def _line_up(self, request: _Request, response: bytes) -> None:
+        if not request.waits_in_line:
+            self._put(response)
+            return
+        request.response = response
+        while self._line and self._line[0].response is not None:
+            self._put(self._line.popleft().response or b"")
+
+    def _put(self, response: bytes) -> None:
+        self._outbox.append(response)
+        self._outbox_bytes += len(response)
+
+    async def _send(self, write: Write) -> None:
+        while self._outbox:
+            response = self._outbox.popleft()
+            await write(response)
+            self._outbox_bytes -= len(response)
+            if self._outbox_bytes <= LOW_WATER_BYTES:
+                self._room.set()
+                while self._paused:
+                    self._paused.pop().resume()
