@@ -10,6 +10,7 @@ from typing import Any
 
 from serving_runtime.config.batching import BatchPolicy, batch_policy
 from serving_runtime.config.tensors import ModelTensor, model_tensors
+from serving_runtime.config.warmup import WarmupSample, warmup_samples
 from serving_runtime.errors import ModelError
 
 
@@ -38,6 +39,7 @@ class ModelConfig:
     Attributes:
         batching: None when every request runs alone.
         decoupled: the model answers a request any number of times.
+        warmup: what to run before the model is ready.
     """
 
     name: str
@@ -48,6 +50,7 @@ class ModelConfig:
     batching: BatchPolicy | None
     instance_count: int
     decoupled: bool = False
+    warmup: tuple[WarmupSample, ...] = ()
 
     @classmethod
     def from_message(cls, config: Any) -> "ModelConfig":
@@ -65,6 +68,7 @@ class ModelConfig:
             batching=batch_policy(config),
             instance_count=_instance_count(config),
             decoupled=config.model_transaction_policy.decoupled,
+            warmup=warmup_samples(config),
         )
 
 

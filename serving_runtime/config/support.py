@@ -26,6 +26,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "optimization",
         "parameters",
         "model_transaction_policy",
+        "model_warmup",
         "response_cache",
     ),
     "version_policy.": ("latest", "all", "specific"),
@@ -42,6 +43,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "optimization.": ("graph",),
     "optimization.graph.": ("level",),
     "model_transaction_policy.": ("decoupled",),
+    "model_warmup.": ("name", "batch_size", "inputs", "count"),
+    "model_warmup.inputs.": ("data_type", "dims", "zero_data", "random_data", "input_data_file"),
     "parameters.": ("string_value",),
 }
 HONOURED = frozenset(parent + field for parent, fields in _FIELDS.items() for field in fields)

@@ -14,6 +14,7 @@ from serving_runtime.config.model import BackendOptions, ModelConfig
 from serving_runtime.config.support import PLATFORMS, refuse_unsupported
 from serving_runtime.engine import completion
 from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder, chosen_versions
+from serving_runtime.engine.samples import run_samples
 from serving_runtime.errors import ModelError
 
 logger = logging.getLogger(__name__)
@@ -136,11 +137,20 @@ def _open_version(wanted: LoadPlan, version: int, settings: LoadSettings, loaded
         config = ModelConfig.from_message(message)
         completion.check_agrees(message, model.signature)
         _check_transaction(config, model, f"{where}: backend '{message.backend}'")
+        if loaded is None:
+            _warm_up(config, model, wanted.folder.path, where)
         return OpenedModel(message, config, model)
     except ModelError:
         if loaded is None:
             model.close()
         raise
+
+
+def _warm_up(config: ModelConfig, model: Any, folder: Path, where: str) -> None:
+    try:
+        run_samples(config, model, folder)
+    except ModelError as error:
+        raise ModelError(f"{where}: {error}") from error
 
 
 def _check_transaction(config: ModelConfig, model: Any, where: str) -> None:

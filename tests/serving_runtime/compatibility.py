@@ -83,7 +83,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("C8", "queue policies", "yes"),
         Row("C9", "`sequence_batching`", "no", "not built yet"),
         Row("C10", "`ensemble_scheduling`", "no", "not built yet"),
-        Row("C11", "`model_warmup`", "no", "not built yet"),
+        Row("C11", "`model_warmup`", "partly", "no `input_data_file` for TYPE_STRING"),
         Row("C12", "response cache", "no", "not built yet"),
         Row("C18", "ONNX Runtime's parameters", "yes"),
         Row("C20", "`model_transaction_policy.decoupled`", "yes", "by backends of one's own, which stream"),

@@ -14,7 +14,6 @@ from serving_runtime.errors import ModelError
         pytest.param("sequence_batching { }", "'sequence_batching'", id="sequences"),
         pytest.param('ensemble_scheduling { step { model_name: "a" } }', "'ensemble_scheduling'", id="ensembles"),
         pytest.param("response_cache { enable: true }", "'response_cache.enable'", id="the response cache"),
-        pytest.param('model_warmup { name: "w" }', "'model_warmup'", id="warm-up samples"),
         pytest.param("instance_group { gpus: [0] }", "'instance_group.gpus'", id="GPUs of an instance group"),
         pytest.param("input { is_shape_tensor: true }", "'input.is_shape_tensor'", id="shape tensors"),
         pytest.param("output { is_shape_tensor: true }", "'output.is_shape_tensor'", id="shape tensors as outputs"),

@@ -1,4 +1,7 @@
-"""A backend of an operator's own: y = factor * x. The factor comes from the model's parameters or --backend-config."""
+"""A backend of an operator's own: y = factor * x. The factor comes from the model's parameters or --backend-config.
+
+The parameter `log` names a file to which each run appends how many rows it had.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,10 +20,14 @@ class Model:
     signature = Signature((TensorSpec("x", FP32, (-1, 2)),), (TensorSpec("y", FP32, (-1, 2)),))
     opsets: dict[str, int] = {}
 
-    def __init__(self, factor: float) -> None:
+    def __init__(self, factor: float, log: str | None) -> None:
         self._factor = np.float32(factor)
+        self._log = log
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
+        if self._log is not None:
+            with Path(self._log).open("a") as file:
+                file.write(f"{len(inputs[0])}\n")
         return [inputs[0] * self._factor]
 
     def close(self) -> None: ...
@@ -41,7 +48,7 @@ class Scale:
         factor = options.parameters.get("factor", self._factor)
         if factor == "none":
             raise ModelError("the factor must be a number")
-        return Model(float(factor))
+        return Model(float(factor), options.parameters.get("log"))
 
 
 BACKEND = Scale()

@@ -1,0 +1,90 @@
+"""A model's warm-up samples, made into requests and run before the model is ready. Runs in threads."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serving_runtime.backends.base import StreamingModel
+from serving_runtime.config.model import ModelConfig
+from serving_runtime.config.warmup import Filling, SampleInput, WarmupSample
+from serving_runtime.datatypes import BF16, BYTES, Array, element_count
+from serving_runtime.engine.plan import RequestPlan
+from serving_runtime.errors import ModelError, ServingError
+from serving_runtime.request import Tensor
+
+FOLDER = "warmup"
+
+
+def run_samples(config: ModelConfig, model: Any, folder: Path) -> None:
+    """Run every sample as often as it asks for; raises ModelError naming the first that fails."""
+    for sample in config.warmup:
+        where = f"model_warmup '{sample.name}'"
+        try:
+            arrays = _arrays(sample, config, model, folder)
+            for _ in range(sample.count):
+                _run(model, arrays)
+        except ServingError as error:
+            raise ModelError(f"{where} failed: {error}") from error
+        except Exception as error:  # whatever a backend's library throws, or no memory for the inputs
+            raise ModelError(f"{where} failed: {error or type(error).__name__}") from error
+
+
+def _arrays(sample: WarmupSample, config: ModelConfig, model: Any, folder: Path) -> list[Array]:
+    """Return the sample's inputs as a request's would be, checked as a request's are."""
+    batch = (sample.batch_size,) if config.max_batch_size else ()
+    tensors = [Tensor(given.name, given.datatype, _array(given, batch, folder)) for given in sample.inputs]
+    arrays, _, _ = RequestPlan(config, model.signature).arrange(tensors)
+    return arrays
+
+
+def _array(given: SampleInput, batch: tuple[int, ...], folder: Path) -> Array:
+    shape = (*batch, *given.dims)
+    if given.filling is Filling.FILE:
+        return _from_file(given, shape, folder / FOLDER / given.file)
+    if given.filling is Filling.ZEROS:
+        return np.full(shape, b"", dtype=object) if given.datatype is BYTES else np.zeros(shape, given.datatype.dtype)
+    return _random(given, shape)
+
+
+def _random(given: SampleInput, shape: tuple[int, ...]) -> Array:
+    """Return numbers that a model is likely to take: small ones, and short texts."""
+    random = np.random.default_rng()
+    if given.datatype is BYTES:
+        texts = np.empty(element_count(shape), dtype=object)
+        texts[:] = [random.integers(97, 123, 8, dtype="u1").tobytes() for _ in range(texts.size)]
+        return texts.reshape(shape)
+    dtype = given.datatype.dtype
+    if given.datatype is BF16:  # the upper half of a float's bits
+        return (random.random(shape, "f4").view("u4") >> 16).astype(dtype)
+    if dtype.kind == "f":
+        return random.random(shape, "f4").astype(dtype)
+    return random.integers(0, 2, shape, dtype="u1").astype(dtype)
+
+
+def _from_file(given: SampleInput, shape: tuple[int, ...], file: Path) -> Array:
+    """Return little-endian numbers, row by row, for the whole batch."""
+    dtype = given.datatype.dtype
+    expected = element_count(shape) * dtype.itemsize
+    try:
+        found = file.stat().st_size
+        if found != expected:
+            raise ModelError(f"input '{given.name}' of shape {list(shape)} needs {expected} bytes, {file} has {found}")
+        return np.fromfile(file, dtype).reshape(shape)
+    except OSError as error:
+        raise ModelError(f"input '{given.name}': {file} cannot be read: {error.strerror}") from error
+
+
+def _run(model: Any, arrays: list[Array]) -> None:
+    if isinstance(model, StreamingModel):
+        model.stream(arrays, _Unheard())
+    else:
+        model.run(arrays)
+
+
+class _Unheard:
+    """Takes the responses of a decoupled model that nobody asked."""
+
+    cancelled = False
+
+    def __call__(self, outputs: Any) -> None: ...
