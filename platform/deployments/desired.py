@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from deployments.scaling import Scaling
 from integrations.clusters.base import Desired, DesiredRevision, Resources
 
 
@@ -27,6 +28,7 @@ class RevisionState:
     """A revision as recorded.
 
     Attributes:
+        replicas: how many there should be now, within what `scaling` allows.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: since when it runs no more; None while it should run.
     """
@@ -40,6 +42,7 @@ class RevisionState:
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     resources: Resources = field(default_factory=Resources)
+    scaling: Scaling = field(default_factory=lambda: Scaling(1, 1))
     retire_at: datetime | None = None
     stopped_at: datetime | None = None
 

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     ALIAS_REFUSED = "AliasRefused"
     REVISION_CREATED = "RevisionCreated"
     REVISION_STOPPED = "RevisionStopped"
+    REVISION_SCALED = "RevisionScaled"
     REPLICA_RESTARTED = "ReplicaRestarted"
     COMPONENT_RESTARTED = "ComponentRestarted"
     ROLLOUT_STARTED = "RolloutStarted"

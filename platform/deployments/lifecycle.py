@@ -109,10 +109,12 @@ def standing(
         return Standing(before, f"the cluster cannot be read: {problem}")
     there = seen.revision(stable.name)
     ready = there.ready_replicas if there is not None else 0
+    # What was added for the load and is not ready yet is no failure.
+    least = min(stable.replicas, stable.scaling.min_replicas)
     short = f"{ready} of {stable.replicas} replicas of {stable.name} are ready{_why(there)}"
     if not service.live:
         return Standing(ServicePhase.PENDING, f"not serving yet: {short}")
-    if ready < stable.replicas:
+    if ready < least:
         return Standing(ServicePhase.DEGRADED, short)
     if rollout is not None:
         return Standing(ServicePhase.PROGRESSING, rollout.message)
@@ -122,6 +124,8 @@ def standing(
         return Standing(moving, f"the gateway sends {sent} % of the traffic to {stable.name} and was asked to send all")
     replicas = "replica" if stable.replicas == 1 else "replicas"
     serves = f"{stable.name} serves all traffic with {stable.replicas} {replicas}"
+    if ready < stable.replicas:
+        serves = f"{stable.name} serves all traffic; {short}"
     old = sum(replica.restart_number < service.restart_number for replica in there.replicas)
     return Standing(
         ServicePhase.READY,

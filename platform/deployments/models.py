@@ -118,6 +118,9 @@ class Revision(models.Model):
         role: where it stands (`deployments.desired.Role`).
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: since when it runs no more; None while it should run.
+        replicas: how many it should have while it runs; where minReplicas and maxReplicas differ, by its load.
+        load: what that is decided by (`deployments.replicas`): counters of the last seconds, earlier decisions, and
+            "why" in words.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="revisions")
@@ -128,6 +131,9 @@ class Revision(models.Model):
     artifact_uri = models.TextField()
     min_replicas = models.PositiveIntegerField()
     max_replicas = models.PositiveIntegerField()
+    scale_metric = models.CharField(max_length=20, blank=True)
+    scale_target = models.FloatField(null=True)
+    container_concurrency = models.PositiveIntegerField(default=0)
     model_config = models.JSONField(default=dict)
     env = models.JSONField(default=dict)
     cpu_cores = models.FloatField(null=True)
@@ -137,6 +143,8 @@ class Revision(models.Model):
     role = models.CharField(max_length=10, choices=_choices(Role))
     retire_at = models.DateTimeField(null=True)
     stopped_at = models.DateTimeField(null=True)
+    replicas = models.PositiveIntegerField()
+    load = models.JSONField(default=dict)
 
     class Meta:
         constraints = [

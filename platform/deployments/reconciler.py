@@ -7,16 +7,17 @@ nothing. Two reconcilers cannot disagree: the lease lets one in at a time, whoev
 and records nothing, and what it might still apply carries a lower generation, which the cluster ignores.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cache
 
 from django.db import transaction
 
 from common import request_id
 from common.errors import NotFound, Unavailable
-from deployments import lease, rows, watching
+from deployments import capacity, lease, replicas, rows, watching
 from deployments.evidence import Evidence, Metrics, gather
 from deployments.history import Kind
 from deployments.lifecycle import comes_alive, is_confirmed, retire, standing
@@ -24,7 +25,7 @@ from deployments.models import InferenceService, Rollout
 from deployments.phases import ServicePhase
 from deployments.recording import Change, changing, load
 from deployments.rollout import CanarySeen, Observation, advance, pass_over
-from integrations.clusters.base import ClusterDriver, Desired, Observed
+from integrations.clusters.base import ClusterDriver, Observed, ObservedRevision, Sample
 
 BLIND = timedelta(minutes=1)
 """A longer time without a look at the cluster (all was off, or the cluster away) counts for no hold and no deadline."""
@@ -50,11 +51,13 @@ class Outside:
     Attributes:
         metrics: reads the counters of what an observation found (`integrations.metrics.collect`).
         clock: the time now, with time zone.
+        scale_down_window: for how long fewer replicas must have been enough before some are stopped.
     """
 
     driver: ClusterDriver
     metrics: Metrics
     clock: Callable[[], datetime]
+    scale_down_window: timedelta = timedelta(minutes=5)
 
 
 def tick(service_id: int, outside: Outside) -> Outcome:
@@ -93,8 +96,17 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
     seen, problem = _observe(read.service, outside.driver)
     confirmed = seen is not None and is_confirmed(read.state(), read.service.generation, seen)
     unseen = _unseen(read.service, read.now)
-    evidence = gather(read.rollout, seen, confirmed=confirmed, metrics=outside.metrics, now=read.now, unseen=unseen)
-    desired = _record(read, owner, seen, problem or evidence.problem, evidence, confirmed=confirmed)
+    metrics = cache(outside.metrics)  # analysis and scaling are to see the same counters, read once
+    evidence = gather(read.rollout, seen, confirmed=confirmed, metrics=metrics, now=read.now, unseen=unseen)
+    samples = _load(read, seen, metrics)
+    with changing(read.service.pk, now=read.now) as change:
+        if change.service.changes != read.service.changes or change.service.lease_owner != owner:
+            raise _OvertakenError
+        _record(change, seen, problem or evidence.problem, evidence, confirmed=confirmed)
+        if seen is not None:
+            replicas.set_replicas(change, seen, samples, window=outside.scale_down_window)
+        _describe(change, seen, problem or evidence.problem)
+    desired = change.desired()
     if not lease.holds(read.service.pk, owner, outside.clock()):
         return Outcome.OVERTAKEN
     outside.driver.apply(desired)
@@ -109,26 +121,25 @@ def _observe(service: InferenceService, driver: ClusterDriver) -> tuple[Observed
         return None, error.message
 
 
-def _record(
-    read: Change, owner: str, seen: Observed | None, problem: str, evidence: Evidence, *, confirmed: bool
-) -> Desired:
-    """Record what follows from what was seen, and return what the cluster should run now.
+def _load(read: Change, seen: Observed | None, metrics: Metrics) -> Sequence[Sample] | None:
+    """Return the counters of what runs where some number of replicas depends on them; None where they are not known."""
+    if seen is None or not replicas.follows_load(read):
+        return None
+    try:
+        return metrics(seen)
+    except Unavailable:
+        return None
 
-    Raises:
-        _OvertakenError: the service is not as it was read any more.
-    """
-    with changing(read.service.pk, now=read.now) as change:
-        service = change.service
-        if service.changes != read.service.changes or service.lease_owner != owner:
-            raise _OvertakenError
-        if change.rollout is not None:
-            _advance(change, change.rollout, seen, problem, evidence, confirmed=confirmed)
-        if seen is not None:
-            _follow_cluster(change, seen)
-            service.seen_at = change.now
-            InferenceService.objects.filter(pk=service.pk).update(seen_at=change.now)
-        _describe(change, seen, problem)
-    return change.desired()
+
+def _record(change: Change, seen: Observed | None, problem: str, evidence: Evidence, *, confirmed: bool) -> None:
+    """Record what follows from what was seen."""
+    service = change.service
+    if change.rollout is not None:
+        _advance(change, change.rollout, seen, problem, evidence, confirmed=confirmed)
+    if seen is not None:
+        _follow_cluster(change, seen)
+        service.seen_at = change.now
+        InferenceService.objects.filter(pk=service.pk).update(seen_at=change.now)
 
 
 def _advance(
@@ -160,16 +171,19 @@ def _unseen(service: InferenceService, now: datetime) -> timedelta:
 
 
 def _canary(row: Rollout, seen: Observed) -> CanarySeen:
-    there = seen.revision(row.to_revision.name)
-    wanted = row.to_revision.min_replicas
-    if there is None:
-        return CanarySeen(replicas_wanted=wanted, replicas_ready=0)
+    stable, canary = (rows.revision_state(each) for each in (row.from_revision, row.to_revision))
+    there = seen.revision(canary.name)
     return CanarySeen(
-        replicas_wanted=wanted,
-        replicas_ready=there.ready_replicas,
-        restarts={replica.name: replica.restarts for replica in there.replicas},
-        message=there.message or next((replica.message for replica in there.replicas if replica.message), ""),
+        replicas_wanted=capacity.bounds_of_canary(stable, canary, rows.rollout_state(row)).least,
+        replicas_ready=0 if there is None else there.ready_replicas,
+        restarts={} if there is None else {replica.name: replica.restarts for replica in there.replicas},
+        message="" if there is None else there.message or _complaint(there),
+        replicas_at_full=capacity.at_full(stable, canary),
     )
+
+
+def _complaint(there: ObservedRevision) -> str:
+    return next((replica.message for replica in there.replicas if replica.message), "")
 
 
 def _gateway_message(seen: Observed | None) -> str:

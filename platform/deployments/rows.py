@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from deployments.analysis.verdict import Verdict
 from deployments.desired import RevisionState, Role, ServiceState
@@ -9,6 +10,7 @@ from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Code, Phase, Reason
 from deployments.policy import Strategy, stored_policy
 from deployments.rollout import RolloutState
+from deployments.scaling import ScaleMetric, Scaling
 from integrations.clusters.base import Resources
 
 
@@ -48,13 +50,36 @@ def revision_state(row: Revision) -> RevisionState:
         model_version=str(row.model_version.number),
         artifact_uri=row.artifact_uri,
         artifact_digest=row.artifact_digest,
-        replicas=row.min_replicas,
+        replicas=row.replicas,
         model_config=row.model_config,
         env=row.env,
         resources=Resources(row.cpu_cores, row.memory_bytes),
+        scaling=scaling_of(row),
         retire_at=row.retire_at,
         stopped_at=row.stopped_at,
     )
+
+
+def scaling_of(row: Revision) -> Scaling:
+    """Return how many replicas a revision may have, and by what."""
+    return Scaling(
+        min_replicas=row.min_replicas,
+        max_replicas=row.max_replicas,
+        metric=ScaleMetric(row.scale_metric) if row.scale_metric else None,
+        target=row.scale_target,
+        container_concurrency=row.container_concurrency,
+    )
+
+
+def scaling_columns(scaling: Scaling) -> dict[str, Any]:
+    """Return a revision's columns that say how it scales."""
+    return {
+        "min_replicas": scaling.min_replicas,
+        "max_replicas": scaling.max_replicas,
+        "scale_metric": scaling.metric or "",
+        "scale_target": scaling.target,
+        "container_concurrency": scaling.container_concurrency,
+    }
 
 
 def put_revision(row: Revision, state: RevisionState) -> None:

@@ -98,6 +98,8 @@ class RevisionView:
 
     Attributes:
         role: stable, canary, shadow, retiring, retired or failed.
+        replicas_least, replicas_most: between which numbers `replicas_wanted` follows the load.
+        scaling: what the load is and should be, in words; empty where the number is fixed.
         replicas_to_restart: how many replicas have yet to be started anew, as somebody asked.
     """
 
@@ -116,6 +118,9 @@ class RevisionView:
     mirror_wanted: int = 0
     mirror_actual: int = 0
     replicas_to_restart: int = 0
+    replicas_least: int = 1
+    replicas_most: int = 1
+    scaling: str = ""
 
 
 @dataclass(frozen=True, slots=True)

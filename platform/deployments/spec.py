@@ -14,12 +14,12 @@ from typing import Any
 from common.errors import InvalidInput
 from common.names import check_dns_label
 from deployments.document import Document
+from deployments.scaling import Scaling, parse_scaling, put_scaling
 from integrations.clusters.base import Resources
 
 API_VERSION = "serving.kserve.io/v1beta1"
 KIND = "InferenceService"
 FORMATS = ("onnx",)
-MAX_REPLICAS = 100
 # A revision is called `<service>-00001`, which must be a DNS label too.
 LONGEST_NAME = 63 - len("-00001")
 
@@ -47,8 +47,7 @@ class ServiceSpec:
     namespace: str
     name: str
     storage_uri: str
-    min_replicas: int
-    max_replicas: int
+    scaling: Scaling
     env: Mapping[str, str]
     resources: Resources
     model_config: Mapping[str, object]
@@ -79,13 +78,11 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
     predictor = spec.document("predictor")
     model = predictor.document("model")
     rollout = spec.optional("rollout")
-    minimum = predictor.integer("minReplicas", minimum=1, maximum=MAX_REPLICAS, default=1)
     result = ServiceSpec(
         namespace=check_dns_label(found_namespace, field="metadata.namespace"),
         name=_service_name(found_name),
         storage_uri=_storage_uri(model),
-        min_replicas=minimum,
-        max_replicas=_max_replicas(predictor, minimum),
+        scaling=parse_scaling(predictor),
         env=_env(model),
         resources=_resources(model),
         model_config=_config(model),
@@ -135,17 +132,6 @@ def _storage_uri(model: Document) -> str:
             field=model.path("storageUri"),
         )
     return uri
-
-
-def _max_replicas(predictor: Document, minimum: int) -> int:
-    maximum = predictor.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=minimum)
-    if maximum != minimum:
-        raise InvalidInput(
-            f"spec.predictor.maxReplicas is {maximum} and minReplicas is {minimum}; this release does not scale by "
-            "itself, so give both the same number",
-            field="spec.predictor.maxReplicas",
-        )
-    return maximum
 
 
 def _env(model: Document) -> dict[str, str]:
@@ -213,8 +199,7 @@ class RevisionContent:
     """What a revision serves, as far as a service file says it; without `storage_uri` the file's own stays."""
 
     storage_uri: str | None
-    min_replicas: int
-    max_replicas: int
+    scaling: Scaling
     env: Mapping[str, str]
     resources: Resources
     model_config: Mapping[str, object]
@@ -227,8 +212,8 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
     model = predictor["model"]
     if content.storage_uri is not None:
         model["storageUri"] = content.storage_uri
-    if (content.min_replicas, content.max_replicas) != (spec.min_replicas, spec.max_replicas):
-        predictor.update({"minReplicas": content.min_replicas, "maxReplicas": content.max_replicas})
+    if content.scaling != spec.scaling:
+        put_scaling(predictor, content.scaling)
     if dict(content.env) != dict(spec.env):
         model["env"] = [{"name": name, "value": value} for name, value in content.env.items()]
     if dict(content.model_config) != dict(spec.model_config):

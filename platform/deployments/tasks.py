@@ -108,7 +108,7 @@ def _tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
 def _try_to_tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
     try:
         alias_follow(service_id=service_id, now=timezone.now())
-        return reconciler.tick(service_id, Outside(driver, metrics.collect, timezone.now))
+        return reconciler.tick(service_id, _outside(driver))
     except Unavailable as error:
         logger.warning("service %s waits for its cluster: %s", service_id, error)
     except FairleadError as error:
@@ -116,6 +116,10 @@ def _try_to_tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
     except Exception:
         logger.exception("the tick of service %s failed", service_id)
     return None
+
+
+def _outside(driver: ClusterDriver) -> Outside:
+    return Outside(driver, metrics.collect, timezone.now, settings.SCALE_DOWN_WINDOW)
 
 
 def _note_components(cluster: Cluster, driver: ClusterDriver) -> None:

@@ -104,6 +104,7 @@ MODEL_CHECK_TIMEOUT_S = env.integer("FAIRLEAD_MODEL_CHECK_TIMEOUT_S", 120, minim
 # --- tasks ------------------------------------------------------------------------------------------------------------
 BROKER_URL = env.secret("FAIRLEAD_BROKER_URL", "filesystem://localhost")
 WEBHOOK_ALLOWED_NETWORKS = env.networks("FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
+SCALE_DOWN_WINDOW = timedelta(seconds=env.integer("FAIRLEAD_SCALE_DOWN_WINDOW_S", 300))
 RECONCILE_INTERVAL_S = 2.0
 METRICS_ADDRESS = env.address("FAIRLEAD_METRICS_ADDRESS")
 BEAT_METRICS_ADDRESS = env.address("FAIRLEAD_BEAT_METRICS_ADDRESS")

@@ -124,7 +124,7 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str) -> Sample
         Unavailable: the page does not say when the process started.
     """
     started_at: float | None = None
-    success = client_errors = server_errors = 0
+    success = client_errors = server_errors = in_flight = queue_us = 0
     cumulative: dict[float, int] = defaultdict(int)
     for name, labels, value in _rows(page):
         match name:
@@ -138,6 +138,10 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str) -> Sample
                     server_errors += round(value)
                 else:
                     client_errors += round(value)
+            case "fairlead_inflight_requests":
+                in_flight += round(value)
+            case "nv_inference_queue_duration_us":
+                queue_us += round(value)
             case _ if name == _HISTOGRAM:
                 cumulative[float(labels["le"])] += round(value)
     if started_at is None:
@@ -153,6 +157,8 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str) -> Sample
         server_errors=server_errors,
         latency_edges_us=tuple(edges[:-1]),
         latency_counts=tuple(counts),
+        in_flight=in_flight,
+        queue_us=queue_us,
     )
 
 

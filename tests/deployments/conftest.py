@@ -77,10 +77,10 @@ class Platform:
         policy_apply(document={**POLICY, **changed}, name=None, actor="alice", now=self.clock())
 
     def document(
-        self, uri: str = "models:/digits/1", policy: str | None = "careful", replicas: int = 1
+        self, uri: str = "models:/digits/1", policy: str | None = "careful", replicas: int = 1, **predictor: Any
     ) -> dict[str, Any]:
         model = {"modelFormat": {"name": "onnx"}, "storageUri": uri}
-        predictor = {"minReplicas": replicas, "model": model}
+        predictor = {"minReplicas": replicas, "model": model, **predictor}
         return {
             "apiVersion": "serving.kserve.io/v1beta1",
             "kind": "InferenceService",

@@ -142,9 +142,14 @@ class FakeCluster:
 
 @dataclass
 class FakeMetrics:
-    """Counters of the gateway and of one replica for each revision, which only `serve` moves."""
+    """Counters of the gateway and of one replica for each revision, which only `serve` moves.
+
+    Attributes:
+        in_flight: requests in flight in all replicas of a revision together, which they share alike.
+    """
 
     samples: dict[tuple[str, str], Sample] = field(default_factory=dict)
+    in_flight: dict[str, int] = field(default_factory=dict)
     away: str = ""
     asked: int = 0
 
@@ -153,10 +158,19 @@ class FakeMetrics:
         if self.away:
             raise Unavailable(self.away)
         names = {revision.name for revision in observed.revisions}
+        replicas = {(replica.name, each.name) for each in observed.revisions for replica in each.replicas}
         for name in names:
             self._sample("gateway", name)
             self._sample("mirror", name)
             self._sample(f"{name}-0", name)
+        for revision in observed.revisions:
+            for replica in revision.replicas:
+                share = self.in_flight.get(revision.name, 0) // len(revision.replicas)
+                known = self._sample(replica.name, revision.name)
+                self.samples[replica.name, revision.name] = replace(known, in_flight=share)
+        gone = [key for key in self.samples if key[1] in names and key[0] not in ("gateway", "mirror")]
+        for key in set(gone) - replicas - {(f"{name}-0", name) for name in names}:
+            del self.samples[key]
         return [sample for (_, revision), sample in self.samples.items() if revision in names]
 
     def serve(

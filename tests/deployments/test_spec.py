@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
+from deployments.scaling import Scaling
 from deployments.spec import ServiceSpec, parse_service
 from integrations.clusters.base import Resources
 
@@ -45,8 +46,7 @@ def test_a_service_file_is_read_field_by_field() -> None:
         namespace="vision",
         name="digits",
         storage_uri="models:/digits@champion",
-        min_replicas=2,
-        max_replicas=2,
+        scaling=Scaling(2, 2),
         env={"OMP_NUM_THREADS": "1"},
         resources=Resources(cpu_cores=0.5, memory_bytes=3 * 2**29),
         model_config={"max_batch_size": 8},
@@ -59,7 +59,7 @@ def test_the_least_a_file_can_say() -> None:
     model = {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/3"}
     head = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
     spec = parse_service({**head, "spec": {"predictor": {"model": model}}}, namespace="default", name="digits")
-    assert (spec.namespace, spec.name, spec.min_replicas, spec.policy) == ("default", "digits", 1, None)
+    assert (spec.namespace, spec.name, spec.scaling, spec.policy) == ("default", "digits", Scaling(1, 1), None)
     assert not spec.follows_alias
 
 
@@ -75,11 +75,14 @@ def test_the_least_a_file_can_say() -> None:
         pytest.param(_with("metadata.labels", {}), "metadata.labels", "not a field that", id="labels"),
         pytest.param(_with("spec.transformer", {}), "spec.transformer", "spec.transformer is not", id="transformer"),
         pytest.param(
-            _with("spec.predictor.scaleMetric", "cpu"), "spec.predictor.scaleMetric", "is not a field", id="autoscaling"
+            _with("spec.predictor.scaleMetricType", "Utilization"),
+            "spec.predictor.scaleMetricType",
+            "is not a field",
+            id="what a metric is a part of",
         ),
         pytest.param(_with("spec.predictor.minReplicas", 0), "spec.predictor.minReplicas", "from 1", id="to zero"),
         pytest.param(
-            _with("spec.predictor.maxReplicas", 3), "spec.predictor.maxReplicas", "does not scale", id="maxReplicas"
+            _with("spec.predictor.maxReplicas", 1), "spec.predictor.maxReplicas", "less than min", id="maxReplicas"
         ),
         pytest.param(
             _with(f"{MODEL}.modelFormat", {"name": "pickle"}), f"{MODEL}.modelFormat.name", "serves onnx", id="format"

@@ -150,6 +150,9 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
     mirror_wanted = serializers.IntegerField()
     mirror_actual = serializers.IntegerField()
     replicas_to_restart = serializers.IntegerField()
+    replicas_least = serializers.IntegerField()
+    replicas_most = serializers.IntegerField()
+    scaling = serializers.CharField()
     message = serializers.CharField()
     created_at = serializers.DateTimeField()
 

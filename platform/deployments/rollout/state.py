@@ -1,5 +1,6 @@
 """A rollout as recorded, and what one tick sees of it. Pure."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -92,6 +93,8 @@ class CanarySeen:
     """The canary as the cluster reports it.
 
     Attributes:
+        replicas_wanted: how many it needs for the present weight.
+        replicas_at_full: how many it needs for all the traffic; 0 where it always has enough.
         restarts: of each replica, since the replica exists.
         message: why it is not ready; one sentence or empty.
     """
@@ -100,11 +103,16 @@ class CanarySeen:
     replicas_ready: int
     restarts: Mapping[str, int] = field(default_factory=dict)
     message: str = ""
+    replicas_at_full: int = 0
 
     @property
     def is_ready(self) -> bool:
         """Return whether it has the replicas it should have, so that it may get more traffic."""
         return 0 < self.replicas_wanted <= self.replicas_ready
+
+    def needed_for(self, weight: int) -> int:
+        """Return how many replicas it needs for a weight (Argo Rollouts: as large a part of stable's, rounded up)."""
+        return math.ceil(self.replicas_at_full * weight / 100)
 
 
 @dataclass(frozen=True, slots=True)

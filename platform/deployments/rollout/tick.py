@@ -56,6 +56,9 @@ def _ask_for_weight(state: RolloutState, seen: Observation) -> RolloutState:
     """Return the rollout asking for its step's weight, unless the gateway still works on the one before."""
     if not seen.confirmed:
         return _wait_for_gateway(state, seen)
+    if seen.canary is not None and seen.canary.replicas_ready < (needed := seen.canary.needed_for(state.target_weight)):
+        ready = f"{seen.canary.replicas_ready} of the {needed} replicas that it needs are ready"
+        return because(state, Code.CANARY_NOT_READY, f"{state.where} waits: {ready}")
     state = replace(state, weight=state.target_weight, confirmed_at=None)
     code = Code.PROMOTING if state.step is None else Code.WAITING_FOR_GATEWAY
     message = f"the gateway was asked to send {state.weight} % to the {state.policy.subject}"

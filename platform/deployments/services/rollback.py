@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from accounts.services import audit_record
 from common.errors import Conflict, NotFound
-from deployments import hints
+from deployments import hints, rows
 from deployments.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
@@ -98,8 +98,7 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
     follows_alias = spec_of(service).follows_alias
     content = RevisionContent(
         storage_uri=None if follows_alias else revision.model_version.uri,
-        min_replicas=revision.min_replicas,
-        max_replicas=revision.max_replicas,
+        scaling=rows.scaling_of(revision),
         env=revision.env,
         resources=Resources(revision.cpu_cores, revision.memory_bytes),
         model_config=revision.model_config,

@@ -176,8 +176,8 @@ def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, r
         model_version=version,
         artifact_digest=version.digest,
         artifact_uri=version.artifact_uri,
-        min_replicas=spec.min_replicas,
-        max_replicas=spec.max_replicas,
+        **rows.scaling_columns(spec.scaling),
+        replicas=spec.scaling.min_replicas,
         model_config=dict(spec.model_config),
         env=dict(spec.env),
         cpu_cores=spec.resources.cpu_cores,
@@ -195,7 +195,7 @@ def _is_same(revision: Revision, spec: ServiceSpec, version: ModelVersion) -> bo
     """Return whether the revision is what `spec` and `version` ask for."""
     return (
         revision.model_version_id == version.pk
-        and (revision.min_replicas, revision.max_replicas) == (spec.min_replicas, spec.max_replicas)
+        and rows.scaling_of(revision) == spec.scaling
         and revision.model_config == dict(spec.model_config)
         and revision.env == dict(spec.env)
         and (revision.cpu_cores, revision.memory_bytes) == (spec.resources.cpu_cores, spec.resources.memory_bytes)

@@ -155,6 +155,8 @@ class Sample:
         server_errors: HTTP 5xx; gRPC statuses that blame the server, including those the gateway made itself.
         latency_edges_us: upper bucket edges without +Inf; empty for the gateway.
         latency_counts: requests per bucket, not cumulative, one more than there are edges.
+        in_flight: requests accepted and not yet answered, at this moment; None for the gateway.
+        queue_us: microseconds that the requests without error waited before the model ran, summed up.
     """
 
     source: str
@@ -165,6 +167,8 @@ class Sample:
     server_errors: int
     latency_edges_us: tuple[float, ...] = ()
     latency_counts: tuple[int, ...] = ()
+    in_flight: int | None = None
+    queue_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)

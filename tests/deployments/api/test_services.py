@@ -61,6 +61,9 @@ def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -
         "mirror_wanted": 0,
         "mirror_actual": 0,
         "replicas_to_restart": 0,
+        "replicas_least": 1,
+        "replicas_most": 1,
+        "scaling": "",
         "message": "",
     }
     assert (stable["role"], stable["weight_wanted"], stable["weight_actual"]) == ("stable", 90, 90)

@@ -1,0 +1,35 @@
+"""How many replicas a revision needs for what its service's rollout wants of it. Pure.
+
+During a rollout the load that a revision has is not the load it may get in the next moment: the canary's share rises,
+and an abort gives all of it back to stable. So stable keeps what it has, the canary has the part of stable's replicas
+that its weight asks for, rounded up (Argo Rollouts: canary replicas), and each may have more by its own load. A
+revision that is tried on the preview address has as many as stable: all traffic moves to it in one switch. What is
+kept warm keeps what it had.
+"""
+
+import math
+
+from deployments.autoscaling import Bounds
+from deployments.desired import RevisionState
+from deployments.rollout import RolloutState
+
+
+def at_full(stable: RevisionState, canary: RevisionState) -> int:
+    """Return how many replicas the canary needs for all the traffic."""
+    return canary.scaling.within(stable.replicas)
+
+
+def bounds_of_stable(stable: RevisionState, rollout: RolloutState | None) -> Bounds:
+    """Return between which numbers stable's replicas may be chosen; `rollout` is the one in progress."""
+    scaling = stable.scaling
+    if rollout is None:
+        return Bounds(scaling.min_replicas, scaling.max_replicas)
+    return Bounds(scaling.within(stable.replicas), scaling.max_replicas, "it keeps what it has during a rollout")
+
+
+def bounds_of_canary(stable: RevisionState, canary: RevisionState, rollout: RolloutState) -> Bounds:
+    """Return between which numbers the canary's replicas may be chosen."""
+    percent = 100 if rollout.is_previewing else max(rollout.weight, rollout.target_weight)
+    least = canary.scaling.within(math.ceil(at_full(stable, canary) * percent / 100))
+    why = f"{percent} % of what {stable.name} has, which is {stable.replicas}"
+    return Bounds(least, canary.scaling.max_replicas, why)
