@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from serving_runtime.config.batching import BatchPolicy, batch_policy
+from serving_runtime.config.sequences import SequencePolicy, sequence_policy
 from serving_runtime.config.tensors import ModelTensor, model_tensors
 from serving_runtime.config.warmup import WarmupSample, warmup_samples
 from serving_runtime.errors import ModelError
@@ -40,6 +41,7 @@ class ModelConfig:
         batching: None when every request runs alone.
         decoupled: the model answers a request any number of times.
         warmup: what to run before the model is ready.
+        sequences: None unless requests belong to sequences.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ModelConfig:
     instance_count: int
     decoupled: bool = False
     warmup: tuple[WarmupSample, ...] = ()
+    sequences: SequencePolicy | None = None
 
     @classmethod
     def from_message(cls, config: Any) -> "ModelConfig":
@@ -69,6 +72,7 @@ class ModelConfig:
             instance_count=_instance_count(config),
             decoupled=config.model_transaction_policy.decoupled,
             warmup=warmup_samples(config),
+            sequences=sequence_policy(config),
         )
 
 

@@ -26,6 +26,8 @@ EXTENSIONS = (
     "model_repository",
     "model_repository(unload_dependents)",
     "schedule_policy",
+    "sequence",
+    "sequence(string_id)",
     "statistics",
 )
 

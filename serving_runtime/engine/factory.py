@@ -1,7 +1,11 @@
 """From an opened version to what answers for it: chosen once, by its config."""
 
+from collections.abc import Callable
+from functools import partial
+
 from serving_runtime.engine.decoupled import DecoupledServable
 from serving_runtime.engine.loading import OpenedModel
+from serving_runtime.engine.sequence_servable import SequenceServable
 from serving_runtime.engine.servable import Servable
 from serving_runtime.engine.warmup import begins_inline
 
@@ -13,5 +17,9 @@ def measure(opened: OpenedModel) -> bool:
 
 def make_servable(version: int, opened: OpenedModel, *, inline: bool) -> Servable:
     """Return an opened version with the scheduler that its config asks for; for the event loop."""
-    kind = DecoupledServable if opened.config.decoupled else Servable
+    kind: Callable[..., Servable] = Servable
+    if opened.config.decoupled:
+        kind = DecoupledServable
+    elif opened.config.sequences is not None:
+        kind = partial(SequenceServable, initial_states=opened.initial_states)
     return kind(version=str(version), message=opened.message, config=opened.config, model=opened.model, inline=inline)

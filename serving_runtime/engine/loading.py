@@ -12,7 +12,8 @@ from serving_runtime.backends.base import Backend, StreamingModel
 from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions, ModelConfig
 from serving_runtime.config.support import PLATFORMS, refuse_unsupported
-from serving_runtime.engine import completion
+from serving_runtime.datatypes import Array
+from serving_runtime.engine import completion, sequences
 from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder, chosen_versions
 from serving_runtime.engine.samples import run_samples
 from serving_runtime.errors import ModelError
@@ -56,11 +57,13 @@ class OpenedModel:
 
     Attributes:
         model: a StreamingModel where the config says decoupled, else a LoadedModel.
+        initial_states: of a model of sequences, by the name of their inputs.
     """
 
     message: Any
     config: ModelConfig
     model: Any
+    initial_states: Mapping[str, Array] = field(default_factory=dict)
 
 
 class VersionError(ModelError):
@@ -129,26 +132,29 @@ def _open_version(wanted: LoadPlan, version: int, settings: LoadSettings, loaded
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
     try:
+        clients = sequences.clients_side(message, model.signature)
         if settings.auto_complete:
-            completion.complete(
-                message, model.signature, name=name, default_max_batch_size=backend.default_max_batch_size
-            )
+            completion.complete(message, clients, name=name, default_max_batch_size=backend.default_max_batch_size)
         message.name = name
         config = ModelConfig.from_message(message)
-        completion.check_agrees(message, model.signature)
+        completion.check_agrees(message, clients)
         _check_transaction(config, model, f"{where}: backend '{message.backend}'")
+        states: dict[str, Array] = {}
+        if config.sequences is not None:
+            sequences.check_schedulers_side(config.sequences, model.signature, name)
+            states = sequences.initial_states(config.sequences, wanted.folder.path, name)
         if loaded is None:
-            _warm_up(config, model, wanted.folder.path, where)
-        return OpenedModel(message, config, model)
+            _warm_up(config, model, wanted.folder.path, states, where)
+        return OpenedModel(message, config, model, states)
     except ModelError:
         if loaded is None:
             model.close()
         raise
 
 
-def _warm_up(config: ModelConfig, model: Any, folder: Path, where: str) -> None:
+def _warm_up(config: ModelConfig, model: Any, folder: Path, states: Mapping[str, Array], where: str) -> None:
     try:
-        run_samples(config, model, folder)
+        run_samples(config, model, folder, states)
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
 

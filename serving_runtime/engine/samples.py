@@ -1,5 +1,6 @@
 """A model's warm-up samples, made into requests and run before the model is ready. Runs in threads."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,23 @@ from serving_runtime.datatypes import BF16, BYTES, Array, element_count
 from serving_runtime.engine.plan import RequestPlan
 from serving_runtime.errors import ModelError, ServingError
 from serving_runtime.request import Tensor
+from serving_runtime.scheduler.sequences.inputs import SequenceInputs
 
 FOLDER = "warmup"
 
 
-def run_samples(config: ModelConfig, model: Any, folder: Path) -> None:
-    """Run every sample as often as it asks for; raises ModelError naming the first that fails."""
+def run_samples(config: ModelConfig, model: Any, folder: Path, initial_states: Mapping[str, Array]) -> None:
+    """Run every sample as often as it asks for; raises ModelError naming the first that fails.
+
+    For a model of sequences every row is the first request of one.
+    """
     for sample in config.warmup:
         where = f"model_warmup '{sample.name}'"
         try:
             arrays = _arrays(sample, config, model, folder)
+            if config.sequences is not None:
+                given = SequenceInputs(config.sequences, model.signature, initial_states, config.name)
+                arrays = given.first_requests(arrays, sample.batch_size)
             for _ in range(sample.count):
                 _run(model, arrays)
         except ServingError as error:

@@ -7,12 +7,13 @@ from typing import Any
 from serving_runtime.config.batching import BatchPolicy
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
+from serving_runtime.engine.parameters import unsigned
 from serving_runtime.engine.plan import RequestPlan
-from serving_runtime.errors import InvalidArgument, ServingError
+from serving_runtime.errors import ServingError
 from serving_runtime.request import InferRequest, InferResponse, OnDone
+from serving_runtime.scheduler.base import ModelScheduler
 from serving_runtime.scheduler.job import Job, Result
 from serving_runtime.scheduler.scheduler import Scheduler
-from serving_runtime.scheduler.streaming import StreamScheduler
 from serving_runtime.telemetry.statistics import ModelStatistics
 
 
@@ -21,9 +22,11 @@ class Servable:
 
     Attributes:
         message: the completed ModelConfig message, as the config endpoints show it.
-        scheduler: chosen here, once; a subclass brings another by `_scheduler_for`.
+        scheduler: chosen here, once; a subclass brings another by `_scheduler_for`, and the jobs that it takes.
         model: what runs; a predecessor may share it.
     """
+
+    _job_type: type[Job] = Job
 
     def __init__(self, *, version: str, message: Any, config: ModelConfig, model: Any, inline: bool) -> None:
         self.name = config.name
@@ -35,9 +38,9 @@ class Servable:
         self._predecessors: list[Servable] = []
         self._plan = RequestPlan(config, model.signature)
         self._batching: BatchPolicy | None = config.batching
-        self.scheduler: Scheduler | StreamScheduler = self._scheduler_for(model, inline=inline)
+        self.scheduler: ModelScheduler = self._scheduler_for(model, inline=inline)
 
-    def _scheduler_for(self, model: Any, *, inline: bool) -> Scheduler | StreamScheduler:
+    def _scheduler_for(self, model: Any, *, inline: bool) -> ModelScheduler:
         return Scheduler(
             model.run,
             name=f"{self.name}-{self.version}",
@@ -63,7 +66,7 @@ class Servable:
                     outputs = self._plan.select(selection, result)
                     on_done(InferResponse(self.name, self.version, outputs, request.id))
 
-            job = Job(arrays, rows, shape_key, answer, arrived_ns)
+            job = self._job_type(arrays, rows, shape_key, answer, arrived_ns)
             self._schedule(job, request)
             self.scheduler.submit(job)
         except ServingError as error:
@@ -110,16 +113,7 @@ class Servable:
             return
         job.priority = batching.default_priority_level
         if request.parameters:
-            priority = _unsigned(request, "priority")
+            priority = unsigned(request, "priority")
             if priority and batching.priority_levels:
                 job.priority = min(priority, batching.priority_levels)
-            job.timeout_us = _unsigned(request, "timeout")
-
-
-def _unsigned(request: InferRequest, name: str) -> int:
-    value = request.parameters.get(name, 0)
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise InvalidArgument(f"request parameter '{name}' must be an unsigned integer, found {value!r}")
-    return value
+            job.timeout_us = unsigned(request, "timeout")

@@ -35,13 +35,14 @@ def execute(run: Run, jobs: Sequence[Job]) -> list[Execution]:
     A failed batch is run again job by job: an input that the model cannot take must not fail its neighbours, who
     would have been answered had they come alone. Never raises; runs in the event loop or in an instance's thread.
     """
-    execution = _execute_once(run, jobs)
+    execution = execute_once(run, jobs)
     if execution.timing is None and len(jobs) > 1:
-        return [_execute_once(run, (job,)) for job in jobs]
+        return [execute_once(run, (job,)) for job in jobs]
     return [execution]
 
 
-def _execute_once(run: Run, jobs: Sequence[Job]) -> Execution:
+def execute_once(run: Run, jobs: Sequence[Job]) -> Execution:
+    """Run the jobs together, and not again where that fails. Never raises."""
     clock = time.monotonic_ns
     started = clock()
     try:

@@ -52,10 +52,8 @@ class Scheduler:
         self._loop = loop
         self._queue = JobQueue(policy.queues if policy is not None else NO_POLICY)
         self._order = AnswerOrder() if policy is not None and policy.preserve_ordering else None
-        self._name = name
-        self._instances = [self._instance(number) for number in range(instances)]
+        self._instances = [Instance(run, loop, self._freed, f"{name}-{number}") for number in range(instances)]
         self._idle = list(self._instances)
-        self._surplus = 0  # instances that end when they are done
         self._dispatching = False
         self._delay_timer: asyncio.TimerHandle | None = None
         self._meter = RunMeter(inline=inline)
@@ -68,10 +66,6 @@ class Scheduler:
     @property
     def inline(self) -> bool:
         return self._meter.inline
-
-    @property
-    def instances(self) -> int:
-        return len(self._instances) - self._surplus
 
     def submit(self, job: Job) -> None:
         """Queue a job; its on_result is called later, never from here. Raises Unavailable when the queue is full."""
@@ -94,31 +88,6 @@ class Scheduler:
     def close(self) -> None:
         for instance in self._instances:
             instance.close()
-
-    def resize(self, instances: int) -> None:
-        """Change how many runs there may be at a time, at least 1; runs that have begun are finished."""
-        change = instances - self.instances
-        kept = min(max(change, 0), self._surplus)
-        self._surplus -= kept
-        for _ in range(change - kept):
-            instance = self._instance(len(self._instances))
-            self._instances.append(instance)
-            self._idle.append(instance)
-        for _ in range(-change):
-            if self._idle:
-                self._end(self._idle.pop())
-            else:
-                self._surplus += 1
-        if self._queue and self._idle and not self._dispatching:
-            self._dispatching = True
-            self._loop.call_soon(self._dispatch)
-
-    def _instance(self, number: int) -> Instance:
-        return Instance(self._run, self._loop, self._freed, f"{self._name}-{number}")
-
-    def _end(self, instance: Instance) -> None:
-        instance.close()
-        self._instances.remove(instance)
 
     def _dispatch(self) -> None:
         self._dispatching = False
@@ -169,11 +138,7 @@ class Scheduler:
         return jobs
 
     def _freed(self, instance: Instance, executions: list[Execution]) -> None:
-        if self._surplus:
-            self._surplus -= 1
-            self._end(instance)
-        else:
-            self._idle.append(instance)
+        self._idle.append(instance)
         if self._queue and not self._dispatching:  # before answering: the instance should not wait for sockets
             self._dispatch()
         self._finish(executions)

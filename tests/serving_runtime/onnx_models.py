@@ -10,6 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 Dim = int | str
 
+CONTROLS = ("start", "end", "ready", "corrid")
+
 
 def save(
     file: Path,
@@ -53,6 +55,53 @@ def scaled(file: Path) -> Path:
     own = numpy_helper.from_array(np.full((1, 1), 10, "f4"), "factor")
     inputs = [("x", TensorProto.FLOAT, ("N", 2)), ("factor", TensorProto.FLOAT, ("M", 1))]
     return save(file, [node], inputs, [("y", TensorProto.FLOAT, ("N", 2))], initializers=[own])
+
+
+def running_total(file: Path) -> Path:
+    """x [N,2], total_in [N,2] -> sum: total_in + x, total_out: the same."""
+    nodes = [
+        helper.make_node("Add", ["x", "total_in"], ["total_out"]),
+        helper.make_node("Identity", ["total_out"], ["sum"]),
+    ]
+    inputs = [("x", TensorProto.FLOAT, ("N", 2)), ("total_in", TensorProto.FLOAT, ("N", 2))]
+    outputs = [("sum", TensorProto.FLOAT, ("N", 2)), ("total_out", TensorProto.FLOAT, ("N", 2))]
+    return save(file, nodes, inputs, outputs)
+
+
+def accumulator(file: Path, *, batched: bool = True) -> Path:
+    """x [N,2], total_in [N,2], start, end, ready [N,1] INT32, corrid [N,1] UINT64 -> sum: total_in + x, total_out: the
+    same, told [N,4] INT64: start, end, ready, corrid, row [N,1] INT64: the place in the batch.
+    """
+    front = ("N",) if batched else ()
+    number = numpy_helper.from_array
+    nodes = [
+        helper.make_node("Add", ["x", "total_in"], ["total_out"]),
+        helper.make_node("Identity", ["total_out"], ["sum"]),
+        *[helper.make_node("Cast", [name], [f"{name}_64"], to=TensorProto.INT64) for name in CONTROLS],
+        helper.make_node("Concat", [f"{name}_64" for name in CONTROLS], ["told"], axis=-1),
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["rows"]),
+        helper.make_node("Range", ["zero", "rows", "one"], ["numbers"]),
+        helper.make_node("Unsqueeze", ["numbers", "last"], ["row"]),
+    ]
+    inputs = [
+        ("x", TensorProto.FLOAT, (*front, 2)),
+        ("total_in", TensorProto.FLOAT, (*front, 2)),
+        *[(name, TensorProto.INT32, (*front, 1)) for name in CONTROLS[:3]],
+        ("corrid", TensorProto.UINT64, (*front, 1)),
+    ]
+    outputs: list[tuple[str, int, Sequence[Dim]]] = [
+        ("sum", TensorProto.FLOAT, (*front, 2)),
+        ("total_out", TensorProto.FLOAT, (*front, 2)),
+        ("told", TensorProto.INT64, (*front, 4)),
+        ("row", TensorProto.INT64, ("N", 1)),
+    ]
+    constants = [
+        number(np.array(0, "i8"), "zero"),
+        number(np.array(1, "i8"), "one"),
+        number(np.array([1], "i8"), "last"),
+    ]
+    return save(file, nodes, inputs, outputs, initializers=constants)
 
 
 def mlp(file: Path, sizes: Sequence[int] = (8, 16, 3)) -> Path:

@@ -11,7 +11,11 @@ from serving_runtime.errors import ModelError
 @pytest.mark.parametrize(
     ("config", "named"),
     [
-        pytest.param("sequence_batching { }", "'sequence_batching'", id="sequences"),
+        pytest.param(
+            "sequence_batching { iterative_sequence: true }",
+            "'sequence_batching.iterative_sequence'",
+            id="iterative sequences",
+        ),
         pytest.param('ensemble_scheduling { step { model_name: "a" } }', "'ensemble_scheduling'", id="ensembles"),
         pytest.param("response_cache { enable: true }", "'response_cache.enable'", id="the response cache"),
         pytest.param("instance_group { gpus: [0] }", "'instance_group.gpus'", id="GPUs of an instance group"),

@@ -134,6 +134,26 @@ stats = plain(client.get_inference_statistics())["model_stats"]
 assert len(stats) > 10
 """
 
+SEQUENCES = """
+def add(value, sequence, **flags):
+    x = np.full((1, 2), value, np.float32)
+    answer = client.infer("total", [given("x", "FP32", x)], sequence_id=sequence, **flags)
+    return answer.as_numpy("sum")[0, 0]
+
+extensions = plain(client.get_server_metadata())["extensions"]
+assert "sequence" in extensions and "sequence(string_id)" in extensions
+for ids in ((1, 2), (f"a {protocol}", f"b {protocol}")):
+    assert [add(1, ids[0], sequence_start=True), add(10, ids[1], sequence_start=True)] == [1, 10]
+    assert [add(2, ids[0]), add(20, ids[1]), add(3, ids[0], sequence_end=True)] == [3, 30, 6]
+    code = "400" if protocol == "http" else "StatusCode.INVALID_ARGUMENT"
+    said = refused(code, "total", [given("x", "FP32", np.zeros((1, 2), np.float32))], sequence_id=ids[0])
+    assert said == (
+        f"inference request for sequence {ids[0]} to model 'total' must specify the START flag on the first request "
+        "of the sequence"
+    ), said
+    add(0, ids[1], sequence_end=True)
+"""
+
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize(
@@ -146,6 +166,7 @@ assert len(stats) > 10
         ),
         pytest.param(DATATYPES, id="sends every datatype and gets it back", marks=pytest.mark.feature("P9")),
         pytest.param(REFUSALS, id="is refused by code and in words", marks=pytest.mark.feature("P11")),
+        pytest.param(SEQUENCES, id="sends sequences", marks=pytest.mark.feature("E15")),
         pytest.param(STATISTICS, id="reads statistics", marks=pytest.mark.feature("E9")),
     ],
 )

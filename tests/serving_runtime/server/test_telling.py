@@ -58,7 +58,7 @@ def test_a_model_that_cannot_be_served_is_one_sentence_and_exit_2(tmp_path: Path
             lambda: onnx_models.identity(folder / "1" / "model.onnx", opset=99),
             "model 'm' version 1: model.onnx uses opset 99 of ai.onnx; this runtime supports up to 2",
         ),
-        (lambda: onnx_models.configure(folder, "sequence_batching { }"), "sets 'sequence_batching'"),
+        (lambda: onnx_models.configure(folder, "input { is_shape_tensor: true }"), "sets 'input.is_shape_tensor'"),
     ):
         made()
         code, answer = told(command, str(folder), "--json")

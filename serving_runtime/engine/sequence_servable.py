@@ -1,0 +1,55 @@
+"""One version of a model of sequences."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from serving_runtime.config.model import ModelConfig
+from serving_runtime.datatypes import Array
+from serving_runtime.engine.parameters import flag, sequence_id, unsigned
+from serving_runtime.engine.servable import Servable
+from serving_runtime.request import InferRequest
+from serving_runtime.scheduler.job import Job
+from serving_runtime.scheduler.sequences.scheduler import SequenceScheduler
+from serving_runtime.scheduler.sequences.sequence import SequenceJob
+
+
+class SequenceServable(Servable):
+    """A servable whose requests belong to sequences (Triton: sequence extension)."""
+
+    _job_type = SequenceJob
+
+    def __init__(
+        self,
+        *,
+        version: str,
+        message: Any,
+        config: ModelConfig,
+        model: Any,
+        inline: bool,
+        initial_states: Mapping[str, Array],
+    ) -> None:
+        self._initial_states = initial_states
+        super().__init__(version=version, message=message, config=config, model=model, inline=inline)
+
+    def _scheduler_for(self, model: Any, *, inline: bool) -> SequenceScheduler:
+        assert self.config.sequences is not None  # noqa: S101 - what this class is for
+        return SequenceScheduler(
+            model.run,
+            model.signature,
+            self.config.sequences,
+            self._initial_states,
+            name=f"{self.name}-{self.version}",
+            model=self.name,
+            instances=self.config.instance_count,
+            inline=inline,
+            statistics=self.statistics,
+            loop=asyncio.get_running_loop(),
+        )
+
+    def _schedule(self, job: Job, request: InferRequest) -> None:
+        assert isinstance(job, SequenceJob)  # noqa: S101 - see _job_type
+        job.correlation_id = sequence_id(request)
+        job.start = flag(request, "sequence_start")
+        job.end = flag(request, "sequence_end")
+        job.timeout_us = unsigned(request, "timeout")

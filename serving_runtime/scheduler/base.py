@@ -1,0 +1,31 @@
+"""What every scheduler is to the engine; which one a model has is chosen once, when it is loaded."""
+
+from typing import Protocol
+
+from serving_runtime.scheduler.job import Job
+
+
+class ModelScheduler(Protocol):
+    """Runs the jobs of one model version."""
+
+    @property
+    def pending(self) -> int:
+        """Return how many requests wait."""
+        ...
+
+    @property
+    def inline(self) -> bool:
+        """Return whether the model runs in the event loop now."""
+        ...
+
+    def submit(self, job: Job) -> None:
+        """Take a job; its on_result is called later, never from here. Raises ServingError when it is refused."""
+        ...
+
+    def cancel(self, job: Job) -> None:
+        """Forget a waiting job whose client has gone."""
+        ...
+
+    def close(self) -> None:
+        """End the threads once what runs is done."""
+        ...

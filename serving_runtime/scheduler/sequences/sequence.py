@@ -1,0 +1,124 @@
+"""A sequence, its requests, and the slots of an instance that sequences sit in."""
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from serving_runtime.datatypes import Array
+from serving_runtime.scheduler.job import Job, OnResult
+
+if TYPE_CHECKING:
+    from serving_runtime.scheduler.instance import Instance
+
+CorrelationId: TypeAlias = int | str
+
+
+class SequenceJob(Job):
+    """One request of a sequence; of one row.
+
+    Attributes:
+        correlation_id: 0 or "" where the client gave none.
+        start, end: whether it is the sequence's first request, and its last.
+        sequence: set by the scheduler.
+        null: no request, but what an empty row of a batch holds.
+    """
+
+    __slots__ = ("correlation_id", "end", "null", "sequence", "start")
+
+    def __init__(
+        self, arrays: Sequence[Array], rows: int, shape_key: Hashable, on_result: OnResult, arrived_ns: int
+    ) -> None:
+        super().__init__(arrays, rows, shape_key, on_result, arrived_ns)
+        self.correlation_id: CorrelationId = 0
+        self.start = False
+        self.end = False
+        self.null = False
+        self.sequence: LiveSequence | None = None
+
+
+class LiveSequence:
+    """One sequence from the request with START to the answer of the one with END, or until it was idle for too long.
+
+    Attributes:
+        jobs: its requests that wait, in order; at most one more runs.
+        lane: of the instance that it has a slot of; None in the backlog.
+        state: what the model left for the next request; None before the first answer.
+        ended: no request follows those that wait.
+        used_ns: when its last request came or was answered.
+        tag: its correlation id as the model's control input takes it; None without such an input.
+        initial_key, state_key: equal for sequences whose first, or next, states may be joined.
+    """
+
+    __slots__ = (
+        "correlation_id", "ended", "initial_key", "jobs", "lane", "running", "slot", "state", "state_key", "tag",
+        "used_ns",
+    )  # fmt: skip
+
+    def __init__(self, correlation_id: CorrelationId, tag: Array | None = None, initial_key: Hashable = None) -> None:
+        self.correlation_id = correlation_id
+        self.tag = tag
+        self.initial_key = initial_key
+        self.state_key = initial_key
+        self.jobs: deque[SequenceJob] = deque()
+        self.lane: Lane | None = None
+        self.slot = -1
+        self.state: Sequence[Array] | None = None
+        self.running = False
+        self.ended = False
+        self.used_ns = 0
+
+    @property
+    def ready(self) -> bool:
+        return bool(self.jobs) and not self.running
+
+    @property
+    def key(self) -> Hashable:
+        """Return what is equal for sequences whose next requests may be joined."""
+        job = self.jobs[0]
+        return job.shape_key, self.initial_key if job.start else self.state_key
+
+    @property
+    def idle(self) -> bool:
+        return not self.jobs and not self.running
+
+
+class Lane:
+    """One instance and the sequences that it alone runs."""
+
+    __slots__ = ("busy", "instance", "number", "slots", "timer", "woken")
+
+    def __init__(self, number: int, slots: int, instance: "Instance") -> None:
+        self.number = number
+        self.slots: list[LiveSequence | None] = [None] * slots
+        self.instance = instance
+        self.busy = False
+        self.woken = False
+        self.timer: asyncio.TimerHandle | None = None
+
+    def free_slot(self) -> int | None:
+        """Return the lowest free slot, None where all are taken."""
+        return next((slot for slot, sequence in enumerate(self.slots) if sequence is None), None)
+
+
+def next_free(lanes: Iterable[Lane]) -> tuple[Lane, int] | None:
+    """Return where the next sequence goes: the lowest free slot of all instances, so that they share the load."""
+    free = [(slot, lane.number, lane) for lane in lanes if (slot := lane.free_slot()) is not None]
+    if not free:
+        return None
+    slot, _, lane = min(free, key=lambda place: place[:2])
+    return lane, slot
+
+
+def sort_idle(
+    sequences: Iterable[LiveSequence], now_ns: int, max_idle_ns: int
+) -> tuple[list[LiveSequence], int | None]:
+    """Return the sequences that were idle for too long, and when the next one will have been; None where none can."""
+    expired, next_ns = [], None
+    for sequence in sequences:
+        due_ns = max(sequence.used_ns, 0 if sequence.idle else now_ns) + max_idle_ns
+        if due_ns <= now_ns:
+            expired.append(sequence)
+        elif next_ns is None or due_ns < next_ns:
+            next_ns = due_ns
+    return expired, next_ns
