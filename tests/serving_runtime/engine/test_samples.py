@@ -102,7 +102,8 @@ async def test_the_backend_runs_a_sample_as_often_as_it_says(tmp_path: Path) -> 
     """The operator's backend of the tests writes a line per run."""
     log = tmp_path / "runs"
     text = sample("data_type: TYPE_FP32 dims: 2 random_data: true", batch_size=2, count=3)
-    parameter = f'parameters {{ key: "log" value {{ string_value: "{log}" }} }}'
+    parameter = f"""parameters {{ key: "log" value {{ string_value: "{log}" }} }}
+        parameters {{ key: "factor" value {{ string_value: "2" }} }}"""
     folder = onnx_models.configure(tmp_path / "models" / "m", f'backend: "scale" max_batch_size: 4 {parameter} {text}')
     (folder / "1").mkdir()
     async with engine_of(tmp_path / "models", backend_directory=OWN) as engine:
