@@ -1,4 +1,8 @@
-"""How the audit log is looked through: the filters of the API's list and of the page."""
+"""How the audit log is looked through: its filters, and an entry's before and after as the fields that differ."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from django.db.models import Q
 
@@ -35,3 +39,35 @@ FILTERS = (
     Filter("since", "at__gte", "Only entries from this moment on.", Kind.MOMENT),
     Filter("until", "at__lt", "Only entries before this moment.", Kind.MOMENT),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field that a change made, changed or took away; None stands for nothing there."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+def differences(before: object, after: object) -> tuple[Difference, ...]:
+    """Return the fields that differ, by their paths such as `document.spec.predictor.minReplicas`."""
+    old, new = _flat(before), _flat(after)
+    return tuple(
+        Difference(path, old.get(path), new.get(path))
+        for path in dict.fromkeys([*old, *new])
+        if old.get(path) != new.get(path)
+    )
+
+
+def _flat(value: object, path: str = "") -> dict[str, str]:
+    """Return the innermost values by their paths, as text; an empty object or list is a value."""
+    if isinstance(value, Mapping) and value:
+        parts = [(f"{path}.{key}" if path else str(key), item) for key, item in value.items()]
+    elif isinstance(value, list) and value:
+        parts = [(f"{path}[{index}]", item) for index, item in enumerate(value)]
+    elif not path:
+        return {}
+    else:
+        return {path: value if isinstance(value, str) and value else json.dumps(value)}
+    return {name: text for at, item in parts for name, text in _flat(item, at).items()}

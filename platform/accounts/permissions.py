@@ -58,6 +58,17 @@ def caller_token(request: Request) -> ApiToken:
     return token
 
 
+def page_token(request: HttpRequest) -> ApiToken:
+    """Return the token of who looks at a page that `page_scope` guards."""
+    token: ApiToken = request.token  # type: ignore[attr-defined]
+    return token
+
+
+def page_actor(request: HttpRequest) -> str:
+    """Return how the audit log names who looks at a page that `page_scope` guards."""
+    return actor_name(page_token(request))
+
+
 def page_scope(needed: Scope) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Guard a page (synchronous or not): who is not signed in goes to the sign-in page, who may not gets 403 or 404.
 

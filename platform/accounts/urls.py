@@ -2,10 +2,21 @@
 
 from django.urls import path
 
-from accounts import views
+from accounts.views import audit, signin, teams, tokens
 
 app_name = "accounts"
 urlpatterns = [
-    path("signin/", views.signin, name="signin"),
-    path("signout/", views.signout, name="signout"),
+    path("signin/", signin.signin, name="signin"),
+    path("signout/", signin.signout, name="signout"),
+    path("teams/", teams.team_list_page, name="team-list"),
+    path("teams/create", teams.team_create_action, name="team-create"),
+    path("teams/<str:team>/", teams.team_detail_page, name="team-detail"),
+    path("teams/<str:team>/delete", teams.team_delete_action, name="team-delete"),
+    path("teams/<str:team>/members", teams.member_set_action, name="member-set"),
+    path("teams/<str:team>/members/remove", teams.member_delete_action, name="member-delete"),
+    path("teams/<str:team>/owned/give", teams.ownership_action, {"verb": "give"}, name="ownership-give"),
+    path("teams/<str:team>/owned/take", teams.ownership_action, {"verb": "take"}, name="ownership-take"),
+    path("tokens/", tokens.token_list_page, name="token-list"),
+    path("tokens/<int:token_id>/revoke", tokens.token_revoke_action, name="token-revoke"),
+    path("audit/", audit.audit_list_page, name="audit-list"),
 ]

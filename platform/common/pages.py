@@ -5,16 +5,19 @@ answers with `500.html`.
 """
 
 import logging
+from typing import TypeVar
 
 from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render, resolve_url
 from django.utils.deprecation import MiddlewareMixin
 
 from common import request_id
-from common.errors import FairleadError, status_of
+from common.errors import FairleadError, InvalidInput, status_of
 
 logger = logging.getLogger(__name__)
+Row = TypeVar("Row", bound=Model)
 
 TITLES = {
     400: "That cannot be done as asked",
@@ -30,6 +33,31 @@ TITLES = {
 def is_fragment(request: HttpRequest) -> bool:
     """Return whether htmx asks for a part of a page."""
     return request.headers.get("HX-Request") == "true"
+
+
+def leave(request: HttpRequest, to: str, *args: object) -> HttpResponse:
+    """Lead to a page after a form has done its work; a form that htmx sent leaves the page it is on as well."""
+    if is_fragment(request):
+        return HttpResponse(status=204, headers={"HX-Redirect": resolve_url(to, *args)})
+    return redirect(to, *args)
+
+
+def newest(request: HttpRequest, rows: QuerySet[Row], limit: int = 50) -> tuple[list[Row], str]:
+    """Return a page of rows, newest first, and the query of the page with older ones; empty at the end.
+
+    A page begins below the `before` of the address, an id, so that rows which come meanwhile move nothing.
+    """
+    before = request.GET.get("before", "")
+    if before:
+        if not (before.isascii() and before.isdecimal() and len(before) < 19):
+            raise InvalidInput(f"before is {before[:40]!r}; expected a number that a page gave out", field="before")
+        rows = rows.filter(pk__lt=int(before))
+    found = list(rows.order_by("-pk")[: limit + 1])
+    if len(found) <= limit:
+        return found, ""
+    query = request.GET.copy()
+    query["before"] = str(found[limit - 1].pk)
+    return found[:limit], f"?{query.urlencode()}"
 
 
 def error_page(request: HttpRequest, *, status: int, message: str) -> HttpResponse:

@@ -1,0 +1,90 @@
+"""The page of API tokens: one's own, for who administers the installation everybody's."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts.access import Place, is_administrator, require
+from accounts.models import ApiToken, User
+from accounts.permissions import page_actor, page_scope, page_token
+from accounts.scopes import Scope
+from accounts.selectors import token_get, token_list
+from accounts.services import CreatedToken, token_create, token_revoke, user_get_or_create
+from common import durations
+from common.errors import InvalidInput
+from common.pages import is_fragment, leave, newest
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A token and whether it opens anything now."""
+
+    token: ApiToken
+    state: str
+
+    @classmethod
+    def of(cls, token: ApiToken, now: datetime) -> "Row":
+        """Return the row of a token at `now`."""
+        if token.is_live(now):
+            return cls(token, "live")
+        return cls(token, "revoked" if token.revoked_at is not None else "expired")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@page_scope(Scope.READ)
+def token_list_page(request: HttpRequest) -> HttpResponse:
+    """Show the tokens; on POST make one and show its secret, this once."""
+    made = _create(request) if request.method == "POST" else None
+    if made is not None and is_fragment(request):
+        return render(request, "accounts/_token_made.html", {"made": made})
+    token, now = page_token(request), timezone.now()
+    rows, older = newest(request, token_list(user=_whose(token)))
+    context = {
+        "rows": [Row.of(row, now) for row in rows],
+        "older": older,
+        "made": made,
+        "may_make": is_administrator(token),
+        "may_revoke": token.allows(Scope.WRITE),
+        "scopes": [scope.value for scope in Scope],
+        "lifetime": durations.render(settings.TOKEN_LIFETIME),
+    }
+    return render(request, "accounts/token_list.html", context)
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def token_revoke_action(request: HttpRequest, token_id: int) -> HttpResponse:
+    """End a token, and with it the sessions that signed in with it."""
+    token = token_get(token_id=token_id, user=_whose(page_token(request)))
+    token_revoke(token=token, now=timezone.now(), actor=page_actor(request))
+    messages.success(request, f"Token {token.name} is revoked.")
+    return leave(request, "accounts:token-list")
+
+
+def _create(request: HttpRequest) -> CreatedToken:
+    caller, actor, now = page_token(request), page_actor(request), timezone.now()
+    require(caller, Scope.ADMIN, Place.installation())
+    scope, username = request.POST.get("scope", ""), request.POST.get("user", "").strip()
+    if scope not in [*Scope]:
+        raise InvalidInput(f"scope is {scope[:40]!r}; expected one of {', '.join(Scope)}", field="scope")
+    lifetime = request.POST.get("expires_in", "").strip()
+    return token_create(
+        user=user_get_or_create(username=username, actor=actor, now=now) if username else caller.user,
+        name=request.POST.get("name", "").strip(),
+        scope=Scope(scope),
+        lifetime=durations.parse(lifetime, field="expires_in") if lifetime else settings.TOKEN_LIFETIME,
+        now=now,
+        actor=actor,
+    )
+
+
+def _whose(token: ApiToken) -> User | None:
+    return None if is_administrator(token) else token.user

@@ -1,0 +1,30 @@
+"""The links at the head of every page, as far as the viewer may follow them; a context processor."""
+
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from accounts.access import is_administrator
+from accounts.models import ApiToken
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link; `is_current` where the viewer is at its page or below."""
+
+    label: str
+    url: str
+    is_current: bool
+
+
+def navigation(request: HttpRequest) -> dict[str, list[Link]]:
+    """Return the links as `navigation`; none to who is not signed in."""
+    token: ApiToken | None = getattr(request, "token", None)
+    if token is None:
+        return {"navigation": []}
+    views = {"Services": "deployments:service-list", "Teams": "accounts:team-list", "Tokens": "accounts:token-list"}
+    if is_administrator(token):
+        views["Audit log"] = "accounts:audit-list"
+    urls = {label: reverse(view) for label, view in views.items()}
+    return {"navigation": [Link(label, url, request.path.startswith(url)) for label, url in urls.items()]}

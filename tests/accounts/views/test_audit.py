@@ -1,0 +1,96 @@
+"""The page of the audit log."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from accounts.audit import Difference, differences
+from accounts.roles import Role
+from accounts.scopes import Scope
+from accounts.services import audit_record
+from tests.accounts.views.conftest import Browser, page
+
+
+def note(target: str = "models/digits", actor: str = "alice (token ci)", **what: object) -> None:
+    what = {"before": None, "after": {"name": "digits"}, "action": "model.create", "now": timezone.now(), **what}
+    audit_record(actor=actor, target=target, **what)  # type: ignore[arg-type]
+
+
+def targets(shown: str) -> list[str]:
+    return re.findall(r'href="\?under=[^"]*">([^<]*)<', shown)
+
+
+def test_an_entry_says_who_did_what_and_which_fields_differ(browser: Browser) -> None:
+    note(action="policy.apply", before={"steps": [{"weight": 10}], "x": 1}, after={"steps": [{"weight": 20}], "x": 1})
+    shown = page(browser(), "/audit/?action=policy.apply")
+    assert "alice (token ci)" in shown
+    assert "<dt>steps[0].weight</dt>" in shown
+    assert "<del>10</del>" in shown
+    assert "<ins>20</ins>" in shown
+    assert "<dt>x</dt>" not in shown
+
+
+def test_many_fields_are_folded(browser: Browser) -> None:
+    note(after={f"field{number}": number for number in range(9)})
+    assert "5 more fields" in page(browser(), "/audit/?under=models")
+
+
+def test_what_somebody_typed_stays_text(browser: Browser) -> None:
+    note(target="models/<script>", actor="<b>", after={"<i>": "<u>"})
+    shown = page(browser(), "/audit/?action=model.create")
+    for typed in ("<script>alert", "<b>", "<i>", "<u>"):
+        assert typed not in shown
+
+
+def test_the_log_is_narrowed_by_object_person_and_time(browser: Browser) -> None:
+    client = browser()
+    (
+        note(),
+        note("models/digits/versions/1", "bob (token x)"),
+        note("models/digits2", now=datetime(2026, 1, 1, tzinfo=UTC)),
+    )
+    assert targets(page(client, "/audit/?under=models/digits")) == ["models/digits/versions/1", "models/digits"]
+    assert targets(page(client, "/audit/?user=bob")) == ["models/digits/versions/1"]
+    assert targets(page(client, "/audit/?until=2026-01-02T00:00&since=2025-12-31T00:00")) == ["models/digits2"]
+    assert "Nothing like that was done." in page(client, "/audit/?user=nobody")
+    assert client.get("/audit/?since=yesterday").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("team", "role", "scope"),
+    [("default", Role.DEPLOYER, Scope.ADMIN), ("default", Role.ADMIN, Scope.WRITE), ("red", Role.ADMIN, Scope.ADMIN)],
+)
+def test_the_log_is_for_administrators(browser: Browser, team: str, role: Role, scope: Scope) -> None:
+    client = browser(team, role, scope)
+    assert client.get("/audit/").status_code == 403
+    assert "Audit log" not in page(client, "/services/")
+
+
+def test_a_long_log_comes_page_by_page_and_stays_narrowed(
+    browser: Browser, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    client = browser()
+    for number in range(55):
+        note(f"models/m{number}")
+    with django_assert_max_num_queries(5):
+        first = page(client, "/audit/?action=model.create")
+    assert len(targets(first)) == 50
+    older = first.split('rel="next"')[0].rsplit('href="', 1)[1].split('"')[0].replace("&amp;", "&")
+    assert targets(page(client, f"/audit/{older}")) == [f"models/m{number}" for number in (4, 3, 2, 1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        pytest.param(None, {"a": {"b": 1}}, (Difference("a.b", None, "1"),), id="made"),
+        pytest.param({"a": [1, 2]}, {"a": [1]}, (Difference("a[1]", "2", None),), id="taken away"),
+        pytest.param({"a": "1"}, {"a": "2", "b": None}, (Difference("a", "1", "2"), Difference("b", None, "null"))),
+        pytest.param({"a": {}}, {"a": ""}, (Difference("a", "{}", '""'),), id="empty values"),
+        pytest.param(None, {}, (), id="nothing of it"),
+    ],
+)
+def test_differences_are_told_by_field(before: object, after: object, found: tuple[Difference, ...]) -> None:
+    assert differences(before, after) == found

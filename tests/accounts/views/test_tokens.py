@@ -1,0 +1,101 @@
+"""The page of tokens."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from accounts.models import ApiToken
+from accounts.roles import Role
+from accounts.scopes import Scope
+from accounts.services import token_revoke
+from tests import scenes
+from tests.accounts.views.conftest import Browser, page
+
+HTMX = {"HX-Request": "true"}
+ASKED = {"name": "ci", "scope": "write", "user": "robot", "expires_in": "12h"}
+
+
+def test_one_sees_ones_own_and_an_administrator_all(browser: Browser) -> None:
+    own = page(browser("red", Role.VIEWER), "/tokens/")
+    assert "dora" in own
+    assert "root" not in own
+    assert "New token" not in own
+    assert "root" in page(browser(), "/tokens/")
+
+
+def test_a_new_token_is_shown_once_and_opens_what_it_says(browser: Browser) -> None:
+    client = browser()
+    made = client.post("/tokens/", ASKED, headers=HTMX)
+    secret = made.content.decode().split('id="made-token">')[1].split("<")[0]
+    assert "<html" not in made.content.decode()
+    assert secret not in page(client, "/tokens/")
+    token = ApiToken.objects.get(name="ci")
+    assert (token.user.username, token.scope) == ("robot", "write")
+    assert Client().post("/signin/", {"token": secret}).status_code == 302
+
+
+def test_without_a_script_the_whole_page_shows_the_new_token(browser: Browser) -> None:
+    shown = browser().post("/tokens/", {"name": "ci", "scope": "read"}).content.decode()
+    assert "<html" in shown
+    assert 'id="made-token">flt_' in shown
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"scope": "king"}, "expected one of read, write, admin"),
+        ({"expires_in": "soon"}, "is no duration"),
+        ({"name": ""}, "expected 1 to 100"),
+    ],
+)
+def test_a_wrong_wish_is_refused(browser: Browser, changed: dict[str, str], told: str) -> None:
+    answer = browser().post("/tokens/", {**ASKED, **changed}, headers=HTMX)
+    assert (answer.status_code, told in answer.content.decode()) == (400, True)
+    assert not ApiToken.objects.filter(name="ci").exists()
+
+
+@pytest.mark.parametrize(
+    ("team", "role", "scope"), [("red", Role.ADMIN, Scope.ADMIN), ("default", Role.ADMIN, Scope.WRITE)]
+)
+def test_only_administrators_make_tokens(browser: Browser, team: str, role: Role, scope: Scope) -> None:
+    assert browser(team, role, scope).post("/tokens/", ASKED).status_code == 403
+
+
+def test_one_revokes_ones_own_only(browser: Browser) -> None:
+    client, others = browser("red", Role.DEPLOYER), ApiToken.objects.get(name="root").pk
+    assert client.post(f"/tokens/{others}/revoke").status_code == 404
+    own = ApiToken.objects.get(name="d").pk
+    client.post(f"/tokens/{own}/revoke")
+    assert ApiToken.objects.get(pk=own).revoked_at is not None
+    assert client.get("/tokens/").status_code == 302, "it was the one of this session"
+    assert browser("red", Role.VIEWER, Scope.READ).post(f"/tokens/{own}/revoke").status_code == 403
+
+
+def test_the_state_of_each_token_is_told(browser: Browser) -> None:
+    scenes.token(Scope.READ, "old")
+    token_revoke(token=ApiToken.objects.get(name="old"), now=timezone.now(), actor="test")
+    ApiToken.objects.filter(name="root").update(expires_at=timezone.now())
+    shown = page(browser(), "/tokens/")
+    assert [state for state in ("revoked", "expired", "live") if f'data-state="{state}"' in shown] == [
+        "revoked",
+        "expired",
+        "live",
+    ]
+
+
+def test_many_tokens_come_page_by_page_with_as_few_queries(
+    browser: Browser, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    client = browser()
+    for number in range(60):
+        scenes.token(Scope.READ, f"t{number:02d}")
+    with django_assert_max_num_queries(5):
+        first = page(client, "/tokens/")
+    assert "t59" in first
+    assert "t09" not in first
+    before = first.split("?before=")[1].split('"')[0]
+    second = page(client, f"/tokens/?before={before}")
+    assert "t09" in second
+    assert "t10" not in second
+    assert client.get("/tokens/?before=x").status_code == 400
