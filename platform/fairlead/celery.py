@@ -50,6 +50,7 @@ def configure(sender: Celery, **_: object) -> None:
         beat_schedule={
             "reconcile-services": {"task": "deployments.tasks.sweep", "schedule": settings.RECONCILE_INTERVAL_S},
             "check-models": {"task": "registry.tasks.sweep", "schedule": 5.0},
+            "import-models": {"task": "registry.tasks.sweep_imports", "schedule": 5.0},
             "deliver-webhooks": {"task": "deployments.tasks.sweep_deliveries", "schedule": 5.0},
             "forget-answers": {"task": "accounts.tasks.forget_answers", "schedule": 3600.0},
             "forget-history": {"task": "deployments.tasks.forget", "schedule": 3600.0},

@@ -10,6 +10,9 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from common.errors import InvalidInput
+from integrations.sources.addresses import Address, parse_prefixes
+
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
@@ -80,6 +83,14 @@ def networks(name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, 
         return tuple(ipaddress.ip_network(part) for part in names(name, []))
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}; expected networks such as 10.0.0.0/8,fd00::/8") from error
+
+
+def prefixes(name: str) -> tuple[Address, ...]:
+    """Return `name` as prefixes of URIs, separated by commas."""
+    try:
+        return parse_prefixes(names(name, []))
+    except InvalidInput as error:
+        raise ImproperlyConfigured(error.message) from error
 
 
 def address(name: str) -> tuple[str, int] | None:

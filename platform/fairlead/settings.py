@@ -92,6 +92,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
 ARTIFACTS_FOLDER = Path(env.text("FAIRLEAD_ARTIFACTS_FOLDER", str(HOME / "artifacts")))
 MAX_ARTIFACT_BYTES = env.integer("FAIRLEAD_MAX_ARTIFACT_BYTES", 10 * 2**30, minimum=1)
 MAX_ARTIFACT_FILES = env.integer("FAIRLEAD_MAX_ARTIFACT_FILES", 1000, minimum=1)
+IMPORT_FROM = env.prefixes("FAIRLEAD_IMPORT_FROM")
+IMPORT_TIMEOUT_S = env.integer("FAIRLEAD_IMPORT_TIMEOUT_S", 3600, minimum=1)
 # At least an hour: files are there before their version is registered.
 RETAIN_UNUSED_ARTIFACTS = timedelta(hours=env.integer("FAIRLEAD_RETAIN_UNUSED_ARTIFACTS_HOURS", 1, minimum=1))
 RETAIN_EVENTS = timedelta(days=env.integer("FAIRLEAD_RETAIN_EVENTS_DAYS", 90, minimum=1))

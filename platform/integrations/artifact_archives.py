@@ -1,6 +1,6 @@
-"""Unpacks a pushed archive into one model's folder in Triton's layout. Called by the artifact store.
+"""Lays a pushed archive, or a folder from elsewhere, down in Triton's layout. Called by the artifact store.
 
-The archive may be hostile: only plain files and folders come out of it, none of them outside of the target, no more of
+Either may be hostile: only plain files and folders come out of it, none of them outside of the target, no more of
 them and no more bytes than allowed, whatever its headers say. Nothing of it is ever held in memory as a whole.
 
     config.pbtxt        optional, as are labels and the like; one folder around everything is taken off
@@ -40,16 +40,19 @@ class Limits:
     files: int
 
 
-class _Readable(Protocol):
-    def read(self, size: int = ..., /) -> bytes: ...
+class Readable(Protocol):
+    """Something to read bytes from; nothing at its end."""
+
+    def read(self, size: int = ..., /) -> bytes:
+        """Return the next bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
-    """A file in an archive, under the name that the archive gives it."""
+class Member:
+    """A file in an archive or a folder elsewhere, under the name that it has there."""
 
     name: str
-    content: _Readable
+    content: Readable
 
 
 def unpack(archive: Path, target: Path, limits: Limits) -> dict[str, str]:
@@ -59,20 +62,25 @@ def unpack(archive: Path, target: Path, limits: Limits) -> dict[str, str]:
         InvalidInput: the archive is damaged, holds something that is no plain file, or is no model's folder.
         TooLarge: it holds more files or bytes than allowed.
     """
+    try:
+        return lay_down(_members(archive, limits), target, limits, "archive")
+    except _BROKEN as error:
+        raise InvalidInput(f"the archive cannot be unpacked: {error or type(error).__name__}") from error
+
+
+def lay_down(members: Iterable[Member], target: Path, limits: Limits, what: str) -> dict[str, str]:
+    """Write the members under `target`, as `unpack` does; `what` is what they come from, in a word."""
     target.mkdir()
     written: dict[str, str] = {}
     left = limits.bytes
-    try:
-        for member in _members(archive, limits):
-            name = _checked(member.name, written)
-            if len(written) == limits.files:
-                raise TooLarge(f"the archive has more than the {limits.files} files that are allowed")
-            path = target / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            written[name], size = _write(member.content, path, left, limits)
-            left -= size
-    except _BROKEN as error:
-        raise InvalidInput(f"the archive cannot be unpacked: {error or type(error).__name__}") from error
+    for member in members:
+        name = _checked(member.name, written, what)
+        if len(written) == limits.files:
+            raise TooLarge(f"the {what} has more than the {limits.files} files that are allowed")
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written[name], size = _write(member.content, path, left, limits)
+        left -= size
     files = _without_wrapping(target, written)
     check_layout(files)
     return files
@@ -92,7 +100,7 @@ def check_layout(paths: Iterable[str]) -> None:
         raise InvalidInput(f"the folder has no model file *.onnx in {where}; lay it out as Triton does: 1/model.onnx")
 
 
-def _members(archive: Path, limits: Limits) -> Iterator[_Member]:
+def _members(archive: Path, limits: Limits) -> Iterator[Member]:
     if zipfile.is_zipfile(archive) and archive.suffix == ".zip":
         with archive.open("rb") as file, zipfile.ZipFile(_Bounded(file)) as opened:
             yield from _zip_members(opened)
@@ -107,7 +115,7 @@ def _members(archive: Path, limits: Limits) -> Iterator[_Member]:
             yield from _tar_members(opened_tar, limits)
 
 
-def _zip_members(archive: zipfile.ZipFile) -> Iterator[_Member]:
+def _zip_members(archive: zipfile.ZipFile) -> Iterator[Member]:
     for entry in archive.infolist():
         mode = entry.external_attr >> 16
         if entry.is_dir():
@@ -119,10 +127,10 @@ def _zip_members(archive: zipfile.ZipFile) -> Iterator[_Member]:
         if entry.compress_type not in _ZIP_METHODS:
             raise InvalidInput(f"{entry.filename[:200]!r} in the archive is compressed in a way that is not taken")
         with archive.open(entry) as content:
-            yield _Member(entry.filename, content)
+            yield Member(entry.filename, content)
 
 
-def _tar_members(archive: tarfile.TarFile, limits: Limits) -> Iterator[_Member]:
+def _tar_members(archive: tarfile.TarFile, limits: Limits) -> Iterator[Member]:
     for seen, entry in enumerate(archive):
         if seen > limits.files * _ENTRIES_PER_FILE:
             raise TooLarge("the archive has more folders than any real one")
@@ -135,7 +143,7 @@ def _tar_members(archive: tarfile.TarFile, limits: Limits) -> Iterator[_Member]:
         if content is None:
             raise InvalidInput(f"{entry.name[:200]!r} in the archive has no content")
         with content:
-            yield _Member(entry.name, content)
+            yield Member(entry.name, content)
 
 
 def _gunzipped(archive: Path, limits: Limits) -> Path:
@@ -146,7 +154,7 @@ def _gunzipped(archive: Path, limits: Limits) -> Path:
     return plain
 
 
-def _write(content: _Readable, path: Path, most: int, limits: Limits) -> tuple[str, int]:
+def _write(content: Readable, path: Path, most: int, limits: Limits) -> tuple[str, int]:
     """Copy at most `most` bytes and return their sha256 in hex and their number."""
     digest = hashlib.sha256()
     size = 0
@@ -162,7 +170,7 @@ def _write(content: _Readable, path: Path, most: int, limits: Limits) -> tuple[s
     return digest.hexdigest(), size
 
 
-def _checked(name: str, written: Mapping[str, str]) -> str:
+def _checked(name: str, written: Mapping[str, str], what: str) -> str:
     """Return the name of a member as a path below the target."""
     parts = name.removeprefix("./").split("/")
     if (
@@ -171,13 +179,13 @@ def _checked(name: str, written: Mapping[str, str]) -> str:
         or not name.isprintable()
         or max(len(os.fsencode(part)) for part in parts) > _MAX_NAME_BYTES
     ):
-        raise InvalidInput(f"{name[:200]!r} in the archive is not a path below its top; pack the folder's own files")
+        raise InvalidInput(f"{name[:200]!r} in the {what} is not a path below its top; pack the folder's own files")
     if len(parts) > _MAX_DEPTH:
-        raise InvalidInput(f"{name[:200]!r} in the archive is more than {_MAX_DEPTH} folders deep")
+        raise InvalidInput(f"{name[:200]!r} in the {what} is more than {_MAX_DEPTH} folders deep")
     path = "/".join(parts)
     parents = {"/".join(parts[:depth]) for depth in range(1, len(parts))}
     if path in written or parents & written.keys() or any(known.startswith(f"{path}/") for known in written):
-        raise InvalidInput(f"{name[:200]!r} is twice in the archive")
+        raise InvalidInput(f"{name[:200]!r} is twice in the {what}")
     return path
 
 

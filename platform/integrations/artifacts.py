@@ -22,7 +22,7 @@ from typing import BinaryIO, Self
 from urllib.parse import unquote, urlsplit
 
 from common.errors import Conflict, InvalidInput, NotFound, TooLarge
-from integrations.artifact_archives import SUFFIXES, Limits, unpack
+from integrations.artifact_archives import SUFFIXES, Limits, Member, lay_down, unpack
 
 _INCOMING = ".incoming"
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
@@ -72,8 +72,11 @@ class ArtifactStore:
         self.max_bytes = max_bytes
         self.max_files = max_files
 
-    def begin(self, filename: str) -> "ArtifactWriter":
+    def begin(self, filename: str, *, owner: str = "") -> "ArtifactWriter":
         """Return a writer for one model file or one archive; `filename` only says of which format it is.
+
+        Args:
+            owner: names the work, of which only one is going on; what an earlier try of it left behind goes first.
 
         Raises:
             InvalidInput: a path in place of a name, or a format that is not served.
@@ -82,15 +85,25 @@ class ArtifactStore:
             raise InvalidInput(
                 f"{filename!r} is not a file name; give a plain name such as model.onnx", field="filename"
             )
-        suffix = PurePosixPath(filename).suffix.lower()
-        archive = next((known for known in SUFFIXES if filename.lower().endswith(known)), "")
-        if suffix not in _STORED_NAMES and not archive:
+        if not is_model_file(filename):
             accepted = ", ".join(f"*{known}" for known in (*_STORED_NAMES, *SUFFIXES))
             raise InvalidInput(
                 f"{filename!r} is not a model file that can be served; accepted are {accepted}", field="filename"
             )
         self._drop_abandoned()
-        return ArtifactWriter(self, f"archive{archive}" if archive else _STORED_NAMES[suffix], is_archive=bool(archive))
+        archive = _archive_suffix(filename)
+        name = f"archive{archive}" if archive else _STORED_NAMES[_suffix(filename)]
+        return ArtifactWriter(self, name, self._working_folder(owner), is_archive=bool(archive))
+
+    def put_folder(self, members: Iterable[Member], *, owner: str) -> StoredArtifact:
+        """Store the files as one model's folder; raises InvalidInput and TooLarge as for an archive."""
+        self._drop_abandoned()
+        place = self._working_folder(owner)
+        try:
+            files = lay_down(members, place / "content", Limits(self.max_bytes, self.max_files), "folder")
+            return self._keep(place / "content", files)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
 
     def path_of(self, digest: str) -> Path:
         """Return where the artifact with `digest` is or would be.
@@ -140,12 +153,38 @@ class ArtifactStore:
             if _DIGEST.fullmatch(f"sha256:{place.name}") and place.stat().st_mtime < limit
         ]
 
+    def _keep(self, folder: Path, files: Mapping[str, str]) -> StoredArtifact:
+        """Move `folder` to where its digest says."""
+        digest = digest_of(files)
+        size_bytes = sum((folder / path).stat().st_size for path in files)
+        place = self.path_of(digest)
+        for path in files:
+            (folder / path).chmod(0o444)  # replicas link to these files: what writes here would change what they serve
+        os.utime(folder)
+        folder.chmod(0o755)  # mkdtemp's 0700 would keep a runtime under another user out
+        try:
+            folder.rename(place)
+        except OSError:
+            if not place.is_dir():
+                raise
+            os.utime(place)  # stored again just now, which `stored_before` looks at
+        else:
+            _sync_folder(self.folder)
+        return StoredArtifact(digest, place.as_uri(), size_bytes, files)
+
     def _drop_abandoned(self) -> None:
         """Remove what uploads left behind whose process was killed."""
         for place in self._incoming().iterdir():
             with contextlib.suppress(FileNotFoundError):  # its upload ended meanwhile
                 if time.time() - place.stat().st_mtime > _ABANDONED_AFTER_S:
                     shutil.rmtree(place, ignore_errors=True)
+
+    def _working_folder(self, owner: str) -> Path:
+        """Return a new folder for files that come in."""
+        if owner:
+            for left in self._incoming().glob(f"{owner}-*"):
+                shutil.rmtree(left, ignore_errors=True)
+        return Path(tempfile.mkdtemp(prefix=f"{owner or 'upload'}-", dir=self._incoming()))
 
     def _incoming(self) -> Path:
         incoming = self.folder / _INCOMING
@@ -156,12 +195,12 @@ class ArtifactStore:
 class ArtifactWriter:
     """Takes one file's bytes as they come; leaving the `with` block without `commit` leaves nothing behind."""
 
-    def __init__(self, store: ArtifactStore, name: str, *, is_archive: bool = False) -> None:
+    def __init__(self, store: ArtifactStore, name: str, folder: Path, *, is_archive: bool) -> None:
         self._store = store
         self._name = name
         self._is_archive = is_archive
         self._hash = hashlib.sha256()
-        self._folder = Path(tempfile.mkdtemp(prefix="upload-", dir=store._incoming()))
+        self._folder = folder
         self._file: BinaryIO | None = (self._folder / name).open("xb")
         self.size_bytes = 0
 
@@ -198,7 +237,7 @@ class ArtifactWriter:
         self._file.close()
         self._file = None
         try:
-            return self._put(*self._content())
+            return self._store._keep(*self._content())
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -209,25 +248,6 @@ class ArtifactWriter:
         folder = self._folder / "content"
         limits = Limits(self._store.max_bytes, self._store.max_files)
         return folder, unpack(self._folder / self._name, folder, limits)
-
-    def _put(self, folder: Path, files: Mapping[str, str]) -> StoredArtifact:
-        """Move `folder` to where its digest says."""
-        digest = digest_of(files)
-        size_bytes = sum((folder / path).stat().st_size for path in files)
-        place = self._store.path_of(digest)
-        for path in files:
-            (folder / path).chmod(0o444)  # replicas link to these files: what writes here would change what they serve
-        os.utime(folder)
-        folder.chmod(0o755)  # mkdtemp's 0700 would keep a runtime under another user out
-        try:
-            folder.rename(place)
-        except OSError:
-            if not place.is_dir():
-                raise
-            os.utime(place)  # stored again just now, which `stored_before` looks at
-        else:
-            _sync_folder(self._store.folder)
-        return StoredArtifact(digest, place.as_uri(), size_bytes, files)
 
     def abort(self) -> None:
         """Throw away what was written; after `commit` this does nothing."""
@@ -243,6 +263,19 @@ class ArtifactWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.abort()
+
+
+def is_model_file(filename: str) -> bool:
+    """Return whether a file of that name can be a version: a model file, or an archive of a model's folder."""
+    return _suffix(filename) in _STORED_NAMES or bool(_archive_suffix(filename))
+
+
+def _suffix(filename: str) -> str:
+    return PurePosixPath(filename).suffix.lower()
+
+
+def _archive_suffix(filename: str) -> str:
+    return next((known for known in SUFFIXES if filename.lower().endswith(known)), "")
 
 
 def _is_shown(filename: str) -> bool:

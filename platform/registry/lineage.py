@@ -22,12 +22,14 @@ class Lineage:
         run_url: the CI run that made the files, http or https, since pages show it as a link.
         data_reference: what it was trained on: a path, a URI, a data set's version.
         parameters: free texts by name, such as hyperparameters.
+        source_uri: where the files were imported from, without a query; empty where they were pushed.
     """
 
     source_commit: str = ""
     run_url: str = ""
     data_reference: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    source_uri: str = ""
 
     def check(self) -> None:
         """Raise InvalidInput where a part is too long or not of its kind."""

@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from registry.import_lifecycle import ImportState, ImportStatus
 from registry.lifecycle import CheckState, Status
 
 
@@ -95,3 +96,61 @@ class Alias(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model.name}@{self.name}"
+
+
+class ModelImport(models.Model):
+    """Files that are to become a version of a model, from a URI; `registry.import_lifecycle` draws its states.
+
+    Attributes:
+        model: the name of a model, which is made with its first version.
+        uri: with its query, which may hold a signature; `shown_uri` is for people.
+        particulars: `Particulars` as JSON.
+        claim: the id of the running attempt; who holds it may write, until `next_try_at` lets another begin.
+        bytes_total: of all files; None while that is not known.
+        version: what it became, a new version or the one that had the same files.
+    """
+
+    model = models.CharField(max_length=128)
+    uri = models.CharField(max_length=4000)
+    filename = models.CharField(max_length=255, blank=True)
+    sha256 = models.CharField(max_length=64, blank=True)
+    particulars = models.JSONField(default=dict)
+    status = models.CharField(
+        max_length=10, choices=[(s.value, s.value) for s in ImportStatus], default=ImportStatus.PENDING.value
+    )
+    reason = models.TextField(blank=True)
+    bytes_done = models.BigIntegerField(default=0)
+    bytes_total = models.BigIntegerField(null=True, blank=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_try_at = models.DateTimeField(null=True, blank=True)
+    claim = models.UUIDField(null=True, blank=True)
+    version = models.ForeignKey(ModelVersion, null=True, blank=True, on_delete=models.SET_NULL, related_name="imports")
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=300)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(status__in=[status.value for status in ImportStatus]), name="import_status_known"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["model", "-id"], name="import_newest"),
+            models.Index(
+                fields=["next_try_at"], condition=models.Q(status=ImportStatus.PENDING.value), name="import_pending"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"import {self.pk} of {self.model}"
+
+    @property
+    def shown_uri(self) -> str:
+        """Return the URI without its query."""
+        return self.uri.partition("?")[0]
+
+    @property
+    def state(self) -> ImportState:
+        """Return the columns that `import_lifecycle` decides over."""
+        return ImportState(ImportStatus(self.status), self.attempts, self.reason, self.next_try_at)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from common.errors import InvalidInput
 from common.names import check_alias
@@ -34,6 +35,12 @@ class Particulars:
         tags.changed({}, self.tags)
         check_description(self.description)
         check_reference(self.compatible_with or "")
+
+
+def particulars_of_json(document: Mapping[str, Any], *, source_uri: str) -> Particulars:
+    """Return particulars from `dataclasses.asdict` of them, with where the files came from."""
+    lineage = Lineage(**{**document["lineage"], "source_uri": source_uri})
+    return Particulars(**{**document, "lineage": lineage})
 
 
 def check_description(text: str) -> str:

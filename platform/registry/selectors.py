@@ -6,8 +6,9 @@ from datetime import datetime
 from django.db.models import Max, QuerySet
 
 from common.errors import InvalidInput, NotFound
+from registry.import_lifecycle import ImportStatus
 from registry.lifecycle import Status
-from registry.models import Alias, ModelVersion, RegisteredModel
+from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
 
 _URI = re.compile(r"models:/(?P<model>[^/@]+)(?:/(?P<number>[0-9]{1,9})|@(?P<alias>[^/@]+))")
 
@@ -72,6 +73,25 @@ def versions_to_check(*, now: datetime, limit: int) -> list[int]:
     """Return the ids of versions whose check is due, longest waiting first."""
     due = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__lte=now)
     return list(due.order_by("next_check_at", "pk").values_list("pk", flat=True)[:limit])
+
+
+def import_list(*, model: str) -> QuerySet[ModelImport]:
+    """Return the imports of that model, which need not be there yet."""
+    return ModelImport.objects.filter(model=model).select_related("version")
+
+
+def import_get(*, model: str, import_id: int) -> ModelImport:
+    """Return one import; raises NotFound."""
+    found = import_list(model=model).filter(pk=import_id).first()
+    if found is None:
+        raise NotFound(f"model {model!r} has no import {import_id}; what ended long ago is forgotten")
+    return found
+
+
+def imports_due(*, now: datetime, limit: int) -> list[int]:
+    """Return the ids of imports that are to begin, or to begin again, longest waiting first."""
+    due = ModelImport.objects.filter(status=ImportStatus.PENDING.value, next_try_at__lte=now)
+    return list(due.order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
 
 
 def _found(models: QuerySet[RegisteredModel], name: str) -> RegisteredModel:

@@ -1,4 +1,4 @@
-"""The check of a registered version, the sweep that finds versions whose check is due, and the tidying of files.
+"""Checks of versions, imports of files, the sweeps that find which of them are due, and the tidying of files.
 
 A check asks the runtime twice, `inspect` then `profile`, in processes of their own where models run, with no
 transaction open. Its end is written by `checks.check_end`; a worker that dies in between leaves a claim that runs out.
@@ -6,28 +6,31 @@ transaction open. Its end is written by `checks.check_end`; a worker that dies i
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
 
 from celery import shared_task
+from celery.signals import worker_shutting_down
 from django.conf import settings
-from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from common import hints
-from common.errors import FairleadError
+from common.errors import FairleadError, Unavailable
+from integrations import sources
 from integrations.clusters import driver_for
 from integrations.clusters.base import Job, JobKind, JobResult
+from integrations.sources.addresses import parse
+from registry import imports
 from registry.checks import MAX_CONCURRENT, Claim, check_begin, check_end, check_renew
+from registry.holding import LEASE, RENEW_EVERY_S, held
 from registry.inspection import NotAccepted, read_inspection, read_profile
 from registry.lifecycle import Accepted, Outcome, Unchecked
-from registry.selectors import versions_to_check
-from registry.storage import delete_unused
+from registry.models import ModelImport
+from registry.selectors import imports_due, versions_to_check
+from registry.storage import delete_unused, store
 
 logger = logging.getLogger(__name__)
-_LEASE = timedelta(seconds=20)
-_RENEW_EVERY_S = 5.0
+_RENEW_EVERY_S = RENEW_EVERY_S
+_PROGRESS_EVERY_S = 1.0
+_stopping = threading.Event()
 
 
 @shared_task
@@ -42,15 +45,20 @@ def delete_unused_files() -> None:
     """Delete model files that no version has."""
     for digest in delete_unused(now=timezone.now()):
         logger.info("deleted the model files %s, which no version had", digest)
+    imports.imports_forget(now=timezone.now(), older_than=settings.RETAIN_EVENTS)
 
 
 @shared_task
 def check_version(version_id: int) -> None:
     """Find out whether the version can be served, unless somebody else is at it or it is not due."""
-    claim = check_begin(version_id=version_id, now=timezone.now(), lease=_LEASE)
+    claim = check_begin(version_id=version_id, now=timezone.now(), lease=LEASE)
     if claim is None:
         return
-    with _held(claim):
+    with held(
+        f"hold-check-{version_id}",
+        lambda: check_renew(claim=claim, now=timezone.now(), lease=LEASE),
+        every_s=_RENEW_EVERY_S,
+    ):
         outcome = _ask(claim)
     logger.info("the check of version id %s ended: %s", version_id, type(outcome).__name__)
     if not check_end(claim=claim, outcome=outcome, now=timezone.now()):
@@ -78,27 +86,78 @@ def _run(kind: JobKind, claim: Claim) -> JobResult:
     return driver.run(Job(kind=kind, artifact_uri=claim.artifact_uri, timeout_s=float(settings.MODEL_CHECK_TIMEOUT_S)))
 
 
-@contextmanager
-def _held(claim: Claim) -> Iterator[None]:
-    """Renew the claim meanwhile, from a thread; the lease is short, so a dead worker's check is soon begun anew."""
-    done = threading.Event()
-    thread = threading.Thread(
-        target=_renew_until, args=(claim, done), name=f"hold-check-{claim.version_id}", daemon=True
+class _LetGo(BaseException):
+    """Somebody stopped the import, or another worker has it, or this worker is to end: nothing is left to do here."""
+
+
+@worker_shutting_down.connect
+def stop_imports(**_: object) -> None:
+    """Have running imports given back, so that the worker ends soon and the next one begins them anew."""
+    _stopping.set()
+
+
+@shared_task
+def sweep_imports() -> None:
+    """Send a hint for the imports that have waited longest."""
+    for import_id in imports_due(now=timezone.now(), limit=imports.MAX_CONCURRENT):
+        hints.send(import_model, import_id)
+
+
+@shared_task
+def import_model(import_id: int) -> None:
+    """Fetch what the import names and register it, unless somebody else is at it or it is not due."""
+    claim = imports.import_begin(import_id=import_id, now=timezone.now(), lease=LEASE)
+    if claim is None:
+        return
+    try:
+        row = _import(claim)
+    except _LetGo:
+        if _stopping.is_set():
+            imports.import_put_back(claim=claim, now=timezone.now())
+        logger.info("import %s was let go", import_id)
+        return
+    if row is None:
+        logger.warning("import %s ended after its claim was lost; what came of it is dropped", import_id)
+        return
+    logger.info("import %s is %s%s", import_id, row.status, f": {row.reason}" if row.reason else "")
+    if row.version_id is not None:
+        hints.send(check_version, row.version_id)
+    sweep_imports()
+
+
+def _import(claim: imports.ImportClaim) -> ModelImport | None:
+    """Return the import after this attempt; None where the claim was lost at its end. Raises _LetGo."""
+    progress: tuple[int, int | None] = (0, None)
+
+    def renew() -> bool:
+        return imports.import_renew(claim=claim, done=progress[0], total=progress[1], now=timezone.now(), lease=LEASE)
+
+    with held(f"hold-import-{claim.import_id}", renew, every_s=_PROGRESS_EVERY_S) as lost:
+
+        def note(done: int, total: int | None) -> None:
+            nonlocal progress
+            progress = (done, total)
+            if lost.is_set() or _stopping.is_set():
+                raise _LetGo
+
+        try:
+            artifact = sources.fetch(_order(claim), store(), settings.IMPORT_FROM, note)
+        except Unavailable as error:
+            return imports.import_broke_off(claim=claim, reason=error.message, now=timezone.now())
+        except FairleadError as error:
+            return imports.import_fail(claim=claim, reason=error.message, now=timezone.now())
+        except Exception as error:  # a fault of ours must not leave the import claimed and silent
+            logger.exception("import %s failed", claim.import_id)
+            reason = f"the import failed with {type(error).__name__}: {error}"
+            return imports.import_broke_off(claim=claim, reason=reason, now=timezone.now())
+        return imports.import_end(claim=claim, artifact=artifact, now=timezone.now())
+
+
+def _order(claim: imports.ImportClaim) -> sources.Order:
+    return sources.Order(
+        address=parse(claim.uri),
+        filename=claim.filename,
+        sha256=claim.sha256,
+        owner=f"import-{claim.import_id}",
+        timeout_s=float(settings.IMPORT_TIMEOUT_S),
     )
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
-
-def _renew_until(claim: Claim, done: threading.Event) -> None:
-    try:
-        while not done.wait(_RENEW_EVERY_S):
-            try:
-                check_renew(claim=claim, now=timezone.now(), lease=_LEASE)
-            except DatabaseError:
-                logger.warning("the claim on version id %s was not renewed", claim.version_id, exc_info=True)
-    finally:
-        connection.close()

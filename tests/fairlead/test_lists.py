@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 from drf_spectacular.generators import SchemaGenerator
+from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
 from deployments.webhooks import webhook_test
+from integrations.sources.addresses import parse_prefixes
+from registry.imports import import_request
 from registry.services import alias_set
 from tests import scenes
 
@@ -28,7 +31,7 @@ def lists() -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def ask(api: Callable[..., APIClient]) -> Callable[..., Any]:
+def ask(api: Callable[..., APIClient], settings: Settings) -> Callable[..., Any]:
     live = scenes.service()
     scenes.rollout(live)
     now = live.created_at
@@ -36,6 +39,9 @@ def ask(api: Callable[..., APIClient]) -> Callable[..., Any]:
     alias_set(model="digits", name="other", number=1, now=now, actor="test")
     scenes.service("another")
     client = api(Scope.ADMIN)
+    settings.IMPORT_FROM = parse_prefixes(["https://a.example"])
+    for _ in range(2):
+        import_request(model="digits", uri="https://a.example/digits.onnx", now=now, actor="test")
     hook = scenes.webhook().webhook
     for _ in range(2):
         webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
+from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
 from accounts import teams
@@ -14,6 +15,8 @@ from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
 from deployments.webhooks import webhook_test
+from integrations.sources.addresses import parse_prefixes
+from registry.imports import import_request
 from registry.services import alias_set
 from tests import scenes
 
@@ -34,6 +37,10 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /models/{name}/aliases": (OWNER, VIEWER),
     "PUT /models/{name}/aliases/{alias}": (OWNER, DEPLOYER),
     "DELETE /models/{name}/aliases/{alias}": (OWNER, DEPLOYER),
+    "GET /models/{name}/imports": (OWNER, VIEWER),
+    "POST /models/{name}/imports": (OWNER, DEPLOYER),
+    "GET /models/{name}/imports/{import_id}": (OWNER, VIEWER),
+    "DELETE /models/{name}/imports/{import_id}": (OWNER, DEPLOYER),
     "GET /models/{name}/versions": (OWNER, VIEWER),
     "POST /models/{name}/versions": (OWNER, DEPLOYER),
     "GET /models/{name}/versions/{number}": (OWNER, VIEWER),
@@ -90,6 +97,7 @@ BODIES: dict[str, dict[str, object]] = {
     "PATCH /webhooks/{webhook_id}": {"enabled": False},
     "POST /webhooks": {"url": "https://a.example/", "events": ["RolloutHealthy"]},
     "POST /models": {"name": "digits"},
+    "POST /models/{name}/imports": {"uri": "https://models.example.com/digits.onnx"},
     "POST /services/{namespace}/{name}/rollouts": {"version": "models:/digits/1"},
 }
 NAMES = {"team": "red", "user": "carol", "namespace": "default", "alias": "champion", "number": "1"}
@@ -109,9 +117,10 @@ def test_every_operation_has_a_row_that_says_who_may() -> None:
 
 
 @pytest.fixture
-def address() -> Callable[[str], str]:
+def address(settings: Settings) -> Callable[[str], str]:
     """Return a maker of addresses of things that are all there; team red owns the service and its model."""
     now = timezone.now()
+    settings.IMPORT_FROM = parse_prefixes(["https://models.example.com"])
     live = scenes.service()
     rollout = scenes.rollout(live)
     alias_set(model="digits", name="champion", number=1, now=now, actor="test")
@@ -121,6 +130,7 @@ def address() -> Callable[[str], str]:
     teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
     teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=now)
 
+    coming = import_request(model="digits", uri="https://models.example.com/digits.onnx", now=now, actor="test")
     hook = scenes.webhook(team="red").webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
 
@@ -130,6 +140,7 @@ def address() -> Callable[[str], str]:
         name = {"policies": "careful", "clusters": "local"}.get(of, "default" if "/namespaces/" in path else "digits")
         token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first() or 0
         ids = {"rollout_id": rollout.pk, "token_id": token_id, "webhook_id": hook.pk, "delivery_id": delivery.pk}
+        ids["import_id"] = coming.pk
         return "/api/v1" + path.format(**NAMES, name=name, **ids)
 
     return make

@@ -112,6 +112,7 @@ class TestSaidAtRegistration:
             "source_commit": "9fceb02",
             "run_url": "https://ci.example/runs/7",
             "data_reference": "s3://data/digits@3",
+            "source_uri": "",
             "parameters": {"eq": "a=b", "lr": "0.1"},
         }
         assert (made["tags"], made["description"]) == ({"team": "vision"}, "# Digits")

@@ -86,7 +86,7 @@ class TestVersions:
             "source_name": "model.onnx",
             "description": "",
             "tags": {},
-            "lineage": {"source_commit": "", "run_url": "", "data_reference": "", "parameters": {}},
+            "lineage": {"source_commit": "", "run_url": "", "data_reference": "", "source_uri": "", "parameters": {}},
             "compatible_with": None,
             "aliases": ["champion"],
             "created_at": "2026-01-01T12:00:00Z",

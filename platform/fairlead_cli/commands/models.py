@@ -12,8 +12,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from fairlead_cli import render
 from fairlead_cli.call import Call
 from fairlead_cli.client import Client, Json, path, wait_until
-from fairlead_cli.commands import particulars
-from fairlead_cli.errors import EndedBadly
+from fairlead_cli.commands import imports, particulars
+from fairlead_cli.errors import CliError, EndedBadly
 from fairlead_cli.sources import Source, source_of
 
 _CHECK_EVERY_S = 0.3
@@ -33,6 +33,7 @@ VERSION_FACTS: render.Columns = {
     "description": lambda row: row.get("description"),
     "commit": lambda row: (row.get("lineage") or {}).get("source_commit"),
     "run": lambda row: (row.get("lineage") or {}).get("run_url"),
+    "source": lambda row: (row.get("lineage") or {}).get("source_uri"),
     "data": lambda row: (row.get("lineage") or {}).get("data_reference"),
     "parameters": lambda row: render.pairs((row.get("lineage") or {}).get("parameters")),
     "compatible with": lambda row: row.get("compatible_with"),
@@ -45,27 +46,41 @@ VERSION_FACTS: render.Columns = {
 
 def push_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", type=Path, metavar="PATH", help="the model file, such as model.onnx, or its folder in Triton's layout"
+        "file",
+        metavar="PATH|URI",
+        help="the model file, such as model.onnx, or its folder in Triton's layout; or where the control plane fetches "
+        "these: http(s)://, s3://, gs://, file://",
     )
     parser.add_argument("--name", required=True, help="the registered model; made if it is new")
     parser.add_argument(
         "--alias", type=_alias, help="alias to point to this version once it is READY, such as champion; waits for that"
     )
+    parser.add_argument("--sha256", metavar="HEX", help="of the one file at the URI; other bytes are refused")
     particulars.push_arguments(parser)
     parser.add_argument("--wait", action="store_true", help="wait until the version is READY; REJECTED exits with 3")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="longest wait (300)")
 
 
 def push(call: Call) -> None:
-    """Upload a file or folder as the next version of a model; the same files again are the version that exists."""
+    """Make a file or folder the next version of a model; the same files again are the version that exists."""
     options = call.options
-    version = _upload(call, source_of(options.file), options.name, particulars.query(options))
-    if options.wait or options.alias:
-        version = wait_checked(call.client, options.name, version["number"], timeout_s=options.timeout)
+    is_waiting = options.wait or options.alias
+    if imports.is_uri(options.file):
+        row = imports.request(call)
+        if not is_waiting:
+            return call.show(row, imports.COLUMNS)
+        number = imports.wait_imported(call, row, timeout_s=options.timeout)
+    else:
+        if options.sha256:
+            raise CliError("--sha256 is for files at a URI; what is uploaded is always checked")
+        version = _upload(call, source_of(Path(options.file)), options.name, particulars.query(options))
+        number = version["number"]
+    if is_waiting:
+        version = wait_checked(call.client, options.name, number, timeout_s=options.timeout)
     if options.alias:
-        call.client.put(path("models", options.name, "aliases", options.alias), {"version": version["number"]})
-        version = call.client.get(path("models", options.name, "versions", version["number"]))
-    call.show(version, VERSION_FACTS)
+        call.client.put(path("models", options.name, "aliases", options.alias), {"version": number})
+        version = call.client.get(path("models", options.name, "versions", number))
+    return call.show(version, VERSION_FACTS)
 
 
 def _alias(text: str) -> str:

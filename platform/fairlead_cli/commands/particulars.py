@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from fairlead_cli.errors import CliError
 
+_MAPPINGS = {"tag": "tags", "parameter": "parameters"}
+
 
 def push_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("kept with the version")
@@ -39,6 +41,17 @@ def query(options: argparse.Namespace, environment: Mapping[str, str] = os.envir
     ]
     wanted = [] if options.compatible_with is None else [("compatible_with", options.compatible_with)]
     return [(name, text) for name, text in said if text] + wanted
+
+
+def document(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> dict[str, object]:
+    """Return the same as the fields of an import."""
+    asked = query(options, environment)
+    said: dict[str, object] = {name: text for name, text in asked if name not in _MAPPINGS}
+    for name, field in _MAPPINGS.items():
+        pairs = [text.partition("=") for of, text in asked if of == name]
+        if pairs:
+            said[field] = {key: value for key, _, value in pairs}
+    return said
 
 
 def pair(text: str) -> str:

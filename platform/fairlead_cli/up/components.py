@@ -41,7 +41,7 @@ def components(
     web = [python, "-m", "uvicorn", "fairlead.asgi:application", "--app-dir", str(project_root() / "platform")]
     web += ["--host", address.host, "--port", str(address.port), "--loop", "uvloop", "--no-access-log"]
     web += ["--timeout-graceful-shutdown", "3"]
-    worker = [python, "-m", "celery", "-A", "fairlead", "worker", "-B", "--pool", "threads", "--concurrency", "4"]
+    worker = [python, "-m", "celery", "-A", "fairlead", "worker", "-B", "--pool", "threads", "--concurrency", "6"]
     worker += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     agent = [
         python,

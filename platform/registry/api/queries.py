@@ -11,12 +11,14 @@ from drf_spectacular.utils import OpenApiParameter
 from common.errors import InvalidInput
 from common.filters import Filter
 from registry import tags
+from registry.import_lifecycle import ImportStatus
 from registry.lifecycle import Status
 from registry.lineage import Lineage
 from registry.particulars import Particulars
 
 _PAIRS = {"type": "array", "items": {"type": "string"}}
 NAME_PREFIX = Filter("name_prefix", "name__startswith", "Only models whose names begin so.")
+IMPORT_STATUS = Filter("status", "status", "Only imports with this status.", choices=tuple(ImportStatus))
 STATUS = Filter("status", "status", "Only versions with this status.", choices=tuple(Status))
 PARTICULARS = [
     OpenApiParameter("description", str, description="Markdown."),

@@ -8,7 +8,8 @@ from rest_framework import serializers
 from common.requests import RequestSerializer
 from registry.annotations import Changes
 from registry.lineage import Lineage
-from registry.models import Alias, ModelVersion, RegisteredModel
+from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
+from registry.particulars import Particulars
 
 
 class AliasSerializer(serializers.ModelSerializer[Alias]):
@@ -86,6 +87,7 @@ class LineageSerializer(serializers.Serializer[Any]):
     run_url = serializers.CharField()
     data_reference = serializers.CharField()
     parameters = serializers.DictField(child=serializers.CharField())
+    source_uri = serializers.CharField()
 
 
 class TensorSerializer(serializers.Serializer[Any]):
@@ -154,3 +156,59 @@ class VersionSerializer(serializers.ModelSerializer[ModelVersion]):
     def get_aliases(self, version: ModelVersion) -> list[str]:
         """Return the names that point here."""
         return sorted(alias.name for alias in version.aliases.all())
+
+
+class ImportSerializer(serializers.ModelSerializer[ModelImport]):
+    """Files on their way in; `version` is what they became. The query of a URI is not shown."""
+
+    uri = serializers.CharField(source="shown_uri")
+    version = serializers.IntegerField(source="version.number", allow_null=True, default=None)
+
+    class Meta:
+        model = ModelImport
+        fields = [
+            "id",
+            "model",
+            "uri",
+            "status",
+            "reason",
+            "bytes_done",
+            "bytes_total",
+            "attempts",
+            "version",
+            "created_at",
+            "created_by",
+            "finished_at",
+        ]
+        read_only_fields = fields
+
+
+class ImportCreateSerializer(RequestSerializer[ModelImport]):
+    """What is to be imported, and what is to be kept with the version."""
+
+    uri = serializers.CharField(
+        help_text="http(s)://, s3://, gs:// or file://, below what FAIRLEAD_IMPORT_FROM allows."
+    )
+    filename = serializers.CharField(
+        required=False, max_length=255, help_text="Tells the format of a file whose address does not: `model.onnx`."
+    )
+    sha256 = serializers.CharField(required=False, help_text="Of a single file, 64 hex digits; checked where given.")
+    description = serializers.CharField(required=False, allow_blank=True, trim_whitespace=False)
+    tags = serializers.DictField(child=serializers.CharField(allow_blank=True, trim_whitespace=False), required=False)
+    source_commit = serializers.CharField(required=False, allow_blank=True)
+    run_url = serializers.CharField(required=False, allow_blank=True)
+    data_reference = serializers.CharField(required=False, allow_blank=True)
+    parameters = serializers.DictField(
+        child=serializers.CharField(allow_blank=True, trim_whitespace=False), required=False
+    )
+    compatible_with = serializers.CharField(required=False, allow_blank=True)
+
+    def wishes(self) -> dict[str, Any]:
+        """Return the arguments of `import_request`; raises ValidationError, and InvalidInput for an unknown field."""
+        self.is_valid(raise_exception=True)
+        asked = dict(self.validated_data)
+        of_lineage = ("source_commit", "run_url", "data_reference", "parameters")
+        lineage = Lineage(**{key: asked.pop(key) for key in of_lineage if key in asked})
+        of_version = ("description", "tags", "compatible_with")
+        particulars = Particulars(lineage=lineage, **{key: asked.pop(key) for key in of_version if key in asked})
+        return {**asked, "sha256": asked.get("sha256", "").lower(), "particulars": particulars}

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from registry.api import views
+from registry.api import imports, views
 
 app_name = "registry_api"
 urlpatterns = [
@@ -11,6 +11,8 @@ urlpatterns = [
     path("models/<str:name>/versions", views.VersionListView.as_view(), name="version-list"),
     path("models/<str:name>/versions/<int:number>", views.VersionDetailView.as_view(), name="version-detail"),
     path("models/<str:name>/versions/<int:number>/artifact", views.ArtifactView.as_view(), name="version-artifact"),
+    path("models/<str:name>/imports", imports.ImportListView.as_view(), name="import-list"),
+    path("models/<str:name>/imports/<int:import_id>", imports.ImportDetailView.as_view(), name="import-detail"),
     path("models/<str:name>/aliases", views.AliasListView.as_view(), name="alias-list"),
     path("models/<str:name>/aliases/<str:alias>", views.AliasDetailView.as_view(), name="alias-detail"),
 ]

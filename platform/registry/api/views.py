@@ -23,6 +23,7 @@ from common.names import check_model_name
 from integrations import artifact_stream
 from registry import annotations, compatibility, selectors, services
 from registry.api import queries, uploads
+from registry.api.access import OfModel
 from registry.api.serializers import (
     AliasSerializer,
     AliasSetSerializer,
@@ -35,15 +36,6 @@ from registry.api.serializers import (
 from registry.models import Alias, ModelVersion, RegisteredModel
 from registry.storage import store
 from registry.tasks import check_version
-
-
-class _OfModel:
-    """A view of one model or what is under it: the caller's role in the team that owns it counts."""
-
-    kwargs: dict[str, Any]
-
-    def place(self) -> Place:
-        return Place.model(self.kwargs["name"])
 
 
 class ModelListView(ListAPIView[RegisteredModel]):
@@ -69,7 +61,7 @@ class ModelListView(ListAPIView[RegisteredModel]):
         return Response(body, status=status.HTTP_201_CREATED)
 
 
-class ModelDetailView(_OfModel, APIView):
+class ModelDetailView(OfModel, APIView):
     """One model."""
 
     @extend_schema(responses=ModelSerializer)
@@ -91,7 +83,7 @@ class ModelDetailView(_OfModel, APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class VersionListView(_OfModel, ListAPIView[ModelVersion]):
+class VersionListView(OfModel, ListAPIView[ModelVersion]):
     """Versions of a model, newest first."""
 
     serializer_class = VersionSerializer
@@ -136,7 +128,7 @@ class VersionListView(_OfModel, ListAPIView[ModelVersion]):
         return Response(body, status=status.HTTP_201_CREATED if created else status.HTTP_200_OK)
 
 
-class VersionDetailView(_OfModel, APIView):
+class VersionDetailView(OfModel, APIView):
     """One version of a model."""
 
     @extend_schema(responses=VersionSerializer)
@@ -160,7 +152,7 @@ class VersionDetailView(_OfModel, APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class ArtifactView(_OfModel, APIView):
+class ArtifactView(OfModel, APIView):
     """The files of a version."""
 
     @extend_schema(responses={(200, uploads.MEDIA_TYPE): OpenApiTypes.BINARY})
@@ -176,7 +168,7 @@ class ArtifactView(_OfModel, APIView):
         return super().perform_content_negotiation(request, force=True)
 
 
-class AliasListView(_OfModel, ListAPIView[Alias]):
+class AliasListView(OfModel, ListAPIView[Alias]):
     """Aliases of a model by name."""
 
     serializer_class = AliasSerializer
@@ -186,7 +178,7 @@ class AliasListView(_OfModel, ListAPIView[Alias]):
         return selectors.alias_list(model=self.kwargs["name"])
 
 
-class AliasDetailView(_OfModel, APIView):
+class AliasDetailView(OfModel, APIView):
     """One alias."""
 
     @extend_schema(request=AliasSetSerializer, responses={200: AliasSerializer, 201: AliasSerializer})

@@ -281,3 +281,72 @@ def test_push_of_an_empty_folder_is_refused_here(fairlead: Fairlead, api: Any, a
 
     assert code == 1
     assert complained.startswith("empty is empty")
+
+
+IMPORT = {
+    "id": 3,
+    "model": "digits",
+    "uri": "s3://models/digits/",
+    "status": "PENDING",
+    "reason": "",
+    "bytes_done": 0,
+    "bytes_total": None,
+    "version": None,
+    "created_at": "2026-01-01T00:00:00Z",
+    "created_by": "ann",
+}
+ONE = "GET /models/digits/imports/3"
+
+
+def test_push_of_a_uri_asks_for_an_import(fairlead: Fairlead, api: Any) -> None:
+    api.on("POST /models/digits/imports", IMPORT, status=202)
+    said_of_it = ["--tag", "team=vision", "--tag", "note=a=b", "--parameter", "lr=0.1", "--source-commit", "abc"]
+
+    code, said, _ = fairlead("models", "push", "s3://models/digits/", "--name", "digits", *said_of_it, "-o", "json")
+
+    assert (code, json.loads(said)["status"]) == (0, "PENDING")
+    assert api.seen[0].document == {
+        "uri": "s3://models/digits/",
+        "tags": {"team": "vision", "note": "a=b"},
+        "parameters": {"lr": "0.1"},
+        "source_commit": "abc",
+    }
+
+
+def test_push_of_a_uri_waits_for_the_files_and_then_for_the_check(fairlead: Fairlead, api: Any) -> None:
+    api.on("POST /models/digits/imports", IMPORT, status=202)
+    came = {"bytes_done": 10, "bytes_total": 20}
+    api.on(ONE, {**IMPORT, **came}, {**IMPORT, "status": "IMPORTED", "version": 4})
+    api.on("GET /models/digits/versions/4", version(4, status="PENDING"), version(4))
+    api.on("PUT /models/digits/aliases/champion", {"version": 4})
+
+    code, said, _ = fairlead("models", "push", "s3://models/digits/", "--name", "digits", "--alias", "champion")
+
+    assert code == 0
+    assert ["version", "4"] in [line.split() for line in said.splitlines()]
+    assert [seen.document for seen in api.seen if seen.method == "PUT"] == [{"version": 4}]
+
+
+def test_an_import_that_fails_ends_with_3_and_its_reason(fairlead: Fairlead, api: Any) -> None:
+    api.on("POST /models/digits/imports", IMPORT, status=202)
+    api.on(ONE, {**IMPORT, "status": "FAILED", "reason": "there is nothing at s3://models/digits/"})
+
+    code, _, told = fairlead("models", "push", "s3://models/digits/", "--name", "digits", "--wait")
+
+    assert (code, told) == (3, "s3://models/digits/ was not imported: there is nothing at s3://models/digits/\n")
+
+
+def test_a_sha256_is_for_files_elsewhere(fairlead: Fairlead, api: Any, file: Path) -> None:
+    code, _, told = fairlead("models", "push", str(file), "--name", "digits", "--sha256", "0" * 64)
+    assert (code, api.seen) == (1, [])
+    assert "--sha256 is for files at a URI" in told
+
+
+def test_imports_are_listed_with_how_far_they_came_and_stopped(fairlead: Fairlead, api: Any) -> None:
+    page = {"results": [{**IMPORT, "bytes_done": 1024, "bytes_total": 2048}], "next": None}
+    api.on("GET /models/digits/imports", page)
+    api.on("DELETE /models/digits/imports/3", None, status=204)
+
+    _, said, _ = fairlead("models", "imports", "digits")
+    assert "1.0 KiB of 2.0 KiB" in said
+    assert fairlead("models", "stop-import", "digits", "3")[:2] == (0, "import 3 of digits is stopped\n")

@@ -1,0 +1,139 @@
+"""Objects in S3 and Google Cloud Storage, through fsspec's `s3fs` and `gcsfs`, each an extra of its own.
+
+Both find their credentials and endpoints in the environment, as docs/how-to/import-models.md says.
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from common.errors import InvalidInput, NotFound, TooLarge, Unavailable
+from integrations.sources.addresses import Address
+from integrations.sources.content import Content, SourceFile
+
+_BLOCK_BYTES = 8 << 20
+_IDENTITY = ("ETag", "etag", "generation", "size")
+_MAX_DEPTH = 9
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    module: str
+    file_system: str
+    options: dict[str, Any]
+
+
+_LIBRARIES = {
+    "s3": _Library(
+        "s3fs",
+        "S3FileSystem",
+        {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}}},
+    ),
+    "gs": _Library("gcsfs", "GCSFileSystem", {"requests_timeout": 60}),
+}
+
+
+def check_installed(scheme: str) -> None:
+    """Raise InvalidInput where the scheme needs a package that is not here."""
+    library = _LIBRARIES.get(scheme)
+    if library is not None and importlib.util.find_spec(library.module) is None:
+        raise InvalidInput(
+            f"{scheme}:// needs the package {library.module}, which is not installed; install it with Fairlead's extra "
+            f"{scheme!r}: pip install 'fairlead[{scheme}]'",
+            field="uri",
+        )
+
+
+def files_at(address: Address, *, is_folder: bool, max_files: int) -> list[SourceFile]:
+    """Return the object at the address, or those below it.
+
+    Raises:
+        NotFound, InvalidInput: nothing is there, or it may not be read with the credentials there are.
+        TooLarge: there are more objects than allowed.
+        Unavailable: the store did not answer as it should.
+    """
+    check_installed(address.scheme)
+    library = _LIBRARIES[address.scheme]
+    system = getattr(importlib.import_module(library.module), library.file_system)(
+        **library.options, skip_instance_cache=True, use_listings_cache=False
+    )
+    place = f"{address.host}/{address.path}"
+    if not is_folder:
+        found = _asked(address, lambda: system.info(place))
+        if found["type"] != "file":
+            raise InvalidInput(f"{address.shown} is a folder; write it with a slash at its end")
+        return [_file(system, address, found, "")]
+    files: list[SourceFile] = _asked(address, lambda: _below(system, address, place, max_files))
+    return files
+
+
+def _below(system: Any, address: Address, place: str, max_files: int) -> list[SourceFile]:
+    files: list[SourceFile] = []
+    for folder, _, found in system.walk(place, maxdepth=_MAX_DEPTH, detail=True, on_error="raise"):
+        for name, info in sorted(found.items()):
+            if not name or info["name"].endswith("/"):
+                continue  # what consoles put where they want to show an empty folder
+            if len(files) == max_files:
+                raise TooLarge(f"{address.shown} has more than the {max_files} files that are allowed")
+            files.append(_file(system, address, info, f"{folder}/{name}".removeprefix(f"{place}/")))
+    if not files:
+        raise NotFound(f"there is nothing below {address.shown}/")
+    return files
+
+
+def _file(system: Any, address: Address, info: dict[str, Any], path: str) -> SourceFile:
+    return SourceFile(path, info["size"], lambda: _opened(system, address, info))
+
+
+@contextmanager
+def _opened(system: Any, address: Address, info: dict[str, Any]) -> Iterator[Content]:
+    options = {"block_size": _BLOCK_BYTES, "cache_type": "readahead"}
+    file = _asked(address, lambda: system.open(info["name"], "rb", **options))
+    try:
+        yield _Object(system, address, info, file)
+    finally:
+        file.close()
+
+
+@dataclass
+class _Object:
+    system: Any
+    address: Address
+    info: dict[str, Any]
+    file: Any
+
+    @property
+    def size_bytes(self) -> int | None:
+        size: int = self.info["size"]
+        return size
+
+    def read(self, size: int = -1, /) -> bytes:
+        piece: bytes = _asked(self.address, lambda: self.file.read(size))
+        if not piece:
+            # It is read by ranges, so an object that was replaced meanwhile would come out half old and half new.
+            now = _asked(self.address, lambda: self.system.info(self.info["name"], refresh=True))
+            if any(now.get(key) != self.info.get(key) for key in _IDENTITY if key in now and key in self.info):
+                raise Unavailable(f"{self.address.scheme}://{self.info['name']} was replaced while it was read")
+        return piece
+
+
+def _asked(address: Address, ask: Callable[[], Any]) -> Any:
+    """Return what the library says, its errors as ours."""
+    try:
+        return ask()
+    except (InvalidInput, NotFound, TooLarge, Unavailable):
+        raise
+    except FileNotFoundError as error:
+        raise NotFound(f"there is nothing at {address.shown}, or no such bucket") from error
+    except PermissionError as error:
+        raise InvalidInput(f"{address.shown} may not be read with the worker's credentials: {error}") from error
+    except Exception as error:
+        # Each library raises what its own libraries raise: botocore's, aiohttp's, google-auth's errors.
+        if "Credentials" in type(error).__name__:
+            raise InvalidInput(
+                f"{address.shown} cannot be read without credentials in the worker's environment: {error}"
+            ) from error
+        raise Unavailable(f"{address.shown} cannot be read: {error or type(error).__name__}") from error

@@ -1,0 +1,60 @@
+"""`/api/v1/models/{name}/imports`: versions from files at a URI."""
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.api.idempotency import idempotent
+from accounts.permissions import actor_of
+from common import hints
+from registry import imports, selectors
+from registry.api import queries
+from registry.api.access import OfModel
+from registry.api.serializers import ImportCreateSerializer, ImportSerializer
+from registry.models import ModelImport
+from registry.tasks import import_model
+
+
+class ImportListView(OfModel, ListAPIView[ModelImport]):
+    """Imports of a model, newest first; those that ended long ago are forgotten."""
+
+    serializer_class = ImportSerializer
+    ordering = "-id"
+    orderings = ("id",)
+    filters = (queries.IMPORT_STATUS,)
+
+    def get_queryset(self) -> QuerySet[ModelImport]:
+        return selectors.import_list(model=self.kwargs["name"])
+
+    @idempotent()
+    @extend_schema(request=ImportCreateSerializer, responses={202: ImportSerializer})
+    def post(self, request: Request, name: str) -> Response:
+        """Import a file, an archive, or a folder in Triton's layout (not by http) as the model's next version.
+
+        A worker fetches the files; the same files as a version that is there end as that version.
+        """
+        wishes = ImportCreateSerializer(data=request.data).wishes()
+        row = imports.import_request(model=name, **wishes, now=timezone.now(), actor=actor_of(request))
+        transaction.on_commit(lambda: hints.send(import_model, row.pk))  # with an idempotency key one is open here
+        return Response(ImportSerializer(row).data, status=status.HTTP_202_ACCEPTED)
+
+
+class ImportDetailView(OfModel, APIView):
+    """One import."""
+
+    @extend_schema(responses=ImportSerializer)
+    def get(self, _request: Request, name: str, import_id: int) -> Response:
+        """Return the import; its status is PENDING until the files came in, then IMPORTED or FAILED."""
+        return Response(ImportSerializer(selectors.import_get(model=name, import_id=import_id)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str, import_id: int) -> Response:
+        """Stop the import, which then is FAILED; refused once it is over."""
+        imports.import_stop(model=name, import_id=import_id, now=timezone.now(), actor=actor_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)

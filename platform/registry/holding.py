@@ -1,0 +1,41 @@
+"""Holds a claim while work goes on: renews it from a thread, so that a dead worker's work is soon begun anew."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from django.db import DatabaseError, connection
+
+logger = logging.getLogger(__name__)
+LEASE = timedelta(seconds=20)
+RENEW_EVERY_S = 5.0
+
+
+@contextmanager
+def held(name: str, renew: Callable[[], bool], *, every_s: float) -> Iterator[threading.Event]:
+    """Call `renew` every so often meanwhile; the event is set once it says that the claim was lost."""
+    done, lost = threading.Event(), threading.Event()
+    thread = threading.Thread(target=_renew_until, args=(name, renew, every_s, done, lost), name=name, daemon=True)
+    thread.start()
+    try:
+        yield lost
+    finally:
+        done.set()
+        thread.join()
+
+
+def _renew_until(
+    name: str, renew: Callable[[], bool], every_s: float, done: threading.Event, lost: threading.Event
+) -> None:
+    try:
+        while not done.wait(every_s):
+            try:
+                if not renew():
+                    lost.set()
+                    return
+            except DatabaseError:
+                logger.warning("%s: the claim was not renewed", name, exc_info=True)
+    finally:
+        connection.close()
