@@ -2,6 +2,7 @@
 
     ServingError              never raised itself
     |-- InvalidArgument       the request is wrong; 400
+    |-- Forbidden             restricted, and the header that opens it is missing; 403
     |-- NotFound              no such model, version or path; 404
     |-- Unavailable           not now: draining, queue full, request timeout; 503
     |-- Unsupported           valid, but not offered here; 501
@@ -42,6 +43,11 @@ class ServingError(Exception):
 class InvalidArgument(ServingError):
     http_status = 400
     grpc_code = "INVALID_ARGUMENT"
+
+
+class Forbidden(ServingError):
+    http_status = 403
+    grpc_code = "UNAVAILABLE"  # as Triton has it
 
 
 class NotFound(ServingError):

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from serving_runtime import __version__
-from serving_runtime.engine import override
+from serving_runtime.engine import classification, override
 from serving_runtime.engine.control import Control, ControlMode, changes
 from serving_runtime.engine.lifecycle import Lifecycle
 from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.engine.repository import LocalRoot, Repository
 from serving_runtime.engine.servable import Servable
+from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.engine.states import IndexEntry
 from serving_runtime.errors import ModelError, NotFound, ServingError, Unavailable
 from serving_runtime.request import InferRequest, OnDone
@@ -22,9 +23,11 @@ from serving_runtime.telemetry.exposition import ModelSeries
 SERVER_NAME = "fairlead"
 EXTENSIONS = (
     "binary_tensor_data",
+    "classification",
     "model_configuration",
     "model_repository",
     "model_repository(unload_dependents)",
+    "parameters",
     "schedule_policy",
     "sequence",
     "sequence(string_id)",
@@ -35,7 +38,11 @@ logger = logging.getLogger(__name__)
 
 
 class Engine:
-    """Loads the models of the repositories and finds them for requests. Lives on one event loop."""
+    """Loads the models of the repositories and finds them for requests. Lives on one event loop.
+
+    Attributes:
+        shared_memory: the regions that clients have registered, over whichever protocol.
+    """
 
     def __init__(
         self,
@@ -43,8 +50,11 @@ class Engine:
         settings: LoadSettings,
         control: Control = Control(),  # noqa: B008 - frozen
         *,
+        name: str = SERVER_NAME,
         strict_readiness: bool = True,
+        shared_memory: SharedMemory | None = None,
     ) -> None:
+        self._name = name
         self._control = control
         self._repository = Repository([LocalRoot(root) for root in roots])
         self._lifecycle = Lifecycle(self._repository, settings, threads=control.load_threads)
@@ -53,6 +63,7 @@ class Engine:
         self._strict_readiness = strict_readiness
         self._polling: asyncio.Task[None] | None = None
         self.draining = False
+        self.shared_memory = shared_memory or SharedMemory(allowed=False)
 
     async def load_all(self) -> list[ServingError]:
         """Load what the control mode asks for at the start; returns what failed, by model.
@@ -157,11 +168,16 @@ class Engine:
         servable = self._servables.get((request.model_name, request.model_version))
         if servable is None:
             raise self._unknown(request.model_name, request.model_version)
+        if request.classes:
+            on_done = _answering_classes(request, servable, on_done)
         return servable.infer(request, on_done)
 
     def stream(self, request: InferRequest, on_done: OnDone) -> Job:
         """Do as `infer`, for a caller that takes any number of answers: the way to decoupled models."""
-        return self.servable(request.model_name, request.model_version).stream(request, on_done)
+        servable = self.servable(request.model_name, request.model_version)
+        if request.classes:
+            on_done = _answering_classes(request, servable, on_done)
+        return servable.stream(request, on_done)
 
     def servable(self, name: str, version: str = "") -> Servable:
         """Return a model version, the default one for no version; raises NotFound."""
@@ -187,7 +203,8 @@ class Engine:
         return [self.servable(name, version)]
 
     def server_metadata(self) -> dict[str, Any]:
-        return {"name": SERVER_NAME, "version": __version__, "extensions": list(EXTENSIONS)}
+        extensions = [*EXTENSIONS, *(["system_shared_memory"] if self.shared_memory.allowed else [])]
+        return {"name": self._name, "version": __version__, "extensions": extensions}
 
     def model_metadata(self, name: str, version: str = "") -> dict[str, Any]:
         """Return V2 model metadata."""
@@ -235,3 +252,9 @@ class Engine:
             return Unavailable(f"model '{name}' is not ready: {model.reason}")
         versions = ", ".join(str(version) for version in model.serving)
         return NotFound(f"model '{name}' has no version '{version}'; it serves {versions}")
+
+
+def _answering_classes(request: InferRequest, servable: Servable, on_done: OnDone) -> OnDone:
+    config = servable.config
+    classification.check(request.classes, config.outputs)
+    return classification.answering(request.classes, servable.labels, on_done, batched=config.max_batch_size > 0)

@@ -22,4 +22,8 @@ def make_servable(version: int, opened: OpenedModel, *, inline: bool) -> Servabl
         kind = DecoupledServable
     elif opened.config.sequences is not None:
         kind = partial(SequenceServable, initial_states=opened.initial_states)
-    return kind(version=str(version), message=opened.message, config=opened.config, model=opened.model, inline=inline)
+    servable = kind(
+        version=str(version), message=opened.message, config=opened.config, model=opened.model, inline=inline
+    )
+    servable.labels = opened.labels
+    return servable

@@ -13,7 +13,8 @@ from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions, ModelConfig
 from serving_runtime.config.support import PLATFORMS, refuse_unsupported
 from serving_runtime.datatypes import Array
-from serving_runtime.engine import completion, sequences
+from serving_runtime.engine import completion, labels, sequences
+from serving_runtime.engine.classification import Labels
 from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder, chosen_versions
 from serving_runtime.engine.samples import run_samples
 from serving_runtime.errors import ModelError
@@ -63,7 +64,8 @@ class OpenedModel:
     message: Any
     config: ModelConfig
     model: Any
-    initial_states: Mapping[str, Array] = field(default_factory=dict)
+    initial_states: Mapping[str, Array]
+    labels: Labels
 
 
 class VersionError(ModelError):
@@ -125,6 +127,7 @@ def _open_version(wanted: LoadPlan, version: int, settings: LoadSettings, loaded
         backend = backend_for(message.backend, settings)
         message.platform = message.platform or backend.platform
         message.default_model_filename = message.default_model_filename or backend.default_filename
+        names = labels.read(wanted.folder.path, message)
         model = loaded
         if model is None:
             file = _model_file(wanted.folder.path / str(version), message.default_model_filename)
@@ -145,7 +148,7 @@ def _open_version(wanted: LoadPlan, version: int, settings: LoadSettings, loaded
             states = sequences.initial_states(config.sequences, wanted.folder.path, name)
         if loaded is None:
             _warm_up(config, model, wanted.folder.path, states, where)
-        return OpenedModel(message, config, model, states)
+        return OpenedModel(message, config, model, states, names)
     except ModelError:
         if loaded is None:
             model.close()

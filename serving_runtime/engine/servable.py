@@ -7,6 +7,7 @@ from typing import Any
 from serving_runtime.config.batching import BatchPolicy
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
+from serving_runtime.engine.classification import NO_LABELS, Labels
 from serving_runtime.engine.parameters import unsigned
 from serving_runtime.engine.plan import RequestPlan
 from serving_runtime.errors import ServingError
@@ -22,10 +23,12 @@ class Servable:
 
     Attributes:
         message: the completed ModelConfig message, as the config endpoints show it.
+        labels: of the classes of its outputs.
         scheduler: chosen here, once; a subclass brings another by `_scheduler_for`, and the jobs that it takes.
         model: what runs; a predecessor may share it.
     """
 
+    labels: Labels = NO_LABELS
     _job_type: type[Job] = Job
 
     def __init__(self, *, version: str, message: Any, config: ModelConfig, model: Any, inline: bool) -> None:

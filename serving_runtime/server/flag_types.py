@@ -1,6 +1,7 @@
 """What the values of flags look like; argparse tells the message of an ArgumentTypeError beside the flag's name."""
 
 import argparse
+import re
 
 
 def boolean(text: str) -> bool:
@@ -27,6 +28,27 @@ def port_number(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"'{text}' is not a port from 0 to 65535")
     return int(text)
+
+
+def address(text: str) -> str:
+    """Return a host name or an IP address; Triton's `ipv6:[::1]`, `[::1]` and `::1` are the same."""
+    host = text.removeprefix("ipv6:") if text.startswith("ipv6:") else text.removeprefix("ipv4:")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+        if ":" not in host:
+            raise argparse.ArgumentTypeError(f"'{text}' is not an IPv6 address")
+    if not host or "[" in host or "]" in host or (text.startswith("ipv6:") and ":" not in host):
+        raise argparse.ArgumentTypeError(f"'{text}' is not an address, such as 127.0.0.1, localhost or [::1]")
+    return host
+
+
+def header_pattern(text: str) -> "re.Pattern[str]":
+    """Return a pattern of header names, of any case unless it begins with (?-i) (Triton: parameters extension)."""
+    flags = re.RegexFlag(0) if text.startswith("(?-i)") else re.IGNORECASE
+    try:
+        return re.compile(text.removeprefix("(?-i)"), flags)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a regular expression: {error}") from error
 
 
 def add_bool(group: "argparse._ArgumentGroup", flag: str, *, default: bool, text: str) -> None:

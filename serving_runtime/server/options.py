@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from serving_runtime.server import model_options
-from serving_runtime.server.flag_types import add_bool, count, port_number, positive
+from serving_runtime.server import http_options, model_options, refused_flags
+from serving_runtime.server.flag_types import add_bool, address, count, port_number
+from serving_runtime.server.http_options import HttpOptions
 from serving_runtime.server.model_options import ModelOptions
 
 DESCRIPTION = """Serve the models of a repository over the V2 protocol (HTTP, gRPC) with Prometheus metrics.
@@ -23,18 +24,17 @@ class Options:
     """What the command line asks for."""
 
     models: ModelOptions
-    http_address: str
-    http_port: int
+    http: HttpOptions
     grpc_address: str
     grpc_port: int
     metrics_address: str
     metrics_port: int
-    allow_http: bool
     allow_grpc: bool
     allow_metrics: bool
     port_file: Path | None
     exit_timeout_s: int
-    http_max_input_bytes: int
+    allow_client_shm: bool
+    id: str
     log_verbose: int
 
 
@@ -53,18 +53,17 @@ def parse(arguments: Sequence[str]) -> Options:
         parser.error("--allow-http and --allow-grpc are both false, which leaves nothing to serve")
     return Options(
         models=ModelOptions.parsed(parser, found),
-        http_address=found.http_address,
-        http_port=found.http_port,
+        http=HttpOptions.parsed(parser, found),
         grpc_address=found.grpc_address,
         grpc_port=found.grpc_port,
         metrics_address=found.metrics_address if found.metrics_address is not None else found.http_address,
         metrics_port=found.metrics_port,
-        allow_http=found.allow_http,
         allow_grpc=found.allow_grpc,
         allow_metrics=found.allow_metrics,
         port_file=found.port_file,
         exit_timeout_s=found.exit_timeout_secs,
-        http_max_input_bytes=found.http_max_input_size,
+        allow_client_shm=found.allow_client_shm,
+        id=found.id,
         log_verbose=found.log_verbose,
     )
 
@@ -78,6 +77,7 @@ def _parser() -> Parser:
     )
     model_options.add(parser.add_argument_group("models"))
     _add_endpoints(parser.add_argument_group("endpoints"))
+    refused_flags.add(parser)
     process = parser.add_argument_group("process")
     process.add_argument(
         "--exit-timeout-secs",
@@ -92,16 +92,21 @@ def _parser() -> Parser:
         metavar="PATH",
         help='write {"http": n, "grpc": n, "metrics": n} here once all sockets listen',
     )
+    process.add_argument(
+        "--id", default="fairlead", metavar="NAME", help="the server's name in its metadata (fairlead)"
+    )
     process.add_argument("--log-verbose", type=count, default=0, metavar="LEVEL", help="1 logs a line per request (0)")
     return parser
 
 
 def _add_endpoints(group: "argparse._ArgumentGroup") -> None:
-    everywhere = "0.0.0.0"  # noqa: S104 - as Triton: a server serves
-    for name, port in (("http", 8000), ("grpc", 8001), ("metrics", 8002)):
+    everywhere = http_options.EVERYWHERE
+    http_options.add(group)
+    for name, port in (("grpc", 8001), ("metrics", 8002)):
         add_bool(group, f"--allow-{name}", default=True, text=f"listen for {name}")
         group.add_argument(
             f"--{name}-address",
+            type=address,
             default=None if name == "metrics" else everywhere,
             metavar="ADDRESS",
             help=f"address of the {name} endpoint ({'the HTTP one' if name == 'metrics' else everywhere})",
@@ -113,10 +118,4 @@ def _add_endpoints(group: "argparse._ArgumentGroup") -> None:
             metavar="PORT",
             help=f"port of the {name} endpoint, 0 for a free one ({port})",
         )
-    group.add_argument(
-        "--http-max-input-size",
-        type=positive,
-        default=64 * 1024 * 1024,
-        metavar="BYTES",
-        help="largest request over HTTP or gRPC (67108864)",
-    )
+    add_bool(group, "--allow-client-shm", default=False, text="let clients register shared memory for their tensors")

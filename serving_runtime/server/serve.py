@@ -18,15 +18,19 @@ import uvloop
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.protocol.grpc.health import HealthService
+from serving_runtime.protocol.grpc.memory import MemoryService
+from serving_runtime.protocol.grpc.methods import Service
 from serving_runtime.protocol.grpc.server import GrpcLimits, GrpcServer
 from serving_runtime.protocol.grpc.service import V2Service
 from serving_runtime.protocol.http import logged
 from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.protocol.http.metrics import MetricsApplication
+from serving_runtime.protocol.http.reader import either
 from serving_runtime.protocol.http.v2 import V2Application
-from serving_runtime.server.model_options import ModelOptions
+from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.server.options import Options
 from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, write_port_file
 
@@ -48,7 +52,8 @@ def run(options: Options) -> int:
         return runner.run(Server(options).run())
 
 
-def _engine(options: ModelOptions) -> Engine:
+def _engine(every: Options) -> Engine:
+    options = every.models
     settings = LoadSettings(
         auto_complete=options.auto_complete,
         backend_settings=options.backend_config,
@@ -61,7 +66,25 @@ def _engine(options: ModelOptions) -> Engine:
         poll_secs=options.poll_secs,
         load_threads=options.load_thread_count,
     )
-    return Engine(options.repositories, settings, control, strict_readiness=options.strict_readiness)
+    return Engine(
+        options.repositories,
+        settings,
+        control,
+        name=every.id,
+        strict_readiness=options.strict_readiness,
+        shared_memory=SharedMemory(allowed=every.allow_client_shm, max_read_bytes=every.http.max_input_bytes),
+    )
+
+
+def _http_listener(options: Options, engine: Engine, sock: socket.socket, limits: HttpLimits) -> Listener:
+    v2 = V2Application(
+        engine,
+        restrictions=Restrictions(options.http.restrictions),
+        forwarded=options.http.header_forward_pattern,
+    )
+    if not options.log_verbose:
+        return Listener(v2, sock, limits, v2.keeps_header)
+    return Listener(logged.LoggedApplication(v2), sock, limits, either(v2.keeps_header, logged.keeps_header))
 
 
 class Server:
@@ -74,16 +97,18 @@ class Server:
         self._http: Listener | None = None
         self._metrics: Listener | None = None
         self._grpc: GrpcServer | None = None
-        self._engine = _engine(options.models)
+        self._engine = _engine(options)
 
     async def run(self) -> int:
         options = self._options
-        http = self._bind("http", options.http_address, options.http_port) if options.allow_http else None
+        http = None
+        if options.http.allow:
+            http = self._bind("http", options.http.address, options.http.port, reuse_port=options.http.reuse_port)
         if options.allow_grpc:
-            limits = GrpcLimits(max_message_bytes=options.http_max_input_bytes)
-            self._grpc = GrpcServer(
-                [V2Service(self._engine), HealthService(self._engine)], limits, logs=options.log_verbose > 0
-            )
+            limits = GrpcLimits(max_message_bytes=options.http.max_input_bytes)
+            engine = self._engine
+            services: list[Service] = [V2Service(engine), MemoryService(engine.shared_memory), HealthService(engine)]
+            self._grpc = GrpcServer(services, limits, logs=options.log_verbose > 0)
             self._ports["grpc"] = bind_grpc(self._grpc, options.grpc_address, options.grpc_port)
         metrics = None
         if options.allow_metrics:
@@ -98,8 +123,8 @@ class Server:
         await self._stop.wait()
         return await self._drain()
 
-    def _bind(self, name: str, address: str, port: int) -> socket.socket:
-        sock = bind(address, port, f"--{name}-port")
+    def _bind(self, name: str, address: str, port: int, *, reuse_port: bool = False) -> socket.socket:
+        sock = bind(address, port, f"--{name}-port", reuse_port=reuse_port)
         self._ports[name] = sock.getsockname()[1]
         return sock
 
@@ -114,14 +139,10 @@ class Server:
         self._engine.start_polling()
 
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
-        limits = HttpLimits(max_body_bytes=self._options.http_max_input_bytes)
+        limits = HttpLimits(max_body_bytes=self._options.http.max_input_bytes)
         if http is not None:
-            application = V2Application(self._engine)
-            if self._options.log_verbose:
-                self._http = Listener(logged.LoggedApplication(application), http, limits, logged.keeps_header)
-            else:
-                self._http = Listener(application, http, limits)
-            await listen(self._http, self._options.http_address, self._ports["http"], "--http-port")
+            self._http = _http_listener(self._options, self._engine, http, limits)
+            await listen(self._http, self._options.http.address, self._ports["http"], "--http-port")
         if metrics is not None:
             self._metrics = Listener(MetricsApplication(self._engine), metrics, limits)
             await listen(self._metrics, self._options.metrics_address, self._ports["metrics"], "--metrics-port")

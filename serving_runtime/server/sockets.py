@@ -14,11 +14,17 @@ class StartError(ServingError):
     """The server cannot start; the message is the one line the operator sees."""
 
 
-def bind(address: str, port: int, flag: str) -> socket.socket:
-    """Return a bound TCP socket that does not listen yet; raises StartError naming the flag to change."""
+def bind(address: str, port: int, flag: str, *, reuse_port: bool = False) -> socket.socket:
+    """Return a bound TCP socket that does not listen yet; raises StartError naming the flag to change.
+
+    Args:
+        reuse_port: let other processes that say so too listen on the same port; the kernel shares connections out.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if reuse_port:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         sock.bind((address, port))
     except OSError as error:
@@ -47,7 +53,8 @@ async def listen(listener: Listener, address: str, port: int, flag: str) -> None
 
 
 def _cannot_listen(address: str, port: int, flag: str, reason: str) -> str:
-    return f"cannot listen on {address}:{port}: {reason}; choose another port with {flag}, or 0 for a free one"
+    host = f"[{address}]" if ":" in address else address
+    return f"cannot listen on {host}:{port}: {reason}; choose another port with {flag}, or 0 for a free one"
 
 
 def write_port_file(path: Path, ports: dict[str, int]) -> None:

@@ -4,14 +4,17 @@ Tensors come raw (views of the message's bytes) or typed in `contents`; the two 
 Answers are always raw, as Triton's are.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from serving_runtime import proto
 from serving_runtime.datatypes import BYTES, Array, Datatype, element_count
+from serving_runtime.engine.shared_memory import SharedMemory, Slice
 from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
-from serving_runtime.protocol import tensors
+from serving_runtime.protocol import parameters, tensors
+from serving_runtime.protocol.shared_memory import parameters_of, slice_of
 from serving_runtime.request import NO_PARAMETERS, InferRequest, InferResponse, Tensor
 
 _CONTENTS = {
@@ -29,78 +32,101 @@ _CONTENTS = {
     "BYTES": "bytes_contents",
 }
 
+Parts: TypeAlias = Mapping[str, Slice]
+"""Where outputs are to be written, by their names."""
+
 _FINAL = "triton_final_response"
 
 _ModelStreamInferResponse = proto.message("inference.ModelStreamInferResponse")
 
 
-def decode(message: Any) -> InferRequest:
-    """Return the request in a ModelInferRequest; raises InvalidArgument."""
+def decode(message: Any, memory: SharedMemory) -> tuple[InferRequest, Parts]:
+    """Return the request in a ModelInferRequest, and where in shared memory it wants outputs.
+
+    Raises InvalidArgument, NotFound or Unsupported.
+    """
     raw = message.raw_input_contents
-    inputs = message.inputs
-    if raw and len(raw) != len(inputs):
-        raise InvalidArgument(f"the request has {len(inputs)} inputs, but {len(raw)} raw_input_contents")
     decoded = []
-    for index, item in enumerate(inputs):
+    index = shared_bytes = 0
+    for item in message.inputs:
         name = item.name
         datatype = tensors.datatype_named(item.datatype, name)
         shape = tensors.checked_shape(item.shape, name)
-        if item.parameters:
-            _refuse_unsupported(item.parameters, f"input '{name}'")
+        part = slice_of(_plain(item.parameters), f"input '{name}'") if item.parameters else None
         array: Array
-        if raw:
-            if item.HasField("contents"):
-                raise InvalidArgument(f"input '{name}' has contents, but the request has raw_input_contents")
+        if (raw or part is not None) and item.HasField("contents"):
+            other = "raw_input_contents" if part is None else "the input in shared memory"
+            raise InvalidArgument(f"input '{name}' has contents, but the request has {other}")
+        if part is not None:
+            array = tensors.decode(memory.read(part, before_bytes=shared_bytes), datatype, shape, name)
+            shared_bytes += part.byte_size
+        elif raw:
+            if index >= len(raw):
+                raise _miscounted(message)
             array = tensors.decode(memoryview(raw[index]), datatype, shape, name)
+            index += 1
         else:
             array = _decode_contents(item.contents, datatype, shape, name)
         decoded.append(Tensor(name, datatype, array))
-    for output in message.outputs:
-        if output.parameters:
-            _refuse_unsupported(output.parameters, f"output '{output.name}'")
-    parameters = {key: _parameter(message.parameters[key]) for key in message.parameters}
-    return InferRequest(
+    if index != len(raw):
+        raise _miscounted(message)
+    classes, parts = _output_forms(message)
+    for part in parts.values():  # before the model runs for nothing
+        memory.check(part)
+    request = InferRequest(
         message.model_name,
         message.model_version,
         tuple(decoded),
         tuple([output.name for output in message.outputs]),
         message.id,
-        parameters or NO_PARAMETERS,
+        parameters.checked(_plain(message.parameters)) if message.parameters else NO_PARAMETERS,
+        classes,
     )
+    return request, parts
 
 
-def encode(response: InferResponse) -> Any:
-    """Return the ModelInferResponse, its tensors raw."""
+def encode(response: InferResponse, memory: SharedMemory, parts: Parts) -> Any:
+    """Return the ModelInferResponse, its tensors raw but for those written into their part of shared memory.
+
+    Raises ServingError where an output does not fit into its part.
+    """
     message = proto.ModelInferResponse()
-    _fill(message, response)
+    _fill(message, response, memory, parts)
     return message
 
 
-def encode_stream(response: InferResponse) -> bytes:
-    """Return the ModelStreamInferResponse, serialized; every answer on a stream says whether it is the last."""
+def encode_stream(response: InferResponse, memory: SharedMemory, parts: Parts) -> bytes:
+    """Return the ModelStreamInferResponse, serialized; every answer on a stream says whether it is the last.
+
+    Raises ServingError as `encode` does.
+    """
     message = _ModelStreamInferResponse()
-    _fill(message.infer_response, response)
+    _fill(message.infer_response, response, memory, parts)
     message.infer_response.parameters[_FINAL].bool_param = response.final
     return message.SerializeToString()  # type: ignore[no-any-return]
 
 
-def encode_stream_error(error: ServingError, request: Any) -> bytes:
+def encode_stream_error(error: ServingError, request: Any, *, final: bool = True) -> bytes:
     """Return the ModelStreamInferResponse that tells what became of a ModelInferRequest, serialized."""
     message = _ModelStreamInferResponse(error_message=error.message)
     answer = message.infer_response
     answer.id, answer.model_name, answer.model_version = request.id, request.model_name, request.model_version
-    answer.parameters[_FINAL].bool_param = True
+    answer.parameters[_FINAL].bool_param = final
     return message.SerializeToString()  # type: ignore[no-any-return]
 
 
-def _fill(message: Any, response: InferResponse) -> None:
+def _fill(message: Any, response: InferResponse, memory: SharedMemory, parts: Parts) -> None:
     message.model_name, message.model_version = response.model_name, response.model_version
     message.id = response.id
     for key, value in response.parameters.items():
         setattr(message.parameters[key], _parameter_field(value), value)
     for name, datatype, array in response.outputs:
-        message.outputs.add(name=name, datatype=datatype.name, shape=array.shape)
+        output = message.outputs.add(name=name, datatype=datatype.name, shape=array.shape)
         raw = tensors.encode(array, datatype)
+        if name in parts:
+            for key, value in parameters_of(parts[name], memory.write(parts[name], raw)).items():
+                setattr(output.parameters[key], _parameter_field(value), value)
+            raw = b""  # clients count on one entry per output
         message.raw_output_contents.append(raw if isinstance(raw, bytes) else raw.tobytes())
 
 
@@ -139,8 +165,32 @@ def _parameter(message: Any) -> Any:
     return getattr(message, choice) if choice is not None else None
 
 
-def _refuse_unsupported(parameters: Any, owner: str) -> None:
-    if "shared_memory_region" in parameters:
-        raise Unsupported(f"{owner}: shared memory is not supported")
-    if "classification" in parameters and _parameter(parameters["classification"]):
-        raise Unsupported(f"{owner}: the classification extension is not supported")
+def _output_forms(message: Any) -> tuple[Mapping[str, int], Parts]:
+    """Return how many classes, or where in shared memory, a ModelInferRequest wants outputs, by their names."""
+    classes: dict[str, int] = {}
+    parts: dict[str, Slice] = {}
+    for output in message.outputs:
+        if not output.parameters:
+            continue
+        owner, own = f"output '{output.name}'", _plain(output.parameters)
+        count = own.get("classification", 0)
+        if type(count) is not int or count < 0:
+            raise InvalidArgument(f"{owner}: 'classification' must be an integer >= 0")
+        part = slice_of(own, owner)
+        if count and part is not None:
+            raise InvalidArgument(f"{owner}: shared memory excludes classification")
+        if count:
+            classes[output.name] = count
+        if part is not None:
+            parts[output.name] = part
+    return classes or NO_PARAMETERS, parts
+
+
+def _plain(own: Any) -> dict[str, Any]:
+    """Return a map of InferParameter messages as plain values."""
+    return {key: _parameter(own[key]) for key in own}
+
+
+def _miscounted(message: Any) -> InvalidArgument:
+    found = len(message.raw_input_contents)
+    return InvalidArgument(f"the request has {len(message.inputs)} inputs, but {found} raw_input_contents")

@@ -94,9 +94,11 @@ class V2Service:
             else:
                 answered.set_result(outcome)
 
-        job = self._engine.infer(codec.decode(request), on_done)
+        memory = self._engine.shared_memory
+        decoded, parts = codec.decode(request, memory)
+        job = self._engine.infer(decoded, on_done)
         try:
-            return codec.encode(await answered)
+            return codec.encode(await answered, memory, parts)
         except asyncio.CancelledError:
             job.cancel()
             raise

@@ -16,7 +16,7 @@ from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError, Unavailable
 from serving_runtime.protocol.grpc import codec
 from serving_runtime.protocol.grpc.methods import Write
-from serving_runtime.request import Outcome
+from serving_runtime.request import InferResponse, Outcome
 from serving_runtime.scheduler.job import Job
 
 MAX_IN_FLIGHT = 1024
@@ -36,9 +36,10 @@ class _Request:
     Attributes:
         waits_in_line: its response must not overtake those of earlier requests that wait in line too.
         response: what waits in line, serialized.
+        parts: of shared memory, for its outputs.
     """
 
-    __slots__ = ("job", "message", "response", "shows_empty_final", "size_bytes", "waits_in_line")
+    __slots__ = ("job", "message", "parts", "response", "shows_empty_final", "size_bytes", "waits_in_line")
 
     def __init__(self, message: Any, size_bytes: int) -> None:
         self.message = message
@@ -47,6 +48,7 @@ class _Request:
         self.shows_empty_final = False
         self.waits_in_line = True
         self.response: bytes | None = None
+        self.parts: codec.Parts = {}
 
 
 class InferStream:
@@ -121,7 +123,7 @@ class InferStream:
         self._in_flight.add(request)
         self._in_flight_bytes += request.size_bytes
         try:
-            decoded = codec.decode(request.message)
+            decoded, request.parts = codec.decode(request.message, self._engine.shared_memory)
             request.shows_empty_final = decoded.parameters.get(_EMPTY_FINAL) is True
             request.job = self._engine.stream(decoded, lambda outcome: self._answer(request, outcome))
             request.waits_in_line = not request.job.decoupled
@@ -146,7 +148,7 @@ class InferStream:
                 return
             response = codec.encode_stream_error(outcome, request.message)
         elif outcome.outputs or request.waits_in_line or request.shows_empty_final:
-            response = codec.encode_stream(outcome)
+            response = self._encoded(request, outcome)
         else:
             response = None
         if response is not None:
@@ -155,6 +157,12 @@ class InferStream:
             request.job.pause()
             self._paused.add(request.job)
         self._news.set()
+
+    def _encoded(self, request: _Request, response: InferResponse) -> bytes:
+        try:
+            return codec.encode_stream(response, self._engine.shared_memory, request.parts)
+        except ServingError as error:  # an output that does not fit into its part of shared memory
+            return codec.encode_stream_error(error, request.message, final=response.final)
 
     def _line_up(self, request: _Request, response: bytes) -> None:
         if not request.waits_in_line:

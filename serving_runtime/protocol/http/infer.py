@@ -1,6 +1,7 @@
 """V2 inference over HTTP: the JSON body, and the binary tensor data extension in both directions.
 
 Layout of a binary body: JSON of Inference-Header-Content-Length bytes, then the tensors in the order of the JSON.
+A length of 0 says that the body is one tensor and nothing else: see raw_infer.py.
 """
 
 from typing import Any
@@ -8,28 +9,37 @@ from typing import Any
 import orjson
 
 from serving_runtime.datatypes import BYTES, Array
+from serving_runtime.engine.engine import Engine
+from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol import json_tensors, tensors
-from serving_runtime.protocol.http.infer_head import KEPT_ANSWERS, AnswerHead, HeadCache, InferHead
+from serving_runtime.protocol.http import raw_infer
+from serving_runtime.protocol.http.head_cache import HeadCache
+from serving_runtime.protocol.http.infer_head import AnswerHead, InferHead
 from serving_runtime.protocol.http.message import JSON, Request, Response
+from serving_runtime.protocol.shared_memory import parameters_of
 from serving_runtime.request import InferRequest, InferResponse, Tensor
+
+_KEPT_ANSWERS = 64
 
 
 class InferCodec:
-    """Decodes the requests of one infer path.
+    """Decodes the requests of one infer path and encodes their answers.
 
     Attributes:
         path: as clients write it that escape nothing without need.
     """
 
-    def __init__(self, model: str, version: str) -> None:
+    def __init__(self, model: str, version: str, engine: Engine) -> None:
         self.path = f"/v2/models/{model}{f'/versions/{version}' if version else ''}/infer".encode()
         self._model = model
         self._version = version
+        self._engine = engine
+        self._memory: SharedMemory = engine.shared_memory
         self._heads = HeadCache()
 
     def decode(self, request: Request) -> tuple[InferRequest, InferHead]:
-        """Return the inference request in an HTTP request; raises InvalidArgument or Unsupported."""
+        """Return the inference request in an HTTP request; raises InvalidArgument, NotFound or Unsupported."""
         body, start, json_length = request.body, request.body_offset, request.json_length
         end = len(body)
         position = end if json_length is None else start + json_length
@@ -37,67 +47,93 @@ class InferCodec:
             raise InvalidArgument(
                 f"Inference-Header-Content-Length is {json_length}, but the request body has {end - start} bytes"
             )
-        head = self._heads.head(bytes(body[start:position]))
         view = memoryview(body)
+        if json_length == 0:
+            config = self._engine.servable(self._model, self._version).config
+            tensor = raw_infer.tensor(view[start:], config)
+            return InferRequest(self._model, self._version, (tensor,)), raw_infer.HEAD
+        head = self._heads.head(bytes(body[start:position]))
         inputs = []
-        for name, datatype, shape, size, data in head.inputs:
+        shared_bytes = 0
+        for name, datatype, shape, size, data, part in head.inputs:
             array: Array
-            if size is None:
-                array = json_tensors.decode(data, datatype, shape, name)
-            else:
+            if size is not None:
                 if size > end - position:
                     left = f"only {end - position} bytes are left in the body"
                     raise InvalidArgument(f"input '{name}' has binary_data_size {size}, but {left}")
                 array = tensors.decode(view[position : position + size], datatype, shape, name)
                 position += size
+            elif part is not None:
+                content = self._memory.read(part, before_bytes=shared_bytes)
+                shared_bytes += part.byte_size
+                array = tensors.decode(content, datatype, shape, name)
+            else:
+                array = json_tensors.decode(data, datatype, shape, name)
             inputs.append(Tensor(name, datatype, array))
         if position != end:
             raise InvalidArgument(f"the request body has {end - position} bytes after its last tensor")
-        decoded = InferRequest(self._model, self._version, tuple(inputs), head.outputs, head.id, head.parameters)
+        forms = head.forms
+        for part in forms.parts.values():  # before the model runs for nothing
+            self._memory.check(part)
+        decoded = InferRequest(
+            self._model, self._version, tuple(inputs), forms.names, head.id, head.parameters, forms.classes
+        )
         return decoded, head
 
+    def encode(self, response: InferResponse, head: InferHead) -> Response:
+        """Return the HTTP answer, its outputs in the form that the request's head asked for each.
 
-def encode(response: InferResponse, head: InferHead) -> Response:
-    """Return the HTTP answer, its outputs in JSON or in binary as the request's head asked for each."""
-    answers = head.answers
-    if answers is None:
-        return _encode(response, head)[0]
-    key = (response.model_version, *[output.array.shape for output in response.outputs])
-    known = answers.get(key)
-    if known is not None:
-        arrays = [tensors.encode(array, datatype) for _, datatype, array in response.outputs]
-        return Response(200, known.headers, (known.text, *arrays), known.length)
-    answer, always_the_same = _encode(response, head)
-    if always_the_same and len(answers) < KEPT_ANSWERS:
-        answers[key] = AnswerHead(answer.headers, answer.chunks[0], answer.length)
-    return answer
+        Raises ServingError where an output has no such form.
+        """
+        answers = head.answers
+        if answers is None or response.parameters:
+            return self._encode(response, head)[0]
+        key = (response.model_version, *[output.array.shape for output in response.outputs])
+        known = answers.get(key)
+        if known is not None:
+            arrays = [tensors.encode(array, datatype) for _, datatype, array in response.outputs]
+            return Response(200, known.headers, (known.text, *arrays), known.length)
+        answer, always_the_same = self._encode(response, head)
+        if always_the_same and len(answers) < _KEPT_ANSWERS:
+            answers[key] = AnswerHead(answer.headers, answer.chunks[0], answer.length)
+        return answer
+
+    def _encode(self, response: InferResponse, head: InferHead) -> tuple[Response, bool]:
+        """Return the answer, and whether its head depends on nothing but the shapes of the outputs."""
+        forms = head.forms
+        outputs: list[dict[str, Any]] = []
+        binary: list[Any] = []
+        total = 0
+        always_the_same = True
+        for name, datatype, array in response.outputs:
+            output: dict[str, Any] = {"name": name, "datatype": datatype.name, "shape": array.shape}
+            if name in forms.parts:
+                part = forms.parts[name]
+                output["parameters"] = parameters_of(part, self._memory.write(part, tensors.encode(array, datatype)))
+                always_the_same = False
+            elif forms.binary_by_name.get(name, forms.binary):
+                raw = tensors.encode(array, datatype)
+                size = memoryview(raw).nbytes
+                output["parameters"] = {"binary_data_size": size}
+                binary.append(raw)
+                total += size
+                always_the_same = always_the_same and datatype is not BYTES
+            else:
+                output["data"] = json_tensors.encode(array, datatype, name)
+                always_the_same = False
+            outputs.append(output)
+        text = _text(response, outputs)
+        if not binary:
+            return Response(200, JSON, (text,), len(text)), False
+        headers = b"Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\n" % len(text)
+        return Response(200, headers, (text, *binary), len(text) + total), always_the_same
 
 
-def _encode(response: InferResponse, head: InferHead) -> tuple[Response, bool]:
-    """Return the answer, and whether its head depends on nothing but the shapes of the outputs."""
-    outputs: list[dict[str, Any]] = []
-    binary: list[Any] = []
-    total = 0
-    always_the_same = True
-    for name, datatype, array in response.outputs:
-        output: dict[str, Any] = {"name": name, "datatype": datatype.name, "shape": array.shape}
-        if head.binary_by_name.get(name, head.binary):
-            raw = tensors.encode(array, datatype)
-            size = memoryview(raw).nbytes
-            output["parameters"] = {"binary_data_size": size}
-            binary.append(raw)
-            total += size
-            always_the_same = always_the_same and datatype is not BYTES
-        else:
-            output["data"] = json_tensors.encode(array, datatype, name)
-            always_the_same = False
-        outputs.append(output)
+def _text(response: InferResponse, outputs: list[dict[str, Any]]) -> bytes:
     content: dict[str, Any] = {"model_name": response.model_name, "model_version": response.model_version}
     if response.id:
         content["id"] = response.id
+    if response.parameters:
+        content["parameters"] = dict(response.parameters)
     content["outputs"] = outputs
-    text = orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
-    if not binary:
-        return Response(200, JSON, (text,), len(text)), False
-    headers = b"Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\n" % len(text)
-    return Response(200, headers, (text, *binary), len(text) + total), always_the_same
+    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)

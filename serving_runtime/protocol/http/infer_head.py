@@ -1,8 +1,4 @@
-"""The JSON part of an infer request, parsed and checked apart from the tensors that follow it.
-
-A client that sends the same shapes again sends the same bytes again, so a head that holds neither data nor an id is
-kept with the model it was sent to, and with it the JSON of the answers it got: see HeadCache.
-"""
+"""The JSON part of an infer request, parsed and checked apart from the tensors that follow it."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -10,27 +6,34 @@ from typing import Any, NamedTuple
 import orjson
 
 from serving_runtime.datatypes import Datatype
-from serving_runtime.errors import InvalidArgument, Unsupported
-from serving_runtime.protocol import tensors
+from serving_runtime.engine.shared_memory import Slice
+from serving_runtime.errors import InvalidArgument
+from serving_runtime.protocol import parameters, tensors
+from serving_runtime.protocol.shared_memory import slice_of
 from serving_runtime.request import NO_PARAMETERS
 
 _MANY_BYTES = 1024 * 1024
 _MAX_CONTAINERS = 1_000_000
 """Arrays and objects in one body: an empty array is two bytes in JSON, but over fifty as an object in memory."""
 
-_KEPT_BYTES = 1024
-_KEPT_HEADS = 256
-KEPT_ANSWERS = 64
+_NO_SLICES: Mapping[str, Slice] = {}
 
 
 class InputHead(NamedTuple):
-    """One input as the head describes it: `size` in bytes for a binary one, else None and `data` from JSON."""
+    """One input as the head describes it.
+
+    Attributes:
+        size: in bytes for a binary one, else None.
+        data: from JSON where it is neither binary nor in shared memory.
+        part: of shared memory, in which it lies.
+    """
 
     name: str
     datatype: Datatype
     shape: tuple[int, ...]
     size: int | None
     data: Any
+    part: Slice | None
 
 
 class AnswerHead(NamedTuple):
@@ -41,55 +44,46 @@ class AnswerHead(NamedTuple):
     length: int
 
 
+class OutputForms(NamedTuple):
+    """How outputs are asked for.
+
+    Attributes:
+        names: in order, empty for all.
+        binary: whether outputs are answered in binary unless `binary_by_name` says otherwise.
+        classes: how many classes to answer with in place of an output.
+        parts: of shared memory, into which outputs are to be written.
+    """
+
+    names: tuple[str, ...] = ()
+    binary: bool = False
+    binary_by_name: Mapping[str, bool] = NO_PARAMETERS
+    classes: Mapping[str, int] = NO_PARAMETERS
+    parts: Mapping[str, Slice] = _NO_SLICES
+
+
 class InferHead:
     """A checked head.
 
     Attributes:
-        outputs: names asked for, empty for all.
-        binary: whether outputs are answered in binary unless `binary_by_name` says otherwise.
         answers: answer heads by model version and output shapes; None for a head that is not kept.
     """
 
-    __slots__ = ("answers", "binary", "binary_by_name", "id", "inputs", "outputs", "parameters")
+    __slots__ = ("answers", "forms", "id", "inputs", "parameters")
 
-    def __init__(self, content: dict[str, Any]) -> None:
-        inputs = content.get("inputs")
-        if type(inputs) is not list or not inputs:
-            raise InvalidArgument("the request must have an array 'inputs' that is not empty")
-        self.inputs = tuple([_input(item) for item in inputs])
-        self.parameters: Mapping[str, Any] = content.get("parameters", NO_PARAMETERS)
-        if self.parameters is not NO_PARAMETERS and type(self.parameters) is not dict:
-            raise InvalidArgument("the request's 'parameters' must be an object")
-        self.id = content.get("id", "")
-        if type(self.id) is not str:
-            raise InvalidArgument("the request's 'id' must be a string")
-        self.binary = _flag(self.parameters, "binary_data_output", "the request", default=False)
-        self.outputs, self.binary_by_name = _outputs(content.get("outputs"), default=self.binary)
+    def __init__(
+        self, inputs: tuple[InputHead, ...], forms: OutputForms, parameters: Mapping[str, Any], id: str = ""
+    ) -> None:
+        self.inputs = inputs
+        self.forms = forms
+        self.parameters = parameters
+        self.id = id
         self.answers: dict[tuple[object, ...], AnswerHead] | None = None
 
 
-class HeadCache:
-    """The heads that one infer path was sent before, bounded in number and in size."""
-
-    def __init__(self) -> None:
-        self._heads: dict[bytes, InferHead] = {}
-
-    def head(self, text: bytes) -> InferHead:
-        """Return the checked head; raises InvalidArgument or Unsupported."""
-        head = self._heads.get(text)
-        if head is None:
-            head = InferHead(_loads(text))
-            if len(text) <= _KEPT_BYTES and not head.id and all(item.size is not None for item in head.inputs):
-                if len(self._heads) >= _KEPT_HEADS:
-                    self._heads.clear()
-                head.answers = {}
-                self._heads[text] = head
-        return head
-
-
-def _loads(text: bytes) -> dict[str, Any]:
+def parse(text: bytes) -> InferHead:
+    """Return the head in a JSON text; raises InvalidArgument or Unsupported."""
     if not text:
-        raise InvalidArgument("the request body must begin with a JSON object; requests of raw bytes are not supported")
+        raise InvalidArgument("the request body must begin with a JSON object")
     if len(text) > _MANY_BYTES and text.count(b"[") + text.count(b"{") > _MAX_CONTAINERS:
         raise InvalidArgument(f"the request's JSON has more than {_MAX_CONTAINERS} arrays and objects; send data flat")
     try:
@@ -98,7 +92,30 @@ def _loads(text: bytes) -> dict[str, Any]:
         raise InvalidArgument(f"the request is not valid JSON: {error}") from error
     if type(content) is not dict:
         raise InvalidArgument("the request must be a JSON object")
-    return content
+    return head_of(content)
+
+
+def head_of(content: dict[str, Any]) -> InferHead:
+    """Return the head in a JSON object; raises InvalidArgument."""
+    inputs = content.get("inputs")
+    if type(inputs) is not list or not inputs:
+        raise InvalidArgument("the request must have an array 'inputs' that is not empty")
+    own = parameters.checked(content.get("parameters"))
+    binary = _flag(own, "binary_data_output", "the request", default=False)
+    return InferHead(
+        tuple([_input(item) for item in inputs]),
+        _forms(content.get("outputs"), binary=binary),
+        own,
+        request_id(content),
+    )
+
+
+def request_id(content: dict[str, Any]) -> str:
+    """Return the id in a request's JSON object, empty for none; raises InvalidArgument."""
+    found = content.get("id", "")
+    if type(found) is not str:
+        raise InvalidArgument("the request's 'id' must be a string")
+    return found
 
 
 def _input(item: Any) -> InputHead:
@@ -107,57 +124,67 @@ def _input(item: Any) -> InputHead:
     name = item.get("name")
     if type(name) is not str:
         raise InvalidArgument("each of 'inputs' must have a string 'name'")
+    owner = f"input '{name}'"
     datatype = tensors.datatype_named(item.get("datatype"), name)
     dims = item.get("shape")
     if type(dims) is not list:
-        raise InvalidArgument(f"input '{name}' must have an array 'shape'")
+        raise InvalidArgument(f"{owner} must have an array 'shape'")
     shape = tensors.checked_shape(dims, name)
-    size = _binary_size(item.get("parameters"), name)
-    if size is None and "data" not in item:
-        raise InvalidArgument(f"input '{name}' has neither data nor the parameter binary_data_size")
-    if size is not None and "data" in item:
-        raise InvalidArgument(f"input '{name}' has both data and the parameter binary_data_size")
-    return InputHead(name, datatype, shape, size, item.get("data"))
-
-
-def _binary_size(parameters: Any, name: str) -> int | None:
-    if parameters is None:
-        return None
-    if type(parameters) is not dict:
-        raise InvalidArgument(f"input '{name}': 'parameters' must be an object")
-    if "shared_memory_region" in parameters:
-        raise Unsupported(f"input '{name}': shared memory is not supported")
-    size = parameters.get("binary_data_size")
+    own = _object(item.get("parameters"), owner)
+    size = own.get("binary_data_size")
     if size is not None and (type(size) is not int or size < 0):
-        raise InvalidArgument(f"input '{name}': binary_data_size must be an integer >= 0")
-    return size
+        raise InvalidArgument(f"{owner}: binary_data_size must be an integer >= 0")
+    part = slice_of(own, owner)
+    given = [what for what, there in (("data", "data" in item), ("the parameter binary_data_size", size is not None),
+                                      ("shared memory", part is not None)) if there]  # fmt: skip
+    if not given:
+        raise InvalidArgument(f"{owner} has neither data nor the parameter binary_data_size nor shared memory")
+    if len(given) > 1:
+        raise InvalidArgument(f"{owner} has both {given[0]} and {given[1]}")
+    return InputHead(name, datatype, shape, size, item.get("data"), part)
 
 
-def _outputs(outputs: Any, *, default: bool) -> tuple[tuple[str, ...], dict[str, bool]]:
-    """Return the names of the outputs asked for, in order, and the form of each that names one."""
-    if outputs is not None and type(outputs) is not list:
+def _forms(outputs: Any, *, binary: bool) -> OutputForms:
+    if outputs is None:
+        return OutputForms(binary=binary)
+    if type(outputs) is not list:
         raise InvalidArgument("'outputs' must be an array")
-    names = []
-    by_name = {}
-    for item in outputs or ():
+    names: list[str] = []
+    binary_by_name: dict[str, bool] = {}
+    classes: dict[str, int] = {}
+    parts: dict[str, Slice] = {}
+    for item in outputs:
         name = item.get("name") if type(item) is dict else None
         if type(name) is not str:
             raise InvalidArgument("each of 'outputs' must be an object with a string 'name'")
-        own = item.get("parameters")
-        if own is not None:
-            if type(own) is not dict:
-                raise InvalidArgument(f"output '{name}': 'parameters' must be an object")
-            if own.get("classification"):
-                raise Unsupported(f"output '{name}': the classification extension is not supported")
-            if "shared_memory_region" in own:
-                raise Unsupported(f"output '{name}': shared memory is not supported")
-            by_name[name] = _flag(own, "binary_data", f"output '{name}'", default=default)
         names.append(name)
-    return tuple(names), by_name
+        owner = f"output '{name}'"
+        own = _object(item.get("parameters"), owner)
+        if "binary_data" in own:
+            binary_by_name[name] = _flag(own, "binary_data", owner, default=binary)
+        count = own.get("classification", 0)
+        if type(count) is not int or count < 0:
+            raise InvalidArgument(f"{owner}: 'classification' must be an integer >= 0")
+        if count:
+            classes[name] = count
+        part = slice_of(own, owner)
+        if part is not None:
+            if count or binary_by_name.get(name):
+                raise InvalidArgument(f"{owner}: shared memory excludes binary_data and classification")
+            parts[name] = part
+    return OutputForms(tuple(names), binary, binary_by_name, classes or NO_PARAMETERS, parts)
 
 
-def _flag(parameters: Mapping[str, Any], key: str, owner: str, *, default: bool) -> bool:
-    value = parameters.get(key, default)
+def _object(value: Any, owner: str) -> Mapping[str, Any]:
+    if value is None:
+        return NO_PARAMETERS
+    if type(value) is not dict:
+        raise InvalidArgument(f"{owner}: 'parameters' must be an object")
+    return value
+
+
+def _flag(own: Mapping[str, Any], key: str, owner: str, *, default: bool) -> bool:
+    value = own.get(key, default)
     if type(value) is not bool:
         raise InvalidArgument(f"{owner}: parameter '{key}' must be true or false")
     return value

@@ -16,8 +16,8 @@ _HEALTH = b"/v2/health/"
 
 
 def keeps_header(name: bytes) -> bool:
-    """Return whether a header, by its name in lower case, is needed for the line."""
-    return name == _HEADER
+    """Return whether a header, by its name as sent, is needed for the line."""
+    return name.lower() == _HEADER
 
 
 class LoggedApplication:

@@ -19,7 +19,12 @@ _ALIGNMENT = 64
 _UNKNOWN = -1
 
 KeepsHeader = Callable[[bytes], bool]
-"""Whether an application wants a header, by its name in lower case, beside those that HTTP itself needs."""
+"""Whether an application wants a header, by its name as sent, beside those that HTTP itself needs."""
+
+
+def either(one: KeepsHeader | None, other: KeepsHeader) -> KeepsHeader:
+    """Return whether one or the other wants a header."""
+    return other if one is None else lambda name: one(name) or other(name)
 
 
 class Owner(Protocol):
@@ -83,11 +88,10 @@ class RequestReader:
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        lower = name.lower()
-        take = _TAKEN.get(lower)
+        take = _TAKEN.get(name.lower())
         if take is not None:
             take(self, value)
-        if self._keeps_header is not None and self._keeps_header(lower):
+        if self._keeps_header is not None and self._keeps_header(name):
             if self._headers is None:
                 self._headers = []
             self._headers.append((name, value))

@@ -4,14 +4,18 @@ Infer paths of models that are there are kept whole with their codec, which reme
 other paths go through the routes.
 """
 
+import re
 from collections.abc import Sequence
 
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
-from serving_runtime.protocol.http import repository, views
-from serving_runtime.protocol.http.infer import InferCodec, encode
+from serving_runtime.protocol.http import memory_views, repository, views
+from serving_runtime.protocol.http.infer import InferCodec
 from serving_runtime.protocol.http.message import Cancellable, Reply, Request, error_response
+from serving_runtime.protocol.http.reader import KeepsHeader
 from serving_runtime.protocol.http.routes import Call, Route, Routes, of_versions
+from serving_runtime.protocol.parameters import with_headers
+from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.request import Outcome
 
 _KEPT_CODECS = 4096
@@ -19,12 +23,32 @@ _KEPT_CODECS = 4096
 
 
 class V2Application:
-    """Answers the requests of one HTTP port for one engine."""
+    """Answers the requests of one HTTP port for one engine.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        forwarded: names of the headers that become request parameters; None for none.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        restrictions: Restrictions | None = None,
+        forwarded: "re.Pattern[str] | None" = None,
+    ) -> None:
         self._engine = engine
+        self._restrictions = restrictions or Restrictions(())
+        self._forwarded = forwarded
         self._codecs: dict[bytes, InferCodec] = {}
-        self._routes = Routes(self._table())
+        self._routes = Routes(self._table(), self._guard)
+
+    @property
+    def keeps_header(self) -> KeepsHeader | None:
+        """Return which headers requests are to carry; None for none, which costs least."""
+        headers, forwarded = self._restrictions.headers, self._forwarded
+        if forwarded is None:
+            return (lambda name: name.lower() in headers) if headers else None
+        return lambda name: name.lower() in headers or forwarded.search(name.decode("latin-1")) is not None
 
     def handle(self, request: Request, reply: Reply) -> Cancellable | None:
         codec = self._codecs.get(request.target)
@@ -37,12 +61,17 @@ class V2Application:
             *of_versions("POST", "/infer", "inference", "infer", self._first_infer),
             *views.routes(self._engine),
             *repository.routes(self._engine),
+            *memory_views.routes(self._engine.shared_memory),
         ]
+
+    def _guard(self, group: str, request: Request) -> None:
+        self._restrictions.check(group, request.headers)
 
     def _first_infer(self, call: Call) -> Cancellable | None:
         """Answer on a path that is not known yet, and know it from now on where its model is there."""
-        codec = InferCodec(call.model, call.version)
-        if self._engine.model_ready(call.model, call.version) and call.request.target == codec.path:
+        codec = InferCodec(call.model, call.version, self._engine)
+        known = self._engine.model_ready(call.model, call.version) and call.request.target == codec.path
+        if known and not self._restrictions.restricts("inference"):
             if len(self._codecs) >= _KEPT_CODECS:
                 self._codecs.clear()
             self._codecs[codec.path] = codec
@@ -50,13 +79,15 @@ class V2Application:
 
     def _infer(self, codec: InferCodec, request: Request, reply: Reply) -> Cancellable | None:
         decoded, head = codec.decode(request)
+        if request.headers and self._forwarded is not None:
+            decoded = with_headers(decoded, request.headers, self._forwarded)
 
         def answer(outcome: Outcome) -> None:
             if isinstance(outcome, ServingError):
                 reply(error_response(outcome))
                 return
             try:
-                response = encode(outcome, head)
+                response = codec.encode(outcome, head)
             except ServingError as error:
                 response = error_response(error)
             reply(response)

@@ -1,6 +1,7 @@
 """gRPC messages to requests and back: raw and typed contents, and what is wrong with either."""
 
 import contextlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,14 @@ from hypothesis import strategies as st
 
 from serving_runtime import proto
 from serving_runtime.datatypes import DATATYPES
+from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.errors import InvalidArgument, Unsupported
 from serving_runtime.protocol.grpc import codec
-from serving_runtime.request import InferResponse, Tensor
+from serving_runtime.request import InferRequest, InferResponse, Tensor
+
+
+def decode(message: Any) -> InferRequest:
+    return codec.decode(message, SharedMemory(allowed=False))[0]
 
 
 def message(datatype: str = "FP32", shape: tuple[int, ...] = (2,), raw: bytes | None = None, **contents: object):
@@ -29,7 +35,7 @@ def message(datatype: str = "FP32", shape: tuple[int, ...] = (2,), raw: bytes | 
 
 @pytest.mark.feature("P7")
 def test_a_raw_request() -> None:
-    request = codec.decode(message(raw=np.array([1, 2], "f4").tobytes()))
+    request = decode(message(raw=np.array([1, 2], "f4").tobytes()))
     assert (request.model_name, request.model_version, request.id) == ("m", "2", "7")
     assert request.outputs == ("y",)
     assert request.parameters == {"timeout": 9}
@@ -55,7 +61,7 @@ def test_a_raw_request() -> None:
 )
 @pytest.mark.feature("P7")
 def test_typed_contents(datatype: str, field: str, values: list[object]) -> None:
-    array = codec.decode(message(datatype, **{field: values})).inputs[0].array
+    array = decode(message(datatype, **{field: values})).inputs[0].array
     assert array.dtype == DATATYPES[datatype].dtype
     assert array.tolist() == values
 
@@ -76,7 +82,7 @@ def test_typed_contents(datatype: str, field: str, values: list[object]) -> None
 )
 def test_wrong_requests_are_refused_in_words(request_message: object, sentence: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        codec.decode(request_message)
+        decode(request_message)
     assert sentence in str(caught.value)
 
 
@@ -84,12 +90,12 @@ def test_more_raw_contents_than_inputs() -> None:
     request = message(raw=bytes(8))
     request.raw_input_contents.append(b"")
     with pytest.raises(InvalidArgument, match="1 inputs, but 2 raw_input_contents"):
-        codec.decode(request)
+        decode(request)
 
 
 def test_datatypes_without_typed_contents_are_sent_back_to_raw() -> None:
     with pytest.raises(Unsupported, match="send raw_input_contents"):
-        codec.decode(message("FP16", fp32_contents=[1, 2]))
+        decode(message("FP16", fp32_contents=[1, 2]))
 
 
 @given(st.binary(max_size=120))
@@ -100,7 +106,7 @@ def test_whatever_message_comes_is_taken_or_refused(content: bytes) -> None:
     except DecodeError:  # no message: grpcio answers that
         return
     with contextlib.suppress(InvalidArgument, Unsupported):
-        codec.decode(request)
+        decode(request)
 
 
 def test_answers_are_raw() -> None:
@@ -108,7 +114,7 @@ def test_answers_are_raw() -> None:
         Tensor("y", DATATYPES["FP32"], np.array([[1], [2]], "f4")),
         Tensor("t", DATATYPES["BYTES"], np.array([b"a"], dtype=object)),
     )
-    answer = codec.encode(InferResponse("m", "2", outputs, "7"))
+    answer = codec.encode(InferResponse("m", "2", outputs, "7"), SharedMemory(allowed=False), {})
     assert (answer.model_name, answer.model_version, answer.id) == ("m", "2", "7")
     assert [(output.name, output.datatype, list(output.shape)) for output in answer.outputs] == [
         ("y", "FP32", [2, 1]),

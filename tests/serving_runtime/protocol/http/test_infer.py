@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving_runtime.datatypes import DATATYPES, Array
+from serving_runtime.engine.engine import Engine
+from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
-from serving_runtime.protocol.http.infer import InferCodec, encode
-from serving_runtime.protocol.http.infer_head import InferHead
+from serving_runtime.protocol.http.infer import InferCodec
+from serving_runtime.protocol.http.infer_head import InferHead, head_of
 from serving_runtime.protocol.http.message import Request, Response
 from serving_runtime.request import InferResponse, Tensor
 
@@ -24,9 +27,17 @@ def binary(size: int, **extra: object) -> dict[str, object]:
     return {**X, "parameters": {"binary_data_size": size}, **extra}
 
 
+def codec_of() -> InferCodec:
+    return InferCodec("m", "1", Engine([], LoadSettings(), shared_memory=SharedMemory(allowed=False)))
+
+
+def encode(response: InferResponse, head: InferHead) -> Response:
+    return codec_of().encode(response, head)
+
+
 def decode_bytes(body: bytes, json_length: int | None, *, offset: int = 0, codec: InferCodec | None = None):
     request = Request(b"POST", b"/", b"\0" * offset + body, offset, json_length)
-    return (codec or InferCodec("m", "1")).decode(request)
+    return (codec or codec_of()).decode(request)
 
 
 def decode(content: object, tail: bytes = b"", *, offset: int = 0, json_length: int | None = -1):
@@ -47,14 +58,13 @@ def test_json_and_binary_inputs_in_one_request() -> None:
     assert [(tensor.name, tensor.array.tolist()) for tensor in request.inputs] == [("x", [1, 2]), ("y", [3, 4])]
     assert request.outputs == ("a", "b")
     assert request.parameters["timeout"] == 5
-    assert head.binary_by_name == {"b": False}
-    assert head.binary
+    assert head.forms.binary_by_name == {"b": False}
+    assert head.forms.binary
 
 
 @pytest.mark.parametrize(
     ("content", "tail", "sentence"),
     [
-        pytest.param(b"", b"", "must begin with a JSON object", id="nothing"),
         pytest.param(b"[]", b"", "must be a JSON object", id="an array"),
         pytest.param(b'{"inputs"', b"", "not valid JSON", id="half an object"),
         pytest.param(b'{"inputs":[{"data":[NaN]}]}', b"", "not valid JSON", id="NaN"),
@@ -92,6 +102,11 @@ def test_wrong_requests_are_refused_in_words(content: object, tail: bytes, sente
     assert sentence in str(caught.value)
 
 
+def test_an_empty_body_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="must begin with a JSON object"):
+        decode_bytes(b"", None)
+
+
 def test_a_json_length_beyond_the_body_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="Inference-Header-Content-Length is 99, but the request body has 2"):
         decode(b"{}", json_length=99)
@@ -102,19 +117,80 @@ def test_a_flood_of_empty_arrays_is_refused_before_it_is_parsed() -> None:
         decode(b'{"inputs":[' + b"[]," * 1_000_001 + b"[]]}")
 
 
+REGION = {"shared_memory_region": "r", "shared_memory_byte_size": 8}
+
+
+def asks(**parameters: object) -> dict[str, object]:
+    return {"inputs": [{**X, "data": [1, 2]}], "outputs": [{"name": "y", "parameters": parameters}]}
+
+
 @pytest.mark.parametrize(
-    "content",
+    ("content", "sentence"),
     [
-        pytest.param({"inputs": [{**X, "parameters": {"shared_memory_region": "r"}}]}, id="shared memory in"),
         pytest.param(
-            {"inputs": [{**X, "data": [1, 2]}], "outputs": [{"name": "y", "parameters": {"classification": 3}}]},
-            id="classification",
+            {"inputs": [{**X, "parameters": {"shared_memory_region": "r"}}]},
+            "'shared_memory_byte_size' is missing",
+            id="a region without a size",
+        ),
+        pytest.param(
+            {"inputs": [{**X, "parameters": {"shared_memory_byte_size": 8}}]},
+            "'shared_memory_region' is missing",
+            id="a size without a region",
+        ),
+        pytest.param(
+            {"inputs": [{**X, "parameters": {**REGION, "shared_memory_offset": -1}}]},
+            "must be an integer >= 0",
+            id="a negative offset",
+        ),
+        pytest.param(
+            {"inputs": [{**X, "parameters": REGION, "data": [1, 2]}]}, "both data and shared memory", id="data twice"
+        ),
+        pytest.param(asks(**REGION, binary_data=True), "excludes binary_data", id="a region and binary"),
+        pytest.param(asks(**REGION, classification=1), "excludes binary_data", id="a region and classes"),
+        pytest.param(asks(classification=-1), "'classification' must be", id="less than no classes"),
+        pytest.param(asks(classification="all"), "'classification' must be", id="classes in words"),
+        pytest.param(
+            {"inputs": [{**X, "data": [1, 2]}], "parameters": {"triton_x": 1}}, "reserved name", id="a reserved name"
+        ),
+        pytest.param(
+            {"inputs": [{**X, "data": [1, 2]}], "parameters": {"headers": "x"}}, "reserved name", id="headers"
+        ),
+        pytest.param(
+            {"inputs": [{**X, "data": [1, 2]}], "parameters": {"mine": [1]}}, "a string, a number", id="a list"
+        ),
+        pytest.param(
+            {"inputs": [{**X, "data": [1, 2]}], "parameters": [1]}, "must be an object", id="a list of parameters"
         ),
     ],
 )
-def test_extensions_that_are_not_offered_are_named(content: object) -> None:
-    with pytest.raises(Unsupported, match=r"(shared memory|classification).* not supported"):
+def test_wrong_parameters_are_refused_in_words(content: object, sentence: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
         decode(content)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content", [{"inputs": [{**X, "parameters": REGION}]}, asks(**REGION)], ids=["an input", "an output"]
+)
+def test_shared_memory_is_refused_where_it_is_not_allowed(content: object) -> None:
+    with pytest.raises(Unsupported, match="--allow-client-shm=true"):
+        decode(content)
+
+
+@pytest.mark.feature("E16")
+def test_custom_parameters_come_as_they_are() -> None:
+    mine = {"text": "x", "number": 1, "float": 0.5, "flag": True, "timeout": 7}
+    request, _ = decode({"inputs": [{**X, "data": [1, 2]}], "parameters": mine})
+    assert request.parameters == mine
+
+
+@pytest.mark.feature("E16")
+def test_a_models_own_parameters_are_in_the_answer() -> None:
+    head = decode({"inputs": [binary(8)], "parameters": {"binary_data_output": True}}, bytes(8))[1]
+    plain = response(("a", "FP32", np.ones((1, 2), "f4")))
+    for parameters in ({}, {"token": "t", "left": 3}, {}):
+        content, _ = parted(encode(plain._replace(parameters=parameters), head))
+        assert content.get("parameters", {}) == parameters
 
 
 Json = st.recursive(
@@ -123,7 +199,20 @@ Json = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["inputs", "outputs", "name", "shape", "datatype", "data", "parameters", "binary_data_size", "id"]
+                [
+                    "inputs",
+                    "outputs",
+                    "name",
+                    "shape",
+                    "datatype",
+                    "data",
+                    "parameters",
+                    "binary_data_size",
+                    "id",
+                    "shared_memory_region",
+                    "shared_memory_byte_size",
+                    "classification",
+                ]
             ),
             inner,
             max_size=5,
@@ -135,7 +224,7 @@ Json = st.recursive(
 
 @given(Json, st.binary(max_size=20), st.none() | st.integers(0, 80))
 def test_whatever_comes_is_taken_or_refused(content: object, tail: bytes, json_length: int | None) -> None:
-    with contextlib.suppress(InvalidArgument, Unsupported):
+    with contextlib.suppress(ServingError):
         decode(content, tail, json_length=json_length)
 
 
@@ -162,7 +251,7 @@ def parted(answer: Response) -> tuple[dict[str, Any], bytes]:
 
 def asking(outputs: list[dict[str, object]] | None = None, *, binary: bool = False) -> InferHead:
     """Return the head of a request that asks for outputs in this form."""
-    return InferHead(
+    return head_of(
         {"inputs": [{**X, "data": [1, 2]}], "outputs": outputs, "parameters": {"binary_data_output": binary}}
     )
 
@@ -196,7 +285,7 @@ def test_a_view_that_is_not_contiguous_is_written_in_row_major_order() -> None:
 
 
 def test_a_head_that_comes_again_gives_the_same_with_other_data() -> None:
-    codec = InferCodec("m", "1")
+    codec = codec_of()
     head = json.dumps({"inputs": [binary(8)]}).encode()
     seen = []
     for values in ([1, 2], [3, 4]):

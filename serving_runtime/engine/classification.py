@@ -1,0 +1,77 @@
+"""Outputs as their highest classes, "value:index[:label]" (Triton: classification extension)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from serving_runtime.config.tensors import ModelTensor
+from serving_runtime.datatypes import BF16, BYTES, Array
+from serving_runtime.errors import InvalidArgument, ServingError
+from serving_runtime.request import OnDone, Outcome, Tensor
+
+Labels = Mapping[str, Sequence[str]]
+"""By output: the label of each class, in order."""
+
+NO_LABELS: Labels = {}
+
+
+def check(classes: Mapping[str, int], outputs: Sequence[ModelTensor]) -> None:
+    """Raise InvalidArgument unless each output that is asked for in classes exists and holds numbers."""
+    datatypes = {output.name: output.datatype for output in outputs}
+    for name, count in classes.items():
+        if name not in datatypes:
+            raise InvalidArgument(f"unexpected inference output '{name}'; its classes cannot be given")
+        if datatypes[name] is BYTES:
+            raise InvalidArgument(f"output '{name}' is BYTES, which has no classes")
+        if count < 1:
+            raise InvalidArgument(f"output '{name}': classification must be >= 1, found {count}")
+
+
+def answering(classes: Mapping[str, int], labels: Labels, on_done: OnDone, *, batched: bool) -> OnDone:
+    """Return what to call with responses so that `on_done` gets some outputs as their highest classes.
+
+    Those outputs become BYTES of shape [batch, classes], or [classes] for a model without a batch dimension.
+    """
+
+    def answer(outcome: Outcome) -> None:
+        if not isinstance(outcome, ServingError):
+            outputs = [
+                _classified(output, classes[output.name], labels, batched=batched) if output.name in classes else output
+                for output in outcome.outputs
+            ]
+            outcome = outcome._replace(outputs=tuple(outputs))
+        on_done(outcome)
+
+    return answer
+
+
+def highest(array: Array, count: int, labels: Sequence[str], *, batched: bool) -> Array:
+    """Return up to `count` classes of each row, the highest first, equal ones by index.
+
+    Args:
+        array: [batch, ...] where batched, else one row of any shape; a row is taken flat.
+    """
+    rows = array.reshape(array.shape[0], -1) if batched else array.reshape(1, -1)
+    count = min(count, rows.shape[1])
+    found = np.empty((rows.shape[0], count), dtype=object)
+    for number, row in enumerate(rows):
+        order = np.argsort(row[::-1], kind="stable")[::-1]  # of equal ones the first comes first
+        for place, index in enumerate((row.size - 1 - order)[:count].tolist()):
+            found[number, place] = _described(row[index].item(), index, labels)
+    return found if batched else found[0]
+
+
+def _classified(output: Tensor, count: int, labels: Labels, *, batched: bool) -> Tensor:
+    array = highest(_numbers(output), count, labels.get(output.name, ()), batched=batched)
+    return Tensor(output.name, BYTES, array)
+
+
+def _described(value: float, index: int, labels: Sequence[str]) -> bytes:
+    text = f"{value:f}:{index}" if isinstance(value, float) else f"{int(value)}:{index}"
+    return (f"{text}:{labels[index]}" if index < len(labels) else text).encode()
+
+
+def _numbers(output: Tensor) -> Array:
+    if output.datatype is BF16:  # stored as its bits: the upper half of an FP32
+        return (output.array.astype("u4") << 16).view("f4")
+    return output.array

@@ -1,0 +1,47 @@
+"""Shared memory regions over gRPC (Triton: shared memory extension)."""
+
+from typing import Any
+
+from serving_runtime import proto
+from serving_runtime.engine.shared_memory import SharedMemory
+from serving_runtime.errors import Unsupported
+from serving_runtime.protocol.grpc.methods import Method, StreamMethod
+
+
+class MemoryService:
+    """Answers the methods of regions; they raise ServingError."""
+
+    name = "inference.GRPCInferenceService"
+
+    def __init__(self, memory: SharedMemory) -> None:
+        self._memory = memory
+        self.streams: dict[str, StreamMethod] = {}
+        self.methods: dict[str, Method] = {
+            "SystemSharedMemoryStatus": self.status,
+            "SystemSharedMemoryRegister": self.register,
+            "SystemSharedMemoryUnregister": self.unregister,
+            "CudaSharedMemoryStatus": self.no_cuda,
+            "CudaSharedMemoryRegister": self.no_cuda,
+            "CudaSharedMemoryUnregister": self.no_cuda,
+        }
+
+    def drain(self) -> None:
+        """There are no streams to end."""
+
+    async def status(self, request: Any) -> Any:
+        response = proto.message("inference.SystemSharedMemoryStatusResponse")()
+        for region in self._memory.status(request.name):
+            told = response.regions[region.name]
+            told.name, told.key, told.offset, told.byte_size = region
+        return response
+
+    async def register(self, request: Any) -> Any:
+        self._memory.register(request.name, request.key, request.offset, request.byte_size)
+        return proto.message("inference.SystemSharedMemoryRegisterResponse")()
+
+    async def unregister(self, request: Any) -> Any:
+        self._memory.unregister(request.name)
+        return proto.message("inference.SystemSharedMemoryUnregisterResponse")()
+
+    async def no_cuda(self, _request: Any) -> Any:
+        raise Unsupported("CUDA shared memory is not supported: models run on the CPU; use system shared memory")

@@ -1,0 +1,62 @@
+"""Shared memory regions over HTTP (Triton: shared memory extension)."""
+
+from typing import Any
+
+from serving_runtime.engine.shared_memory import SharedMemory
+from serving_runtime.errors import InvalidArgument, Unsupported
+from serving_runtime.protocol.http.message import Response, json_response
+from serving_runtime.protocol.http.routes import Call, Route
+
+_GROUP = "shared-memory"
+
+
+def routes(memory: SharedMemory) -> list[Route]:
+    """Return the routes to system shared memory, and those that say that there is no CUDA shared memory."""
+    views = _Views(memory)
+    one, all_ = "/v2/systemsharedmemory/region/{region}", "/v2/systemsharedmemory"
+    cuda = [
+        Route(method, f"/v2/cudasharedmemory{region}/{what}", _GROUP, "refused: there is no CUDA here", _no_cuda)
+        for method, what in (("GET", "status"), ("POST", "register"), ("POST", "unregister"))
+        for region in ("", "/region/{region}")
+        if (region, what) != ("", "register")
+    ]
+    return [
+        Route("GET", f"{all_}/status", _GROUP, "all registered regions", views.status),
+        Route("GET", f"{one}/status", _GROUP, "a registered region", views.status),
+        Route("POST", f"{one}/register", _GROUP, "register a region", views.register),
+        Route("POST", f"{all_}/unregister", _GROUP, "unregister all regions", views.unregister),
+        Route("POST", f"{one}/unregister", _GROUP, "unregister a region", views.unregister),
+        *cuda,
+    ]
+
+
+class _Views:
+    def __init__(self, memory: SharedMemory) -> None:
+        self._memory = memory
+
+    def status(self, call: Call) -> Response:
+        return json_response([region._asdict() for region in self._memory.status(call.names.get("region", ""))])
+
+    def register(self, call: Call) -> Response:
+        content = call.content()
+        key = content.get("key")
+        if type(key) is not str:
+            raise InvalidArgument("the request must have a string 'key', the name of the shared memory object")
+        offset, byte_size = _number(content, "offset", default=0), _number(content, "byte_size")
+        self._memory.register(call.names["region"], key, offset, byte_size)
+        return json_response({})
+
+    def unregister(self, call: Call) -> Response:
+        self._memory.unregister(call.names.get("region", ""))
+        return json_response({})
+
+
+def _number(content: dict[str, Any], name: str, *, default: int | None = None) -> int:
+    value = content.get(name, default)
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise InvalidArgument(f"the request's '{name}' must be a number of bytes")
+    return value
+
+
+def _no_cuda(_call: Call) -> Response:
+    raise Unsupported("CUDA shared memory is not supported: models run on the CPU; use system shared memory")

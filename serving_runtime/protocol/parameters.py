@@ -1,0 +1,58 @@
+"""Request parameters: those the runtime understands, those a model may know, and the names kept for the protocol."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from serving_runtime.errors import InvalidArgument
+from serving_runtime.request import NO_PARAMETERS, InferRequest
+
+UNDERSTOOD = frozenset(
+    {
+        "binary_data_output",
+        "priority",
+        "sequence_end",
+        "sequence_id",
+        "sequence_start",
+        "timeout",
+        "triton_enable_empty_final_response",
+    }
+)
+
+_RESERVED_PREFIXES = ("triton_", "sequence_")
+_TYPES = frozenset({str, int, float, bool})
+
+
+def checked(parameters: Any) -> Mapping[str, Any]:
+    """Return a request's parameters; raises InvalidArgument for a reserved name or a value that is none.
+
+    Triton: parameters extension; values are strings, numbers or booleans, `headers`, `triton_*` and `sequence_*` are
+    the protocol's.
+    """
+    if parameters is None:
+        return NO_PARAMETERS
+    if type(parameters) is not dict:
+        raise InvalidArgument("the request's 'parameters' must be an object")
+    for name, value in parameters.items():
+        if name in UNDERSTOOD:
+            continue
+        if name == "headers" or name.startswith(_RESERVED_PREFIXES):
+            raise InvalidArgument(f"request parameter '{name}' has a reserved name; choose another one")
+        if type(value) not in _TYPES:
+            raise InvalidArgument(f"request parameter '{name}' must be a string, a number, true or false")
+    return parameters
+
+
+def with_headers(
+    request: InferRequest, headers: Sequence[tuple[bytes, bytes]], pattern: "re.Pattern[str]"
+) -> InferRequest:
+    """Return the request with the headers that the pattern finds as parameters, over those of the same name.
+
+    Headers with the name of a parameter that the runtime understands are left out.
+    """
+    found = {
+        name: value.decode("latin-1")
+        for name, value in ((name.decode("latin-1"), value) for name, value in headers)
+        if name not in UNDERSTOOD and pattern.search(name)
+    }
+    return request._replace(parameters={**request.parameters, **found}) if found else request

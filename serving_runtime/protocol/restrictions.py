@@ -1,0 +1,82 @@
+"""Groups of calls that are open only to requests with a header (Triton: limit endpoint access).
+
+One secret per group, the same for everybody who has it; a proxy or a mesh can do better.
+"""
+
+import hmac
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from serving_runtime.errors import Forbidden
+
+GROUPS = (
+    "health",
+    "metadata",
+    "inference",
+    "shared-memory",
+    "model-config",
+    "model-repository",
+    "statistics",
+    "trace",
+    "logging",
+)
+
+
+class Restriction(NamedTuple):
+    """Groups, and the header that opens them."""
+
+    groups: tuple[str, ...]
+    header: str
+    value: str
+
+
+def parse_restriction(text: str) -> Restriction:
+    """Return what "group,group:header=value" says; raises ValueError in one sentence."""
+    names, colon, pair = text.partition(":")
+    header, equals, value = pair.partition("=")
+    groups = tuple(names.split(","))
+    if not (colon and equals and header and value):
+        raise ValueError(f"'{names}…' is not of the form GROUP,GROUP:HEADER=VALUE")  # the rest may be a secret
+    unknown = [group for group in groups if group not in GROUPS]
+    if unknown:
+        raise ValueError(f"'{unknown[0]}' is not one of {', '.join(GROUPS)}")
+    return Restriction(groups, header, value)
+
+
+def twice(restrictions: Sequence[Restriction]) -> str | None:
+    """Return a group that is in more than one restriction, None where there is none."""
+    seen: set[str] = set()
+    for restriction in restrictions:
+        for group in restriction.groups:
+            if group in seen:
+                return group
+            seen.add(group)
+    return None
+
+
+class Restrictions:
+    """Which group needs which header.
+
+    Args:
+        prefix: of the header's name (gRPC's are triton-grpc-protocol-<key>).
+    """
+
+    def __init__(self, restrictions: Sequence[Restriction], prefix: str = "") -> None:
+        self._by_group = {
+            group: ((prefix + restriction.header).lower().encode("latin-1"), restriction.value.encode())
+            for restriction in restrictions
+            for group in restriction.groups
+        }
+        self.headers = frozenset(header for header, _ in self._by_group.values())
+
+    def restricts(self, group: str) -> bool:
+        return group in self._by_group
+
+    def check(self, group: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        """Raise Forbidden unless the group is open to everybody or to the sender of these headers."""
+        wanted = self._by_group.get(group)
+        if wanted is None:
+            return
+        name, value = wanted
+        if not any(found.lower() == name and hmac.compare_digest(given, value) for found, given in headers):
+            raise Forbidden(f"this API is restricted, expecting header '{name.decode('latin-1')}'")

@@ -1,0 +1,86 @@
+"""The flags of the HTTP endpoint."""
+
+import argparse
+import re
+from dataclasses import dataclass
+
+from serving_runtime.protocol.restrictions import Restriction, parse_restriction, twice
+from serving_runtime.server.flag_types import add_bool, address, header_pattern, port_number, positive
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - as Triton: a server serves
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """What the command line says about HTTP."""
+
+    allow: bool
+    address: str
+    port: int
+    reuse_port: bool
+    max_input_bytes: int
+    header_forward_pattern: "re.Pattern[str] | None"
+    restrictions: tuple[Restriction, ...]
+
+    @classmethod
+    def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "HttpOptions":
+        """Return the options in a parsed command line; ends the process where they contradict each other."""
+        if group := twice(found.http_restricted_api):
+            parser.error(f"--http-restricted-api names '{group}' twice")
+        return cls(
+            allow=found.allow_http,
+            address=found.http_address,
+            port=found.http_port,
+            reuse_port=found.reuse_http_port,
+            max_input_bytes=found.http_max_input_size,
+            header_forward_pattern=found.http_header_forward_pattern,
+            restrictions=tuple(found.http_restricted_api),
+        )
+
+
+def add(group: "argparse._ArgumentGroup") -> None:
+    """Add the flags."""
+    add_bool(group, "--allow-http", default=True, text="listen for http")
+    group.add_argument(
+        "--http-address",
+        type=address,
+        default=EVERYWHERE,
+        metavar="ADDRESS",
+        help=f"address of the http endpoint ({EVERYWHERE})",
+    )
+    group.add_argument(
+        "--http-port",
+        type=port_number,
+        default=8000,
+        metavar="PORT",
+        help="port of the http endpoint, 0 for a free one (8000)",
+    )
+    add_bool(group, "--reuse-http-port", default=False, text="share the HTTP port with other processes")
+    group.add_argument(
+        "--http-max-input-size",
+        type=positive,
+        default=64 * 1024 * 1024,
+        metavar="BYTES",
+        help="largest request over HTTP or gRPC (67108864)",
+    )
+    group.add_argument(
+        "--http-header-forward-pattern",
+        type=header_pattern,
+        metavar="REGEX",
+        help="names of HTTP headers that become request parameters",
+    )
+    group.add_argument(
+        "--http-restricted-api",
+        action="append",
+        type=_restriction,
+        default=[],
+        metavar="APIS:HEADER=VALUE",
+        help="let only requests with this header into these groups of HTTP paths; may be given several times",
+    )
+
+
+def _restriction(text: str) -> Restriction:
+    try:
+        return parse_restriction(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
