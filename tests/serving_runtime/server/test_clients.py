@@ -115,8 +115,9 @@ assert "unexpected inference input 'z'" in refused(bad, "mlp", zeros(1, 8, name=
 assert "data-type is 'INT32'" in refused(bad, "mlp", zeros(1, 8, datatype="INT32", dtype=np.int32))
 assert "unexpected inference output 'z'" in refused(bad, "mlp", x, outputs=[v2.InferRequestedOutput("z")])
 assert "the model failed" in refused(codes[500], "picky", [given("x", "INT64", np.full((1, 1), 99))])
-classes = [v2.InferRequestedOutput("y", class_count=2)]
-assert "classification" in refused(codes[501], "mlp", x, outputs=classes)
+shared = v2.InferInput("x", [1, 8], "FP32")
+shared.set_shared_memory("region", 32)
+assert "--allow-client-shm=true" in refused(codes[501], "mlp", [shared])
 assert client.is_server_ready()
 """
 

@@ -1,0 +1,125 @@
+"""Where the server listens, who may call what, and which headers go on: the flags of its endpoints."""
+
+import socket
+import subprocess
+from pathlib import Path
+
+import grpc
+import httpx
+import pytest
+
+from serving_runtime.server import options, refused_flags
+from tests.serving_runtime import onnx_models
+from tests.serving_runtime.processes import command, server
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("repository")
+    onnx_models.identity(root / "m" / "1" / "model.onnx")
+    return root
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.feature("P17")
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+@pytest.mark.parametrize("address", ["ipv6:[::1]", "[::1]", "::1", "ipv6:::1"])
+def test_all_endpoints_listen_on_ipv6(repository: Path, tmp_path: Path, address: str) -> None:
+    flags = [f"--{name}-address={address}" for name in ("http", "grpc", "metrics")]
+    with server(repository, *flags, scratch=tmp_path) as process:
+        assert httpx.get(f"http://[::1]:{process.http}/v2/health/ready").status_code == 200
+        assert httpx.get(f"http://[::1]:{process.metrics}/metrics").status_code == 200
+        with grpc.insecure_channel(f"[::1]:{process.grpc}") as channel:
+            check = channel.unary_unary("/grpc.health.v1.Health/Check")
+            assert check(b"", timeout=20, wait_for_ready=True) == b"\x08\x01"
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", process.http))
+
+
+def run(repository: Path, *flags: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command(repository, *flags), capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    ("flag", "sentence"),
+    [
+        ("--http-address=ipv6:127.0.0.1", "'ipv6:127.0.0.1' is not an address"),
+        ("--http-address=[localhost]", "'[localhost]' is not an IPv6 address"),
+        ("--grpc-address=", "'' is not an address"),
+        ("--http-header-forward-pattern=(", "'(' is not a regular expression"),
+        ("--http-restricted-api=everything:a=secret", "'everything' is not one of health, metadata"),
+        ("--http-thread-count=8", "--http-thread-count is not supported: one event loop serves all HTTP connections"),
+        ("--allow-sagemaker=true", "--allow-sagemaker is not supported"),
+    ],
+)
+def test_a_flag_that_cannot_be_is_refused_in_a_line(
+    repository: Path, capsys: pytest.CaptureFixture[str], flag: str, sentence: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        options.parse([f"--model-repository={repository}", flag])
+    output = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert sentence in output
+    assert output.count("\n") == 1
+    assert "secret" not in output
+
+
+def test_an_api_is_restricted_once(repository: Path) -> None:
+    done = run(repository, "--http-restricted-api=health,logging:a=b", "--http-restricted-api=logging:c=d")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "--http-restricted-api names 'logging' twice" in done.stderr
+
+
+def test_each_refused_flag_has_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    for flag, reason in refused_flags.REFUSED.items():
+        with pytest.raises(SystemExit):
+            options.parse(["--model-repository=/", flag, "1"])
+        assert f"{flag} is not supported: {reason}" in capsys.readouterr().err
+
+
+@pytest.mark.feature("E19")
+def test_restricted_paths_open_to_their_header_only(repository: Path, tmp_path: Path) -> None:
+    flags = ["--http-restricted-api=inference,model-config:admin-key=open", "--http-restricted-api=health:probe=yes"]
+    ones = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1] * 4}]}
+    with (
+        server(repository, *flags, scratch=tmp_path) as process,
+        httpx.Client(base_url=process.url) as client,
+    ):
+        for _ in range(2):
+            assert client.post("/v2/models/m/infer", json=ones, headers={"Admin-Key": "open"}).status_code == 200
+            refusal = client.post("/v2/models/m/infer", json=ones, headers={"admin-key": "wrong"})
+            assert (refusal.status_code, refusal.json()) == (
+                403,
+                {"error": "this API is restricted, expecting header 'admin-key'"},
+            )
+        assert client.get("/v2/models/m/config").status_code == 403
+        assert client.get("/v2/models/m").status_code == 200
+        assert client.get("/v2/health/live", headers={"admin-key": "open"}).status_code == 403
+        assert client.get("/v2/health/live", headers={"probe": "yes"}).status_code == 200
+
+
+def test_processes_share_a_port_where_they_all_say_so(repository: Path, tmp_path: Path) -> None:
+    with server(repository, "--reuse-http-port", scratch=tmp_path) as first:
+        alone = run(repository, f"--http-port={first.http}")
+        assert alone.returncode == 1
+        assert "Address already in use" in alone.stderr
+        with server(repository, "--reuse-http-port=true", f"--http-port={first.http}", scratch=tmp_path) as second:
+            assert second.http == first.http
+            first.terminate()
+            first.process.communicate(timeout=20)
+            assert httpx.get(f"{second.url}/v2/health/ready").status_code == 200
+
+
+@pytest.mark.feature("P4")
+def test_a_server_has_the_name_it_was_given(repository: Path, tmp_path: Path) -> None:
+    with server(repository, "--id=mine", scratch=tmp_path) as process:
+        metadata = httpx.get(f"{process.url}/v2").json()
+    assert metadata["name"] == "mine"
+    assert "system_shared_memory" not in metadata["extensions"]
