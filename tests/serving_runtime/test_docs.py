@@ -4,9 +4,14 @@ import re
 from pathlib import Path
 
 from serving_runtime.config.support import HONOURED
+from serving_runtime.engine.engine import Engine
+from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.protocol.http.v2 import V2Application
 from serving_runtime.server import options
+from serving_runtime.server.refused_flags import REFUSED
 from serving_runtime.telemetry.exposition import render
 
+PROTOCOL = (Path(__file__).parents[2] / "docs" / "reference" / "serving-protocol.md").read_text()
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "serving-runtime.md").read_text()
 
 
@@ -17,7 +22,29 @@ def section(title: str) -> str:
 def test_every_flag_is_listed_and_nothing_else() -> None:
     parser = options._parser()
     flags = {flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")}
-    assert set(re.findall(r"`(--[a-z-]+)`", section("Flags"))) == flags
+    listed, _, refused = section("Flags").partition("### Flags of Triton's that are refused")
+    assert set(re.findall(r"`(--[a-z0-9-]+)`", listed)) == flags - set(REFUSED)
+    assert dict(re.findall(r"^\| `(--[a-z0-9-]+)` \| (.+) \|$", refused, re.MULTILINE)) == REFUSED
+
+
+def test_every_http_path_and_grpc_call_is_listed_and_nothing_else() -> None:
+    table = PROTOCOL.split("\n## Endpoints\n")[1].split("\n## ")[0]
+    listed = {
+        f"{method} {path}"
+        for method, pattern in re.findall(r"`(GET|POST) ([^`]+)`", table)
+        for path in variants(pattern)
+    }
+    application = V2Application(Engine([], LoadSettings()))
+    assert listed == {f"{route.method} {route.path}" for route in application._routes.all}
+
+
+def variants(pattern: str) -> set[str]:
+    """Return the paths that a pattern with [optional] parts, which may be nested, stands for."""
+    optional = re.search(r"\[([^\[\]]*)\]", pattern)
+    if optional is None:
+        return {pattern}
+    before, after = pattern[: optional.start()], pattern[optional.end() :]
+    return variants(before + after) | variants(before + optional[1] + after)
 
 
 def test_every_metric_is_listed_with_its_kind_and_nothing_else() -> None:
