@@ -21,7 +21,7 @@ up: setup ## start the platform, empty
 	@$(BIN)/fairlead up
 
 clean: ## remove what the other targets made, .fairlead/ included
-	rm -rf .venv .fairlead frontend/node_modules frontend/dist build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .fairlead frontend/node_modules frontend/dist build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .fuzz
 
 ##@ Set it up
 .PHONY: setup setup-dev deps lock
@@ -58,7 +58,7 @@ frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find fronte
 	@touch $@
 
 ##@ Work on it
-.PHONY: check test test-postgres test-browser
+.PHONY: check test test-postgres test-browser fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -77,3 +77,10 @@ test-postgres: setup-dev ## the control plane's tests on a PostgreSQL of their o
 test-browser: setup-dev ## the pages in a real Chromium
 	$(PYTEST) tests/browser -m browser
 
+FUZZ_SECONDS ?= 300
+fuzz: setup-dev ## every way into the serving runtime, FUZZ_SECONDS=300 seconds each; what is found is left in .fuzz/
+	@mkdir -p .fuzz
+	@for target in http infer grpc config tensors; do \
+		echo "Fuzzing $$target for $(FUZZ_SECONDS) s"; \
+		$(BIN)/python -m tests.serving_runtime.fuzz $$target .fuzz -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done

@@ -1,0 +1,117 @@
+"""What fuzzing starts from: well-formed inputs of every target, and known attacks."""
+
+import numpy as np
+import orjson
+
+from serving_runtime.proto import ModelInferRequest
+
+_X = np.arange(8, dtype=np.float32).tobytes()
+_HUGE = {"inputs": [{"name": "x", "shape": [2**40, 3], "datatype": "FP32", "parameters": {"binary_data_size": 32}}]}
+_JSON = {"id": "1", "inputs": [{"name": "x", "shape": [1, 8], "datatype": "FP32", "data": [[0, 1, 2, 3, 4, 5, 6, 7]]}]}
+_BINARY = {
+    "inputs": [{"name": "x", "shape": [1, 8], "datatype": "FP32", "parameters": {"binary_data_size": 32}}],
+    "outputs": [{"name": "y", "parameters": {"binary_data": True, "classification": 2}}],
+    "parameters": {"priority": 1, "timeout": 5, "sequence_id": 7, "sequence_start": True},
+}
+_TEXT = {"inputs": [{"name": "x", "shape": [1, 2], "datatype": "BYTES", "data": ["a", "\u00e9"]}]}
+_SHARED = {
+    "inputs": [
+        {
+            "name": "x",
+            "shape": [1, 8],
+            "datatype": "FP32",
+            "parameters": {"shared_memory_region": "r", "shared_memory_byte_size": 32, "shared_memory_offset": 0},
+        }
+    ]
+}
+
+
+def _infer(model: int, content: object, tail: bytes = b"") -> bytes:
+    header = orjson.dumps(content)
+    return bytes([model]) + (len(header) if tail else 0).to_bytes(2, "little") + header + tail
+
+
+def _post(path: str, body: bytes, *headers: str) -> bytes:
+    lines = "".join(f"{header}\r\n" for header in headers)
+    return b"\x00" + f"POST {path} HTTP/1.1\r\nHost: x\r\n{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def _get(path: str, method: str = "GET") -> bytes:
+    return b"\x02" + f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+
+
+def _message(model: str, *inputs: object, **fields: object) -> bytes:
+    content: bytes = ModelInferRequest(model_name=model, inputs=inputs, **fields).SerializeToString()
+    return content
+
+
+def _input(datatype: str, *shape: int, **fields: object) -> object:
+    return ModelInferRequest.InferInputTensor(name="x", datatype=datatype, shape=shape, **fields)
+
+
+_PATHS = (
+    "/v2", "/v2/health/live", "/v2/health/ready", "/v2/models", "/v2/models/mlp", "/v2/models/mlp/versions/1/ready",
+    "/v2/models/mlp/config", "/v2/models/stats", "/v2/models/mlp/stats", "/v2/logging", "/v2/trace/setting",
+    "/v2/systemsharedmemory/status", "/v1/models", "/v1/models/mlp", "/v2/docs", "/%2e%2e/v2?x=%00", "//", "*",
+)  # fmt: skip
+
+_POSTED = (
+    ("/v2/repository/index", {"ready": True}),
+    ("/v2/repository/models/mlp/load", {"parameters": {"config": "{}", "file:1/model.onnx": "AAAA"}}),
+    ("/v2/repository/models/mlp/unload", {"parameters": {"unload_dependents": True}}),
+    ("/v2/systemsharedmemory/region/r/register", {"key": "/r", "offset": 0, "byte_size": 32}),
+    ("/v2/models/mlp/generate", {"x": 1}),
+    ("/v2/models/text/generate_stream", {"id": "1", "x": ["a", "b"], "parameters": {"k": 1}}),
+    ("/v1/models/mlp:predict", {"instances": [[0, 1, 2, 3, 4, 5, 6, 7]]}),
+    ("/v2/logging", {"log_verbose_level": 1, "log_format": "ISO8601"}),
+    ("/v2/trace/setting", {"trace_level": ["TIMESTAMPS"], "trace_rate": "1000"}),
+)
+
+SEEDS: dict[str, tuple[bytes, ...]] = {
+    "http": (
+        *[_get(path) for path in _PATHS],
+        *[_post(path, orjson.dumps(content)) for path, content in _POSTED],
+        _get("/v2", "HEAD"),
+        _post("/v2/models/mlp/infer", orjson.dumps(_JSON), "Expect: 100-continue"),
+        _post("/v2/models/mlp/infer", orjson.dumps(_JSON), "Accept-Encoding: gzip"),
+        _post("/v2/models/mlp/infer", b"\x1f\x8b\x08\x00", "Content-Encoding: gzip"),
+        b"\x03POST /v2/models/mlp/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"i\r\n0\r\n\r\n",
+        b"\x00POST /v2 HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"\x00GET /v2 HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+        b"\x00POST /v2 HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        b"\x05" + _get("/v2")[1:] * 5,
+    ),
+    "infer": (
+        _infer(0, _JSON),
+        _infer(0, _BINARY, _X),
+        _infer(0, _HUGE, _X),
+        _infer(1, _TEXT),
+        _infer(0, _SHARED),
+        _infer(2, {"inputs": [{"name": "x", "shape": [1, 2], "datatype": "INT8", "data": [-128, 127]}]}),
+        _infer(0, {"inputs": [{"name": "x", "shape": [0, -1], "datatype": "FP32", "data": []}]}),
+        b"\x00\x00\x00" + b"[" * 5000,
+    ),
+    "grpc": (
+        _message("mlp", _input("FP32", 1, 8), raw_input_contents=[_X]),
+        _message("mlp", _input("FP32", 2**40, 3), raw_input_contents=[_X]),
+        _message("text", _input("BYTES", 1, 2, contents={"bytes_contents": [b"a", b""]})),
+        _message("int8", _input("INT8", 1, 2, contents={"int_contents": [-129, 2]})),
+        _message("mlp", model_version="1", outputs=[{"name": "y"}], parameters={"priority": {"int64_param": -1}}),
+    ),
+    "config": (
+        b'name: "model" backend: "onnxruntime" max_batch_size: 8 dynamic_batching { preferred_batch_size: [4, 8] }',
+        b"input [ { name: 'x' data_type: TYPE_FP32 dims: [ -1, 8 ] reshape { shape: [ 8 ] } } ]",
+        b"instance_group [ { count: 2 kind: KIND_CPU } ] parameters { key: 'a' value { string_value: 'b' } }",
+        b"version_policy { specific { versions: [1, 2] } } model_warmup { name: 'w' batch_size: 1 }",
+        b"sequence_batching { oldest { max_candidate_sequences: 4 } control_input { name: 's' control "
+        b"{ kind: CONTROL_SEQUENCE_START int32_false_true: [0, 1] } } }",
+        b"ensemble_scheduling { step { model_name: 'a' model_version: -1 input_map { key: 'x' value: 'y' } } }",
+        b"# only a comment\nmax_batch_size: 99999999999999999999",
+    ),
+    "tensors": (
+        bytes([7, 2]) + (1).to_bytes(8, "little") + (8).to_bytes(8, "little") + _X,
+        bytes([13, 1]) + (2).to_bytes(8, "little") + b"\x01\x00\x00\x00a\x00\x00\x00\x00",
+        bytes([13, 1]) + (1).to_bytes(8, "little") + b"\xff\xff\xff\xff",
+        bytes([7, 2]) + (2**40).to_bytes(8, "little") + (3).to_bytes(8, "little"),
+    ),
+}  # fmt: skip
