@@ -23,6 +23,19 @@ class Tensor(NamedTuple):
     array: Array
 
 
+class RequestContext(NamedTuple):
+    """What a request's headers or metadata say beside the request, for who follows requests through a system.
+
+    Attributes:
+        request_id: the `x-request-id` that a gateway or a client gave; empty where none was.
+        traceparent, tracestate: as W3C Trace Context defines them; empty where they were not sent.
+    """
+
+    request_id: str = ""
+    traceparent: str = ""
+    tracestate: str = ""
+
+
 class InferRequest(NamedTuple):
     """One inference request as the client sent it, not yet checked against a model.
 
@@ -31,6 +44,7 @@ class InferRequest(NamedTuple):
         outputs: names asked for, in order; empty for all.
         parameters: request parameters; the runtime understands `timeout` and `priority`, a model may know others.
         classes: how many classes to answer with in place of an output, by its name (Triton: classification extension).
+        context: None where nothing in the server asks for it.
     """
 
     model_name: str
@@ -40,6 +54,7 @@ class InferRequest(NamedTuple):
     id: str = ""
     parameters: Mapping[str, Any] = NO_PARAMETERS
     classes: Mapping[str, int] = NO_PARAMETERS
+    context: RequestContext | None = None
 
 
 class InferResponse(NamedTuple):

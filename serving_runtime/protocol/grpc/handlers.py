@@ -9,6 +9,7 @@ import grpc
 
 from serving_runtime import proto
 from serving_runtime.errors import ServingError
+from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc.methods import Method, Service, StreamMethod
 from serving_runtime.telemetry import request_log
 
@@ -16,17 +17,25 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Answer: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
 
 
-def handlers(service: Service, *, logs: bool) -> Any:
+def handlers(service: Service, *, logs: bool, with_context: bool = False) -> Any:
     """Return the handlers of a service's methods; grpcio answers UNIMPLEMENTED for all that have none.
 
     Args:
         logs: write a line for every call (`telemetry.request_log`).
+        with_context: let the methods know the call's context.
     """
     name = service.name
+    wrappers = [*([_noted] if logs else []), *([_in_context] if with_context else [])]
+
+    def wrapped(method: str, answer: Answer) -> Answer:
+        for wrapper in wrappers:
+            answer = wrapper(method, answer)
+        return answer
+
     found: dict[str, Any] = {}
     for method, call in service.methods.items():
         found[method] = grpc.unary_unary_rpc_method_handler(
-            _noted(method, _unary(call)) if logs else _unary(call),
+            wrapped(method, _unary(call)),
             request_deserializer=proto.request_type(name, method).FromString,
             response_serializer=_serialized,
         )
@@ -35,7 +44,7 @@ def handlers(service: Service, *, logs: bool) -> Any:
         answer = _stream(stream) if takes_stream else _asked_once(_stream(stream))
         make = grpc.stream_stream_rpc_method_handler if takes_stream else grpc.unary_stream_rpc_method_handler
         found[method] = make(
-            _noted(method, answer) if logs else answer,
+            wrapped(method, answer),
             request_deserializer=functools.partial(_sized, proto.request_type(name, method).FromString),
         )
     return grpc.method_handlers_generic_handler(name, found)
@@ -91,6 +100,15 @@ def _noted(name: str, answer: Answer) -> Answer:
         return response
 
     return noted
+
+
+def _in_context(_name: str, answer: Answer) -> Answer:
+    async def in_context(request: Any, call: Context) -> Any:  # grpcio runs every call in a task of its own
+        sent = {key: str(value) for key, value in call.invocation_metadata() or ()}
+        context.CALL.set(context.from_metadata(sent))
+        return await answer(request, call)
+
+    return in_context
 
 
 def _sized(parse: Callable[[bytes], Any], content: bytes) -> tuple[Any, int]:

@@ -28,12 +28,22 @@ class GrpcLimits:
 class GrpcServer:
     """Services on one port."""
 
-    def __init__(self, services: Sequence[Service], limits: GrpcLimits, *, logs: bool = False) -> None:
-        """Args: logs: write a line for every call but health checks."""
+    def __init__(
+        self, services: Sequence[Service], limits: GrpcLimits, *, logs: bool = False, with_context: bool = False
+    ) -> None:
+        """Take the services.
+
+        Args:
+            logs: write a line for every call but health checks.
+            with_context: let requests carry the context of their calls to the engine.
+        """
         self._services = services
         self._server = grpc.aio.server(options=_options(limits))
         self._server.add_generic_rpc_handlers(
-            [handlers(service, logs=logs and service.name != HealthService.name) for service in services]
+            [
+                handlers(service, logs=logs and service.name != HealthService.name, with_context=with_context)
+                for service in services
+            ]
         )
 
     def bind(self, address: str, port: int) -> int:

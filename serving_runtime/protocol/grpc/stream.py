@@ -14,9 +14,10 @@ from typing import Any
 
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError, Unavailable
+from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc import codec
 from serving_runtime.protocol.grpc.methods import Write
-from serving_runtime.request import InferResponse, Outcome
+from serving_runtime.request import InferResponse, Outcome, RequestContext
 from serving_runtime.scheduler.job import Job
 
 MAX_IN_FLIGHT = 1024
@@ -61,6 +62,8 @@ class InferStream:
     def __init__(self, engine: Engine, *, errors_end: bool) -> None:
         self._engine = engine
         self._errors_end = errors_end
+        self._context = context.CALL.get()
+        self._begun = 0
         self._error: ServingError | None = None
         self._in_flight: set[_Request] = set()
         self._in_flight_bytes = 0
@@ -124,6 +127,7 @@ class InferStream:
         self._in_flight_bytes += request.size_bytes
         try:
             decoded, request.parts = codec.decode(request.message, self._engine.shared_memory)
+            decoded = decoded._replace(context=self._next_context())
             request.shows_empty_final = decoded.parameters.get(_EMPTY_FINAL) is True
             request.job = self._engine.stream(decoded, lambda outcome: self._answer(request, outcome))
             request.waits_in_line = not request.job.decoupled
@@ -133,6 +137,10 @@ class InferStream:
             return
         if request.waits_in_line:
             self._line.append(request)
+
+    def _next_context(self) -> RequestContext | None:
+        self._begun += 1
+        return None if self._context is None else context.numbered(self._context, self._begun)
 
     def _answer(self, request: _Request, outcome: Outcome) -> None:
         """Take one answer of the engine."""

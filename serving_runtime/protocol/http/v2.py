@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
+from serving_runtime.protocol import context
 from serving_runtime.protocol.http import memory_views, repository, views
 from serving_runtime.protocol.http.infer import InferCodec
 from serving_runtime.protocol.http.message import Cancellable, Reply, Request, error_response
@@ -27,6 +28,7 @@ class V2Application:
 
     Args:
         forwarded: names of the headers that become request parameters; None for none.
+        with_context: whether requests carry theirs to the engine.
     """
 
     def __init__(
@@ -35,17 +37,20 @@ class V2Application:
         *,
         restrictions: Restrictions | None = None,
         forwarded: "re.Pattern[str] | None" = None,
+        with_context: bool = False,
     ) -> None:
         self._engine = engine
         self._restrictions = restrictions or Restrictions(())
         self._forwarded = forwarded
+        self._context = with_context
         self._codecs: dict[bytes, InferCodec] = {}
         self._routes = Routes(self._table(), self._guard)
 
     @property
     def keeps_header(self) -> KeepsHeader | None:
         """Return which headers requests are to carry; None for none, which costs least."""
-        headers, forwarded = self._restrictions.headers, self._forwarded
+        forwarded = self._forwarded
+        headers = self._restrictions.headers | (context.HEADERS if self._context else frozenset())
         if forwarded is None:
             return (lambda name: name.lower() in headers) if headers else None
         return lambda name: name.lower() in headers or forwarded.search(name.decode("latin-1")) is not None
@@ -81,6 +86,8 @@ class V2Application:
         decoded, head = codec.decode(request)
         if request.headers and self._forwarded is not None:
             decoded = with_headers(decoded, request.headers, self._forwarded)
+        if self._context:
+            decoded = decoded._replace(context=context.from_headers(request.headers))
 
         def answer(outcome: Outcome) -> None:
             if isinstance(outcome, ServingError):

@@ -1,0 +1,32 @@
+"""The context of a request out of HTTP's headers or gRPC's metadata; read only where something asks for it."""
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+
+from serving_runtime.request import RequestContext
+
+HEADERS = frozenset({b"x-request-id", b"traceparent", b"tracestate"})
+
+_LONGEST = 512
+"""Of one value, in characters; a longer one is no id and no trace of anybody's, and is taken as not sent."""
+
+
+CALL: ContextVar[RequestContext | None] = ContextVar("CALL", default=None)
+"""Of the gRPC call whose coroutine runs; None where nothing asks for it."""
+
+
+def from_headers(headers: Sequence[tuple[bytes, bytes]]) -> RequestContext:
+    """Return the context in an HTTP request's headers, names as sent."""
+    return from_metadata({name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers})
+
+
+def from_metadata(metadata: Mapping[str, str]) -> RequestContext:
+    """Return the context in a gRPC call's metadata, names in lower case."""
+    found = [metadata.get(name, "") for name in ("x-request-id", "traceparent", "tracestate")]
+    return RequestContext(*[value if len(value) <= _LONGEST else "" for value in found])
+
+
+def numbered(context: RequestContext, number: int) -> RequestContext:
+    """Return the context of one of several requests that came in one call, counted from 1."""
+    request_id = f"{context.request_id}.{number}" if context.request_id else ""
+    return context._replace(request_id=request_id)
