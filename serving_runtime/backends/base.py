@@ -1,8 +1,8 @@
 """The whole interface between the runtime and a library that runs models."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature
@@ -38,6 +38,11 @@ class Send(Protocol):
     @property
     def cancelled(self) -> bool:
         """Return whether nobody waits for responses any more: for models that work long before they send."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the request's parameters: those the runtime understands, those of the model, forwarded headers."""
         ...
 
     def __call__(self, outputs: Sequence[Array]) -> None:

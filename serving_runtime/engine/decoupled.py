@@ -30,7 +30,7 @@ class DecoupledServable(Servable):
         """Raise Unsupported: whoever calls this takes one answer only."""
         raise Unsupported(
             f"model '{self.name}' has a decoupled transaction policy: it answers any number of times, which this call "
-            "cannot carry; use ModelStreamInfer"
+            "cannot carry; use ModelStreamInfer or generate_stream"
         )
 
     def stream(self, request: InferRequest, on_done: OnDone) -> StreamJob:
@@ -52,6 +52,7 @@ class DecoupledServable(Servable):
                 on_done(InferResponse(self.name, self.version, outputs, request.id, final=not result))
 
             job = StreamJob(arrays, rows, shape_key, answer, arrived_ns)
+            job.parameters = request.parameters
             self._schedule(job, request)
             self.scheduler.submit(job)
         except ServingError as error:

@@ -12,7 +12,7 @@ from serving_runtime.config.warmup import Filling, SampleInput, WarmupSample
 from serving_runtime.datatypes import BF16, BYTES, Array, element_count
 from serving_runtime.engine.plan import RequestPlan
 from serving_runtime.errors import ModelError, ServingError
-from serving_runtime.request import Tensor
+from serving_runtime.request import NO_PARAMETERS, Tensor
 from serving_runtime.scheduler.sequences.inputs import SequenceInputs
 
 FOLDER = "warmup"
@@ -94,5 +94,6 @@ class _Unheard:
     """Takes the responses of a decoupled model that nobody asked."""
 
     cancelled = False
+    parameters = NO_PARAMETERS
 
     def __call__(self, outputs: Any) -> None: ...

@@ -7,12 +7,13 @@ says by `pause` and `resume` whether it can take more. A model is at most `WINDO
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from serving_runtime.config.signature import TensorSpec
 from serving_runtime.datatypes import Array
 from serving_runtime.errors import BackendError, Cancelled
+from serving_runtime.request import NO_PARAMETERS
 from serving_runtime.scheduler.job import Job, OnResult
 
 WINDOW = 4
@@ -26,10 +27,11 @@ class StreamJob(Job):
 
     Attributes:
         cancelled: nobody waits for responses any more.
+        parameters: of the request, for the model.
         sent, sent_ns: how many responses the event loop has handed on, and when the last one.
     """
 
-    __slots__ = ("_credit", "_owed", "_paused", "cancelled", "sent", "sent_ns")
+    __slots__ = ("_credit", "_owed", "_paused", "cancelled", "parameters", "sent", "sent_ns")
 
     decoupled = True
 
@@ -38,6 +40,7 @@ class StreamJob(Job):
     ) -> None:
         super().__init__(arrays, rows, shape_key, on_result, arrived_ns)
         self.cancelled = False
+        self.parameters: Mapping[str, Any] = NO_PARAMETERS
         self.sent = 0
         self.sent_ns = arrived_ns
         self._credit = threading.Semaphore(WINDOW)
@@ -93,6 +96,10 @@ class Sender:
     @property
     def cancelled(self) -> bool:
         return self._job.cancelled
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return self._job.parameters
 
     def __call__(self, outputs: Sequence[Array]) -> None:
         made_ns = time.monotonic_ns()

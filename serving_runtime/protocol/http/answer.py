@@ -19,9 +19,9 @@ def whole(response: Response, *, keep_alive: bool) -> bytes:
     return b"".join((STATUS_LINES[response.status], response.headers, ending % response.length, *response.chunks))
 
 
-def head_of_pieces(response: Response, *, keep_alive: bool) -> bytes:
-    """Return the head of an answer whose body follows in pieces."""
-    ending = b"Transfer-Encoding: chunked\r\n\r\n"
+def head_of_pieces(response: Response, *, keep_alive: bool, chunked: bool) -> bytes:
+    """Return the head of an answer whose body follows in pieces: chunks, or bytes to the end of the connection."""
+    ending = b"Transfer-Encoding: chunked\r\n\r\n" if chunked else b"\r\n"
     return b"".join(
         (STATUS_LINES[response.status], response.headers, b"" if keep_alive else b"Connection: close\r\n", ending)
     )
@@ -52,8 +52,9 @@ def compressed(response: Response, accept_encoding: bytes, write: Callable[[Resp
 class BodyWriter:
     """Writes the pieces of a body; `end` is to be called once, after the last."""
 
-    def __init__(self, transport: asyncio.WriteTransport, ended: Callable[[], None]) -> None:
+    def __init__(self, transport: asyncio.WriteTransport, ended: Callable[[], None], *, chunked: bool) -> None:
         self._transport = transport
+        self._chunked = chunked
         self._ended = ended
 
     @property
@@ -65,9 +66,10 @@ class BodyWriter:
         """Send one piece, an object with the buffer interface, as one chunk; an empty one is nothing."""
         length = memoryview(piece).nbytes
         if length and not self._transport.is_closing():
-            self._transport.write(b"".join((b"%x\r\n" % length, piece, b"\r\n")))
+            self._transport.write(b"".join((b"%x\r\n" % length, piece, b"\r\n")) if self._chunked else piece)
 
     def end(self) -> None:
         if not self._transport.is_closing():
-            self._transport.write(b"0\r\n\r\n")
+            if self._chunked:
+                self._transport.write(b"0\r\n\r\n")
             self._ended()

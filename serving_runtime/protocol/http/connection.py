@@ -50,6 +50,7 @@ class Connection(asyncio.Protocol):
         self._answering = False
         self._keep_alive = True
         self._accept_encoding = b""
+        self._chunked = True
         self._finished = False  # nothing more is read: the connection ends with the last answer
         self._lingering = False  # a refusal is on its way; closing before the client has read it could destroy it
         self._advancing = False
@@ -143,6 +144,7 @@ class Connection(asyncio.Protocol):
         self._answering = True
         self._keep_alive = keep_alive
         self._accept_encoding = request.accept_encoding
+        self._chunked = not request.http_1_0
         reply = self._reply
         if request.method == b"HEAD":
             request, reply = request._replace(method=b"GET"), self._reply_head
@@ -198,13 +200,13 @@ class Connection(asyncio.Protocol):
     def _reply_in_pieces(self, response: Response, source: BodySource) -> None:
         keep_alive = self._keep_alive and not self._listener.draining
         self._source = source
-        self._transport.write(answer.head_of_pieces(response, keep_alive=keep_alive))
+        self._transport.write(answer.head_of_pieces(response, keep_alive=keep_alive, chunked=self._chunked))
 
         def ended() -> None:
             self._source = self._job = None
             self._answered(keep_alive)
 
-        source.begin(BodyWriter(self._transport, ended))
+        source.begin(BodyWriter(self._transport, ended, chunked=self._chunked))
 
     def _advance(self) -> None:
         """Go on with what waited behind an answer: pipelined requests, a 100-continue, a refusal."""

@@ -22,6 +22,7 @@ class Request(NamedTuple):
         body: without its compression.
         body_offset: where the body begins in its buffer.
         json_length: the Inference-Header-Content-Length, None where it was not sent.
+        http_1_0: the client speaks HTTP/1.0, which knows no chunks.
         headers: those that the application wants to see, names as sent.
     """
 
@@ -32,6 +33,7 @@ class Request(NamedTuple):
     json_length: int | None
     accept_encoding: bytes = b""
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    http_1_0: bool = False
 
 
 class BodyWriter(Protocol):

@@ -138,12 +138,13 @@ class RequestReader:
             return
         self.reading = False
         parser = self._parser
-        keep_alive = parser.should_keep_alive() and parser.get_http_version() != "1.0"
+        http_1_0 = parser.get_http_version() == "1.0"
+        keep_alive = parser.should_keep_alive() and not http_1_0
         request = Request(
             parser.get_method(), self._target, self._body, self._body_offset, self._json_length, self._accept_encoding
         )
-        if self._headers is not None:
-            request = request._replace(headers=tuple(self._headers))
+        if self._headers is not None or http_1_0:
+            request = request._replace(headers=tuple(self._headers or ()), http_1_0=http_1_0)
         self._body = b""
         self._owner.on_request(request, keep_alive)
 

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
-from serving_runtime.protocol.http import memory_views, repository, views
+from serving_runtime.protocol.http import generate, memory_views, repository, views
 from serving_runtime.protocol.http.infer import InferCodec
 from serving_runtime.protocol.http.message import Cancellable, Reply, Request, error_response
 from serving_runtime.protocol.http.reader import KeepsHeader
 from serving_runtime.protocol.http.routes import Call, Route, Routes, of_versions
 from serving_runtime.protocol.parameters import with_headers
 from serving_runtime.protocol.restrictions import Restrictions
-from serving_runtime.request import Outcome
+from serving_runtime.request import InferRequest, Outcome
 
 _KEPT_CODECS = 4096
 """Only paths of models that are there are kept, but models come and go."""
@@ -66,8 +66,17 @@ class V2Application:
             *of_versions("POST", "/infer", "inference", "infer", self._first_infer),
             *views.routes(self._engine),
             *repository.routes(self._engine),
+            *generate.routes(self._engine, self._completed),
             *memory_views.routes(self._engine.shared_memory),
         ]
+
+    def _completed(self, decoded: InferRequest, request: Request) -> InferRequest:
+        """Return the inference request in an HTTP request with what its headers add."""
+        if self._forwarded is not None:
+            decoded = with_headers(decoded, request.headers, self._forwarded)
+        if self._context:
+            decoded = decoded._replace(context=context.from_headers(request.headers))
+        return decoded
 
     def _guard(self, group: str, request: Request) -> None:
         self._restrictions.check(group, request.headers)
@@ -84,10 +93,8 @@ class V2Application:
 
     def _infer(self, codec: InferCodec, request: Request, reply: Reply) -> Cancellable | None:
         decoded, head = codec.decode(request)
-        if request.headers and self._forwarded is not None:
-            decoded = with_headers(decoded, request.headers, self._forwarded)
-        if self._context:
-            decoded = decoded._replace(context=context.from_headers(request.headers))
+        if request.headers or self._context:
+            decoded = self._completed(decoded, request)
 
         def answer(outcome: Outcome) -> None:
             if isinstance(outcome, ServingError):

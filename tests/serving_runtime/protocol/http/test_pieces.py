@@ -90,3 +90,13 @@ async def test_draining_lets_the_pieces_end(served: Served[Desk]) -> None:
     source.writer.end()
     assert [await client.chunk(), await client.chunk()] == [b"last", b""]
     await asyncio.wait_for(served.listener.drained(), 10)
+
+
+async def test_a_client_of_http_1_0_gets_no_chunks_but_the_end_of_the_connection(served: Served[Desk]) -> None:
+    client = await served.client(b"POST /later HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+    source = await begun(served)
+    assert (await client.head())[1] == {"x": "y", "connection": "close"}
+    source.writer.write(b"one")
+    source.writer.write(b"two")
+    source.writer.end()
+    assert await asyncio.wait_for(client.reader.read(), 10) == b"onetwo"

@@ -1,0 +1,132 @@
+"""Text in, text out: the plain JSON of the generate extension (Triton), for models that answer once or often.
+
+{"text_input": "...", "parameters": {"temperature": 0.5}}  ->  {"model_name", "model_version", "text_output": "..."}
+
+A member that is named as an input of the model becomes that input, wherever it is; any other becomes a parameter.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from serving_runtime.config.model import ModelConfig
+from serving_runtime.config.tensors import ModelTensor
+from serving_runtime.datatypes import Array
+from serving_runtime.engine.engine import Engine
+from serving_runtime.errors import InvalidArgument, ServingError
+from serving_runtime.protocol import json_tensors, parameters
+from serving_runtime.protocol.http.events import EventStream
+from serving_runtime.protocol.http.infer_head import request_id
+from serving_runtime.protocol.http.message import JSON, Reply, Request, Response, error_response
+from serving_runtime.protocol.http.routes import Call, Route, of_versions
+from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
+from serving_runtime.scheduler.job import Job
+
+
+def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequest]) -> list[Route]:
+    """Return the routes of the generate extension; `complete` adds what headers say to a request."""
+
+    def decoded(call: Call) -> InferRequest:
+        config = engine.servable(call.model, call.version).config
+        return complete(request_of(call.content(), config, call.version), call.request)
+
+    def generate(call: Call) -> Job:
+        request = decoded(call)
+        once = _Once(call.reply)
+        once.job = engine.stream(request, once.on_done)
+        return once.job
+
+    def generate_stream(call: Call) -> Job:
+        request = decoded(call)
+        empty_final = request.parameters.get("triton_enable_empty_final_response") is True
+        events = EventStream(call.reply, text_of, shows_empty_final=empty_final)
+        events.job = engine.stream(request, events.on_done)
+        return events.job
+
+    return [
+        *of_versions("POST", "/generate", "inference", "one answer to plain JSON", generate),
+        *of_versions("POST", "/generate_stream", "inference", "answers to plain JSON, as events", generate_stream),
+    ]
+
+
+def request_of(content: Mapping[str, Any], config: ModelConfig, version: str) -> InferRequest:
+    """Return the request in a body's JSON object; raises InvalidArgument or Unsupported."""
+    inputs = {tensor.name: tensor for tensor in config.inputs}
+    found: dict[str, Tensor] = {}
+    own: dict[str, Any] = {}
+    nested = content.get("parameters", {})
+    if not isinstance(nested, dict):
+        raise InvalidArgument("the request's 'parameters' must be an object")
+    for name, value in (*content.items(), *nested.items()):
+        if name in inputs:
+            if name in found:
+                raise InvalidArgument(f"input '{name}' is given twice")
+            found[name] = _tensor(inputs[name], value, batched=config.max_batch_size > 0)
+        elif name not in ("id", "parameters"):
+            own[name] = value
+    return InferRequest(
+        config.name,
+        version,
+        tuple(found.values()),
+        id=request_id(dict(content)) if "id" not in inputs else "",
+        parameters=parameters.checked(own) if own else parameters.checked(None),
+    )
+
+
+def text_of(response: InferResponse) -> bytes:
+    """Return a response as one line of JSON: outputs and parameters beside the model's name; raises ServingError."""
+    content: dict[str, Any] = {"model_name": response.model_name, "model_version": response.model_version}
+    if response.id:
+        content["id"] = response.id
+    content.update(response.parameters)
+    for name, datatype, array in response.outputs:
+        values = json_tensors.encode(array, datatype, name)
+        content[name] = values[0] if len(values) == 1 else values
+    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+class _Once:
+    """Answers with the only response there is."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self._answer: Response | None = None
+        self.job: Job | None = None
+
+    def on_done(self, outcome: Outcome) -> None:
+        if isinstance(outcome, ServingError):
+            self._reply(error_response(outcome))
+            return
+        if outcome.outputs:
+            if self._answer is not None:
+                self._refuse("more than one response")
+                return
+            try:
+                text = text_of(outcome)
+            except ServingError as error:
+                self._give_up(error)
+                return
+            self._answer = Response(200, JSON, (text,), len(text))
+        if outcome.final:
+            if self._answer is None:
+                self._refuse("no response")
+            else:
+                self._reply(self._answer)
+
+    def _refuse(self, found: str) -> None:
+        self._give_up(InvalidArgument(f"generate expects the model to give exactly 1 response, found {found}; "
+                                      "use generate_stream"))  # fmt: skip
+
+    def _give_up(self, error: ServingError) -> None:
+        if self.job is not None:
+            self.job.cancel()
+        self._reply(error_response(error))
+
+
+def _tensor(wanted: ModelTensor, value: Any, *, batched: bool) -> Tensor:
+    """Return an input of shape [n], or [1, n] where batched, from one value or a list of them."""
+    values = value if isinstance(value, list) else [value]
+    shape = (1, len(values)) if batched else (len(values),)
+    array: Array = json_tensors.decode(values, wanted.datatype, shape, wanted.name)
+    return Tensor(wanted.name, wanted.datatype, array)
