@@ -1,0 +1,125 @@
+"""Replicas follow the load and are restarted, on a whole platform under traffic, without a failed request."""
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.e2e.harness import Platform, until
+
+pytestmark = pytest.mark.e2e
+
+SERVICE = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata:
+  name: slow
+spec:
+  predictor:
+    minReplicas: 1
+    maxReplicas: 3
+    scaleMetric: concurrency
+    scaleTarget: 4
+    model:
+      modelFormat: {name: onnx}
+      storageUri: models:/slow/1
+"""
+MANY, FEW = 12, 3
+WAIT_S = 120
+
+
+def _slow_model() -> bytes:
+    """Return a model that keeps a core busy for so long that clients, whatever the machine, wait for it."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xy")
+    matrix = numpy_helper.from_array(np.full((600, 600), 0.001, np.float32), "matrix")
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["mean"], keepdims=0),
+        helper.make_node("Add", ["matrix", "mean"], ["m0"]),
+    ]
+    for step in range(6):
+        nodes.append(helper.make_node("MatMul", [f"m{step}", "matrix"], [f"p{step}"]))
+        nodes.append(helper.make_node("Tanh", [f"p{step}"], [f"m{step + 1}"]))
+    nodes += [
+        helper.make_node("ReduceMean", ["m6"], ["work"], keepdims=0),
+        helper.make_node("Add", ["x", "work"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "slow", [x], [y], [matrix])
+    opset = helper.make_opsetid("", 17)
+    return bytes(helper.make_model(graph, opset_imports=[opset], ir_version=9).SerializeToString())
+
+
+@dataclass
+class Clients:
+    """Clients that each send one request after the other; only the first `active` of them go on."""
+
+    address: str
+    active: int
+    answers: list[int | str] = field(default_factory=list)
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self._threads = [threading.Thread(target=self._send, args=(number,)) for number in range(self.active)]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.active = 0
+        for thread in self._threads:
+            thread.join()
+
+    def _send(self, number: int) -> None:
+        connection = http.client.HTTPConnection(self.address, timeout=60)
+        tensor = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
+        body = json.dumps({"inputs": [tensor]})
+        while number < self.active:
+            try:
+                connection.request("POST", "/serving/default/slow/v2/models/slow/infer", body)
+                answer = connection.getresponse()
+                said = answer.read()
+                self.answers.append(200 if answer.status == 200 else said.decode())
+            except (OSError, http.client.HTTPException) as error:
+                self.answers.append(repr(error))
+        connection.close()
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Iterator[Platform]:
+    """A platform that stops replicas after a few seconds in which fewer were enough."""
+    made = Platform(tmp_path / ".fairlead", variables={"FAIRLEAD_SCALE_DOWN_WINDOW_S": "3"})
+    made.start()
+    yield made
+    made.stop()
+
+
+def test_replicas_follow_the_load_up_and_down_and_no_request_fails(platform: Platform) -> None:
+    folder = platform.home.parent
+    (folder / "service.yaml").write_text(SERVICE)
+    (folder / "slow.onnx").write_bytes(_slow_model())
+    platform.fairlead("models", "push", "slow.onnx", "--name", "slow", "--wait")
+    platform.fairlead("services", "apply", "-f", "service.yaml", "--wait", "--timeout", str(WAIT_S))
+    with platform.client() as client, Clients(platform.gateway, MANY) as clients:
+
+        def has(wanted: int) -> bool:
+            [revision] = client.get("services/default/slow")["revisions"]
+            return bool((revision["replicas_wanted"], revision["replicas_ready"]) == (wanted, wanted))
+
+        until(lambda: has(3), WAIT_S, "twelve requests in flight get three replicas")
+        platform.fairlead("services", "restart", "slow", "--wait", "--timeout", str(WAIT_S))
+        clients.active = FEW
+        until(lambda: has(1), WAIT_S, "three requests in flight get one replica")
+        running = platform.home / "run"
+        until(lambda: len(list(running.glob("default.slow-00001-*.json"))) == 1, WAIT_S, "the others have ended")
+        events: list[dict[str, Any]] = client.all("services/default/slow/events")
+    assert [answer for answer in clients.answers if answer != 200] == []
+    scaled = [event["message"] for event in reversed(events) if event["kind"] == "RevisionScaled"]
+    assert scaled[0].startswith("Scaled from 1 to ")
+    assert scaled[0].endswith(" requests in flight per replica, target 4")
+    assert scaled[-1].split(":")[0].endswith(" to 1")
