@@ -113,6 +113,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 resources=revision.resources,
                 mirror_percent=mirror_of(service, revision),
                 restart_number=service.restart_number,
+                max_concurrent_requests=revision.scaling.container_concurrency,
             )
             for revision in service.revisions
             if revision.stopped_at is None

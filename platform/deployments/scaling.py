@@ -8,6 +8,7 @@ from common.errors import InvalidInput
 from deployments.document import Document
 
 MAX_REPLICAS = 100
+MAX_CONCURRENCY = 1000
 DEFAULT_CONCURRENCY = 10.0
 DEFAULT_QUEUE_MS = 50.0
 # Knative: autoscaling, target utilization; a replica at its hard limit has begun to make requests wait.
@@ -84,6 +85,7 @@ def parse_scaling(predictor: Document) -> Scaling:
         max_replicas=maximum,
         metric=metric,
         target=target,
+        container_concurrency=predictor.integer("containerConcurrency", minimum=0, maximum=MAX_CONCURRENCY, default=0),
     )
 
 
@@ -94,6 +96,7 @@ def put_scaling(predictor: dict[str, Any], scaling: Scaling) -> None:
         "maxReplicas": scaling.max_replicas,
         "scaleMetric": None if scaling.metric is None else str(scaling.metric),
         "scaleTarget": scaling.target,
+        "containerConcurrency": scaling.container_concurrency or None,
     }
     for name, value in fields.items():
         if value is None:

@@ -9,6 +9,7 @@ from typing import Any
 from serving_runtime import __version__
 from serving_runtime.engine import classification, override
 from serving_runtime.engine.control import Control, ControlMode, changes
+from serving_runtime.engine.door import Cancellable, Door
 from serving_runtime.engine.lifecycle import Lifecycle
 from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.engine.repository import LocalRoot, Repository
@@ -53,6 +54,7 @@ class Engine:
         name: str = SERVER_NAME,
         strict_readiness: bool = True,
         shared_memory: SharedMemory | None = None,
+        max_concurrent_requests: int = 0,
     ) -> None:
         self._name = name
         self._control = control
@@ -61,6 +63,7 @@ class Engine:
         self._models = self._lifecycle.models
         self._servables = self._lifecycle.servables
         self._strict_readiness = strict_readiness
+        self._door = Door(max_concurrent_requests, lambda: self.inflight) if max_concurrent_requests else None
         self._polling: asyncio.Task[None] | None = None
         self.draining = False
         self.shared_memory = shared_memory or SharedMemory(allowed=False)
@@ -163,18 +166,28 @@ class Engine:
     def inflight(self) -> int:
         return sum(servable.counts.inflight for servable in self.servables())
 
-    def infer(self, request: InferRequest, on_done: OnDone) -> Job:
-        """Start a request; the job can be cancelled. Raises ServingError when it is refused right away."""
+    def infer(self, request: InferRequest, on_done: OnDone) -> Cancellable:
+        """Start a request, or let it wait where there are as many as allowed; the result can cancel it.
+
+        Raises ServingError when it is refused right away.
+        """
         servable = self._servables.get((request.model_name, request.model_version))
         if servable is None:
             raise self._unknown(request.model_name, request.model_version)
         if request.classes:
             on_done = _answering_classes(request, servable, on_done)
+        if self._door is not None:
+            return self._door.infer(servable.infer, servable.statistics, request, on_done)
         return servable.infer(request, on_done)
 
     def stream(self, request: InferRequest, on_done: OnDone) -> Job:
-        """Do as `infer`, for a caller that takes any number of answers: the way to decoupled models."""
+        """Start a request, for a caller that takes any number of answers: the way to decoupled models.
+
+        Where there are as many as allowed it is refused: a stream's client has others under way and can wait itself.
+        """
         servable = self.servable(request.model_name, request.model_version)
+        if self._door is not None:
+            self._door.refuse_if_full(servable.statistics)
         if request.classes:
             on_done = _answering_classes(request, servable, on_done)
         return servable.stream(request, on_done)

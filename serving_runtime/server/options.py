@@ -33,6 +33,7 @@ class Options:
     allow_metrics: bool
     port_file: Path | None
     exit_timeout_s: int
+    max_concurrent_requests: int
     allow_client_shm: bool
     id: str
     log_verbose: int
@@ -62,6 +63,7 @@ def parse(arguments: Sequence[str]) -> Options:
         allow_metrics=found.allow_metrics,
         port_file=found.port_file,
         exit_timeout_s=found.exit_timeout_secs,
+        max_concurrent_requests=found.max_concurrent_requests,
         allow_client_shm=found.allow_client_shm,
         id=found.id,
         log_verbose=found.log_verbose,
@@ -85,6 +87,13 @@ def _parser() -> Parser:
         default=30,
         metavar="N",
         help="longest time to finish accepted requests after SIGTERM (30)",
+    )
+    process.add_argument(
+        "--max-concurrent-requests",
+        type=count,
+        default=0,
+        metavar="N",
+        help="most requests with the models at once, HTTP and gRPC together; ten times as many wait; 0: all (0)",
     )
     process.add_argument(
         "--port-file",

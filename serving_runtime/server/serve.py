@@ -72,6 +72,7 @@ def _engine(every: Options) -> Engine:
         control,
         name=every.id,
         strict_readiness=options.strict_readiness,
+        max_concurrent_requests=every.max_concurrent_requests,
         shared_memory=SharedMemory(allowed=every.allow_client_shm, max_read_bytes=every.http.max_input_bytes),
     )
 

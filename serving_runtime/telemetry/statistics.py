@@ -8,7 +8,7 @@ are summed per request: a batch of three adds its compute time three times; `bat
 import copy
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,6 +64,7 @@ class ModelStatistics:
         accepted, finished: requests taken in and answered, all outcomes; their difference is in flight.
         inferences: rows inferred; a request of batch 3 counts 3.
         executions: times the model ran.
+        on_finished: called after requests were answered, where somebody waits for that.
         last_inference_ms: wall clock, milliseconds since the epoch, 0 before the first.
         responses: of decoupled models, by the place of the response in its stream; `OTHERS` for all late ones.
     """
@@ -71,6 +72,7 @@ class ModelStatistics:
     def __init__(self) -> None:
         self.accepted = 0
         self.finished = 0
+        self.on_finished: Callable[[], None] | None = None
         self.successes = 0
         self.failures = dict.fromkeys(FailureReason, 0)
         self.failure_ns = 0
@@ -121,12 +123,16 @@ class ModelStatistics:
             observe_queue(started - arrived)
             observe_request(output_done - arrived)
         self.queue_ns = self.queue_latency.sum_ns
+        if self.on_finished is not None:
+            self.on_finished()
 
     def record_failure(self, reason: FailureReason, duration_ns: int) -> None:
         """Count one request that was answered with an error, or cancelled."""
         self.finished += 1
         self.failures[reason] += 1
         self.failure_ns += duration_ns
+        if self.on_finished is not None:
+            self.on_finished()
 
     def record_response(self, place: int, infer_ns: int, output_ns: int) -> None:
         """Count one response of a decoupled model.
@@ -160,6 +166,8 @@ class ModelStatistics:
         """Add all that another object of the same version has counted."""
         last_inference_ms = max(self.last_inference_ms, other.last_inference_ms)
         for name, theirs in vars(other).items():
+            if name == "on_finished":
+                continue
             setattr(self, name, _sum(getattr(self, name), theirs))
         self.last_inference_ms = last_inference_ms
 

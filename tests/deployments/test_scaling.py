@@ -20,8 +20,8 @@ def _parse(**predictor: Any) -> Scaling:
         pytest.param({"minReplicas": 2}, Scaling(2, 2), id="fixed"),
         pytest.param({"maxReplicas": 3}, Scaling(1, 3), id="by its load"),
         pytest.param(
-            {"maxReplicas": 3, "scaleMetric": "concurrency", "scaleTarget": 4},
-            Scaling(1, 3, ScaleMetric.CONCURRENCY, 4),
+            {"maxReplicas": 3, "scaleMetric": "concurrency", "scaleTarget": 4, "containerConcurrency": 8},
+            Scaling(1, 3, ScaleMetric.CONCURRENCY, 4, 8),
             id="all",
         ),
         pytest.param(
@@ -29,6 +29,7 @@ def _parse(**predictor: Any) -> Scaling:
             Scaling(1, 3, ScaleMetric.QUEUE_TIME, 2.5),
             id="queue time",
         ),
+        pytest.param({"containerConcurrency": 0}, Scaling(1, 1), id="no limit"),
     ],
 )
 def test_a_predictor_is_read_and_written(predictor: dict[str, Any], scaling: Scaling) -> None:
@@ -53,6 +54,7 @@ def test_a_predictor_is_read_and_written(predictor: dict[str, Any], scaling: Sca
         pytest.param({"maxReplicas": 2, "scaleTarget": 0}, "scaleTarget", "expected a number from", id="target 0"),
         pytest.param({"scaleTarget": 4}, "scaleTarget", "raise maxReplicas", id="target of what does not scale"),
         pytest.param({"scaleMetric": "rps", "scaleTarget": 1}, "scaleMetric", "raise maxReplicas", id="metric too"),
+        pytest.param({"containerConcurrency": -1}, "containerConcurrency", "from 0 to 1000", id="less than no limit"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused_by_its_name(predictor: dict[str, Any], field: str, sentence: str) -> None:

@@ -37,6 +37,7 @@ class DesiredRevision:
         model_config: fields of a Triton ModelConfig laid over what the artifact brings; empty leaves it alone.
         mirror_percent: share of the service's inference requests of which it should get a copy, 0..100; nobody gets
             the answers to copies.
+        max_concurrent_requests: so many requests at once in a replica, further ones wait; 0 is no limit.
         restart_number: where it rises, every replica is replaced by one that begins anew, one after the other.
     """
 
@@ -52,6 +53,7 @@ class DesiredRevision:
     resources: Resources = Resources()
     mirror_percent: int = 0
     restart_number: int = 0
+    max_concurrent_requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,12 +227,15 @@ class Replica:
     def _program(self) -> Program:
         layout = self._workshop.layout
         ports = [f"--{name}-port=0" for name in ("http", "grpc", "metrics")]
+        most = self._revision.max_concurrent_requests
+        limits = [f"--max-concurrent-requests={most}"] if most else []
         return Program(
             command=[
                 *self._workshop.runtime,
                 f"--model-repository={self._repository.folder}",
                 f"--http-address={_HOST}",
                 *ports,
+                *limits,
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],
