@@ -3,6 +3,10 @@
 import argparse
 import re
 
+from serving_runtime.protocol.restrictions import Restriction, parse_restriction
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - as Triton: a server serves
+
 
 def boolean(text: str) -> bool:
     if text.lower() in ("true", "1", "on"):
@@ -49,6 +53,13 @@ def header_pattern(text: str) -> "re.Pattern[str]":
         return re.compile(text.removeprefix("(?-i)"), flags)
     except re.error as error:
         raise argparse.ArgumentTypeError(f"'{text}' is not a regular expression: {error}") from error
+
+
+def restriction(text: str) -> Restriction:
+    try:
+        return parse_restriction(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def add_bool(group: "argparse._ArgumentGroup", flag: str, *, default: bool, text: str) -> None:

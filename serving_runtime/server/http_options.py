@@ -4,10 +4,16 @@ import argparse
 import re
 from dataclasses import dataclass
 
-from serving_runtime.protocol.restrictions import Restriction, parse_restriction, twice
-from serving_runtime.server.flag_types import add_bool, address, header_pattern, port_number, positive
-
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - as Triton: a server serves
+from serving_runtime.protocol.restrictions import Restriction, twice
+from serving_runtime.server.flag_types import (
+    EVERYWHERE,
+    add_bool,
+    address,
+    header_pattern,
+    port_number,
+    positive,
+    restriction,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +78,8 @@ def add(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--http-restricted-api",
         action="append",
-        type=_restriction,
+        type=restriction,
         default=[],
         metavar="APIS:HEADER=VALUE",
         help="let only requests with this header into these groups of HTTP paths; may be given several times",
     )
-
-
-def _restriction(text: str) -> Restriction:
-    try:
-        return parse_restriction(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from serving_runtime.server import http_options, model_options, refused_flags
+from serving_runtime.server import grpc_options, http_options, model_options, refused_flags
 from serving_runtime.server.flag_types import add_bool, address, count, port_number
+from serving_runtime.server.grpc_options import GrpcOptions
 from serving_runtime.server.http_options import HttpOptions
 from serving_runtime.server.model_options import ModelOptions
 
@@ -25,11 +26,9 @@ class Options:
 
     models: ModelOptions
     http: HttpOptions
-    grpc_address: str
-    grpc_port: int
+    grpc: GrpcOptions
     metrics_address: str
     metrics_port: int
-    allow_grpc: bool
     allow_metrics: bool
     port_file: Path | None
     exit_timeout_s: int
@@ -55,11 +54,9 @@ def parse(arguments: Sequence[str]) -> Options:
     return Options(
         models=ModelOptions.parsed(parser, found),
         http=HttpOptions.parsed(parser, found),
-        grpc_address=found.grpc_address,
-        grpc_port=found.grpc_port,
+        grpc=GrpcOptions.parsed(parser, found),
         metrics_address=found.metrics_address if found.metrics_address is not None else found.http_address,
         metrics_port=found.metrics_port,
-        allow_grpc=found.allow_grpc,
         allow_metrics=found.allow_metrics,
         port_file=found.port_file,
         exit_timeout_s=found.exit_timeout_secs,
@@ -109,22 +106,20 @@ def _parser() -> Parser:
 
 
 def _add_endpoints(group: "argparse._ArgumentGroup") -> None:
-    everywhere = http_options.EVERYWHERE
     http_options.add(group)
-    for name, port in (("grpc", 8001), ("metrics", 8002)):
-        add_bool(group, f"--allow-{name}", default=True, text=f"listen for {name}")
-        group.add_argument(
-            f"--{name}-address",
-            type=address,
-            default=None if name == "metrics" else everywhere,
-            metavar="ADDRESS",
-            help=f"address of the {name} endpoint ({'the HTTP one' if name == 'metrics' else everywhere})",
-        )
-        group.add_argument(
-            f"--{name}-port",
-            type=port_number,
-            default=port,
-            metavar="PORT",
-            help=f"port of the {name} endpoint, 0 for a free one ({port})",
-        )
+    grpc_options.add(group)
+    add_bool(group, "--allow-metrics", default=True, text="listen for metrics")
+    group.add_argument(
+        "--metrics-address",
+        type=address,
+        metavar="ADDRESS",
+        help="address of the metrics endpoint (the HTTP one)",
+    )
+    group.add_argument(
+        "--metrics-port",
+        type=port_number,
+        default=8002,
+        metavar="PORT",
+        help="port of the metrics endpoint, 0 for a free one (8002)",
+    )
     add_bool(group, "--allow-client-shm", default=False, text="let clients register shared memory for their tensors")

@@ -19,18 +19,9 @@ from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.engine.shared_memory import SharedMemory
-from serving_runtime.protocol.grpc.health import HealthService
-from serving_runtime.protocol.grpc.memory import MemoryService
-from serving_runtime.protocol.grpc.methods import Service
-from serving_runtime.protocol.grpc.server import GrpcLimits, GrpcServer
-from serving_runtime.protocol.grpc.service import V2Service
-from serving_runtime.protocol.http import logged
-from serving_runtime.protocol.http.limits import HttpLimits
+from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.http.listener import Listener
-from serving_runtime.protocol.http.metrics import MetricsApplication
-from serving_runtime.protocol.http.reader import either
-from serving_runtime.protocol.http.v2 import V2Application
-from serving_runtime.protocol.restrictions import Restrictions
+from serving_runtime.server.endpoints import grpc_server, http_listener, metrics_listener
 from serving_runtime.server.options import Options
 from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, write_port_file
 
@@ -77,17 +68,6 @@ def _engine(every: Options) -> Engine:
     )
 
 
-def _http_listener(options: Options, engine: Engine, sock: socket.socket, limits: HttpLimits) -> Listener:
-    v2 = V2Application(
-        engine,
-        restrictions=Restrictions(options.http.restrictions),
-        forwarded=options.http.header_forward_pattern,
-    )
-    if not options.log_verbose:
-        return Listener(v2, sock, limits, v2.keeps_header)
-    return Listener(logged.LoggedApplication(v2), sock, limits, either(v2.keeps_header, logged.keeps_header))
-
-
 class Server:
     """The endpoints of one process and the engine behind them."""
 
@@ -105,12 +85,9 @@ class Server:
         http = None
         if options.http.allow:
             http = self._bind("http", options.http.address, options.http.port, reuse_port=options.http.reuse_port)
-        if options.allow_grpc:
-            limits = GrpcLimits(max_message_bytes=options.http.max_input_bytes)
-            engine = self._engine
-            services: list[Service] = [V2Service(engine), MemoryService(engine.shared_memory), HealthService(engine)]
-            self._grpc = GrpcServer(services, limits, logs=options.log_verbose > 0)
-            self._ports["grpc"] = bind_grpc(self._grpc, options.grpc_address, options.grpc_port)
+        if options.grpc.allow:
+            self._grpc = grpc_server(options, self._engine)
+            self._ports["grpc"] = bind_grpc(self._grpc, options.grpc.address, options.grpc.port)
         metrics = None
         if options.allow_metrics:
             metrics = self._bind("metrics", options.metrics_address, options.metrics_port)
@@ -140,12 +117,11 @@ class Server:
         self._engine.start_polling()
 
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
-        limits = HttpLimits(max_body_bytes=self._options.http.max_input_bytes)
         if http is not None:
-            self._http = _http_listener(self._options, self._engine, http, limits)
+            self._http = http_listener(self._options, self._engine, http)
             await listen(self._http, self._options.http.address, self._ports["http"], "--http-port")
         if metrics is not None:
-            self._metrics = Listener(MetricsApplication(self._engine), metrics, limits)
+            self._metrics = metrics_listener(self._engine, metrics)
             await listen(self._metrics, self._options.metrics_address, self._ports["metrics"], "--metrics-port")
         if self._grpc is not None:
             await self._grpc.start()

@@ -65,11 +65,11 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
             "E16",
             "custom parameters and forwarded headers",
             "partly",
-            "they reach decoupled models; headers over HTTP; models of ONNX Runtime know no parameters",
+            "they reach decoupled models; models of ONNX Runtime know no parameters",
         ),
         Row("E17", "`generate` and `generate_stream`", "yes", "also for models that answer once"),
         Row("E18", "decoupled answers", "yes", "over `ModelStreamInfer` and `generate_stream`"),
-        Row("E19", "restricted APIs", "partly", "over HTTP"),
+        Row("E19", "restricted APIs", "yes"),
         Row("E20", "cancellation", "yes", "also of HTTP clients that have gone"),
     ),
     "Model configuration": (

@@ -1,8 +1,10 @@
 """grpcio's handlers around the methods of services: parsing, errors as statuses, a line in the log where asked for."""
 
 import functools
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import grpc
@@ -10,26 +12,46 @@ import grpc
 from serving_runtime import proto
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
+from serving_runtime.protocol.grpc.access import FORWARDED, GROUPS, forwarded
 from serving_runtime.protocol.grpc.methods import Method, Service, StreamMethod
+from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.telemetry import request_log
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Answer: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
 
 
-def handlers(service: Service, *, logs: bool, with_context: bool = False) -> Any:
-    """Return the handlers of a service's methods; grpcio answers UNIMPLEMENTED for all that have none.
+@dataclass(frozen=True, slots=True)
+class CallPolicy:
+    """What is done with every call.
 
-    Args:
-        logs: write a line for every call (`telemetry.request_log`).
-        with_context: let the methods know the call's context.
+    Attributes:
+        logs: write a line for it, but for health checks (`telemetry.request_log`).
+        with_context: let the methods know its context.
+        restrictions: which groups of calls need which metadata.
+        forwarded: names of metadata that become request parameters; None for none.
     """
+
+    logs: bool = False
+    with_context: bool = False
+    restrictions: Restrictions = Restrictions(())  # noqa: RUF009 - never changes
+    forwarded: "re.Pattern[str] | None" = None
+
+
+def handlers(service: Service, policy: CallPolicy) -> Any:
+    """Return the handlers of a service's methods; grpcio answers UNIMPLEMENTED for all that have none."""
     name = service.name
-    wrappers = [*([_noted] if logs else []), *([_in_context] if with_context else [])]
 
     def wrapped(method: str, answer: Answer) -> Answer:
-        for wrapper in wrappers:
-            answer = wrapper(method, answer)
+        group = GROUPS[method]
+        if policy.forwarded is not None and group == "inference":
+            answer = _forwarding(policy.forwarded, answer)
+        if policy.with_context:
+            answer = _in_context(answer)
+        if policy.restrictions.restricts(group):
+            answer = _restricted(policy.restrictions, group, answer)
+        if policy.logs and group != "health":
+            answer = _noted(method, answer)
         return answer
 
     found: dict[str, Any] = {}
@@ -102,7 +124,31 @@ def _noted(name: str, answer: Answer) -> Answer:
     return noted
 
 
-def _in_context(_name: str, answer: Answer) -> Answer:
+def _restricted(restrictions: Restrictions, group: str, answer: Answer) -> Answer:
+    async def restricted(request: Any, call: Context) -> Any:
+        sent = [(key.encode("latin-1"), _bytes(value)) for key, value in call.invocation_metadata() or ()]
+        try:
+            restrictions.check(group, sent)
+        except ServingError as error:
+            await call.abort(grpc.StatusCode[error.grpc_code], error.message)
+        return await answer(request, call)
+
+    return restricted
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode("latin-1", "replace")
+
+
+def _forwarding(pattern: "re.Pattern[str]", answer: Answer) -> Answer:
+    async def forwarding(request: Any, call: Context) -> Any:  # grpcio runs every call in a task of its own
+        FORWARDED.set(forwarded([(key, value) for key, value in call.invocation_metadata() or ()], pattern))
+        return await answer(request, call)
+
+    return forwarding
+
+
+def _in_context(answer: Answer) -> Answer:
     async def in_context(request: Any, call: Context) -> Any:  # grpcio runs every call in a task of its own
         sent = {key: str(value) for key, value in call.invocation_metadata() or ()}
         context.CALL.set(context.from_metadata(sent))

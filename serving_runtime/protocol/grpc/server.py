@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from serving_runtime.protocol.grpc.handlers import handlers
-from serving_runtime.protocol.grpc.health import HealthService
+from serving_runtime.protocol.grpc.handlers import CallPolicy, handlers
 from serving_runtime.protocol.grpc.methods import Service
 
 logger = logging.getLogger(__name__)
@@ -28,23 +27,10 @@ class GrpcLimits:
 class GrpcServer:
     """Services on one port."""
 
-    def __init__(
-        self, services: Sequence[Service], limits: GrpcLimits, *, logs: bool = False, with_context: bool = False
-    ) -> None:
-        """Take the services.
-
-        Args:
-            logs: write a line for every call but health checks.
-            with_context: let requests carry the context of their calls to the engine.
-        """
+    def __init__(self, services: Sequence[Service], limits: GrpcLimits, policy: CallPolicy) -> None:
         self._services = services
         self._server = grpc.aio.server(options=_options(limits))
-        self._server.add_generic_rpc_handlers(
-            [
-                handlers(service, logs=logs and service.name != HealthService.name, with_context=with_context)
-                for service in services
-            ]
-        )
+        self._server.add_generic_rpc_handlers([handlers(service, policy) for service in services])
 
     def bind(self, address: str, port: int) -> int:
         """Return the port bound, a free one for port 0; raises OSError when it is taken."""

@@ -10,6 +10,7 @@ from serving_runtime.engine.statistics import statistics_message
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc import codec, repository
+from serving_runtime.protocol.grpc.access import with_metadata
 from serving_runtime.protocol.grpc.methods import Metadata, Method, StreamMethod, Write
 from serving_runtime.protocol.grpc.stream import InferStream
 from serving_runtime.request import InferResponse, Outcome
@@ -97,7 +98,7 @@ class V2Service:
 
         memory = self._engine.shared_memory
         decoded, parts = codec.decode(request, memory)
-        decoded = decoded._replace(context=context.CALL.get())
+        decoded = with_metadata(decoded._replace(context=context.CALL.get()))
         job = self._engine.infer(decoded, on_done)
         try:
             return codec.encode(await answered, memory, parts)

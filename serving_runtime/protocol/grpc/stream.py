@@ -16,6 +16,7 @@ from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError, Unavailable
 from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc import codec
+from serving_runtime.protocol.grpc.access import with_metadata
 from serving_runtime.protocol.grpc.methods import Write
 from serving_runtime.request import InferResponse, Outcome, RequestContext
 from serving_runtime.scheduler.job import Job
@@ -127,7 +128,7 @@ class InferStream:
         self._in_flight_bytes += request.size_bytes
         try:
             decoded, request.parts = codec.decode(request.message, self._engine.shared_memory)
-            decoded = decoded._replace(context=self._next_context())
+            decoded = with_metadata(decoded._replace(context=self._next_context()))
             request.shows_empty_final = decoded.parameters.get(_EMPTY_FINAL) is True
             request.job = self._engine.stream(decoded, lambda outcome: self._answer(request, outcome))
             request.waits_in_line = not request.job.decoupled

@@ -8,9 +8,14 @@ import grpc
 import httpx
 import pytest
 
+from serving_runtime import proto
+from serving_runtime.protocol import restrictions
+from serving_runtime.protocol.grpc.access import GROUPS
 from serving_runtime.server import options, refused_flags
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.processes import command, server
+
+OWN = Path(__file__).parents[1] / "own_backends"
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +60,7 @@ def run(repository: Path, *flags: str) -> "subprocess.CompletedProcess[str]":
         ("--grpc-address=", "'' is not an address"),
         ("--http-header-forward-pattern=(", "'(' is not a regular expression"),
         ("--http-restricted-api=everything:a=secret", "'everything' is not one of health, metadata"),
+        ("--grpc-restricted-protocol=health:a", "is not of the form GROUP,GROUP:HEADER=VALUE"),
         ("--http-thread-count=8", "--http-thread-count is not supported: one event loop serves all HTTP connections"),
         ("--allow-sagemaker=true", "--allow-sagemaker is not supported"),
     ],
@@ -103,6 +109,74 @@ def test_restricted_paths_open_to_their_header_only(repository: Path, tmp_path: 
         assert client.get("/v2/models/m").status_code == 200
         assert client.get("/v2/health/live", headers={"admin-key": "open"}).status_code == 403
         assert client.get("/v2/health/live", headers={"probe": "yes"}).status_code == 200
+
+
+@pytest.mark.feature("E19")
+def test_restricted_calls_open_to_their_metadata_only(repository: Path, tmp_path: Path) -> None:
+    flags = [
+        "--grpc-restricted-protocol=inference,metadata:Admin-Key=open",
+        "--grpc-restricted-protocol=health:probe=yes",
+    ]
+    infer = proto.ModelInferRequest(model_name="m")
+    infer.inputs.add(name="x", datatype="FP32", shape=[1, 4])
+    infer.raw_input_contents.append(bytes(16))
+    with (
+        server(repository, *flags, scratch=tmp_path) as process,
+        grpc.insecure_channel(f"127.0.0.1:{process.grpc}") as channel,
+    ):
+
+        def status(method: str, request: bytes, *metadata: tuple[str, str]) -> str:
+            call = channel.unary_unary(method)
+            try:
+                call(request, metadata=metadata, timeout=20, wait_for_ready=True)
+            except grpc.RpcError as error:
+                return f"{error.code().name}: {error.details()}"
+            return "OK"
+
+        refusal = "UNAVAILABLE: this API is restricted, expecting header 'triton-grpc-protocol-admin-key'"
+        for method, request in (("ModelInfer", infer.SerializeToString()), ("ServerMetadata", b"")):
+            path = f"/inference.GRPCInferenceService/{method}"
+            assert status(path, request) == refusal
+            assert status(path, request, ("triton-grpc-protocol-admin-key", "wrong")) == refusal
+            assert status(path, request, ("admin-key", "open")) == refusal
+            assert status(path, request, ("triton-grpc-protocol-admin-key", "open")) == "OK"
+        stream = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
+        with pytest.raises(grpc.RpcError) as refused:
+            list(stream(iter([infer.SerializeToString()]), timeout=20))
+        assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+        assert (
+            len(list(stream(iter([infer.SerializeToString()]), metadata=[("triton-grpc-protocol-admin-key", "open")])))
+            == 1
+        )
+        assert status("/grpc.health.v1.Health/Check", b"").startswith("UNAVAILABLE")
+        assert status("/grpc.health.v1.Health/Check", b"", ("triton-grpc-protocol-probe", "yes")) == "OK"
+        assert status("/inference.GRPCInferenceService/RepositoryIndex", b"") == "OK"
+
+
+@pytest.mark.feature("E16")
+@pytest.mark.parametrize(("key", "word"), [("x-word-case", b"ONE"), ("y-word-case", b"one")])
+def test_forwarded_metadata_reaches_the_model(tmp_path: Path, key: str, word: bytes) -> None:
+    words = 'backend: "words" model_transaction_policy { decoupled: true }'
+    (onnx_models.configure(tmp_path / "models" / "words", words) / "1").mkdir()
+    request = proto.ModelInferRequest(model_name="words")
+    request.inputs.add(name="text_input", datatype="BYTES", shape=[1]).contents.bytes_contents.append(b"one")
+    flags = [f"--backend-directory={OWN}", "--grpc-header-forward-pattern=^X-WORD-"]
+    with (
+        server(tmp_path / "models", *flags, scratch=tmp_path) as process,
+        grpc.insecure_channel(f"127.0.0.1:{process.grpc}") as channel,
+    ):
+        stream = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
+        metadata = [(key, "upper"), ("x-word-bin", b"\xff")]
+        (answer,) = stream(iter([request.SerializeToString()]), metadata=metadata, timeout=20, wait_for_ready=True)
+    response = proto.message("inference.ModelStreamInferResponse").FromString(answer).infer_response
+    assert response.raw_output_contents[0] == b"\x03\x00\x00\x00" + word
+
+
+def test_every_call_is_in_a_group_of_restrictions() -> None:
+    for service in ("inference.GRPCInferenceService", "grpc.health.v1.Health"):
+        methods = {method.name for method in proto._POOL.FindServiceByName(service).methods}
+        assert methods <= set(GROUPS)
+    assert set(GROUPS.values()) == set(restrictions.GROUPS)
 
 
 def test_processes_share_a_port_where_they_all_say_so(repository: Path, tmp_path: Path) -> None:

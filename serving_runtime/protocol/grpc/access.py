@@ -1,0 +1,57 @@
+"""Which calls are open to whom, and which metadata goes on to models (Triton: limit endpoint access, parameters)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+
+from serving_runtime.protocol.parameters import UNDERSTOOD
+from serving_runtime.request import InferRequest
+
+HEADER_PREFIX = "triton-grpc-protocol-"
+"""Of the metadata that opens a restricted group."""
+
+GROUPS = {
+    "Check": "health",
+    "Watch": "health",
+    "ServerLive": "health",
+    "ServerReady": "health",
+    "ModelReady": "health",
+    "ServerMetadata": "metadata",
+    "ModelMetadata": "metadata",
+    "ModelInfer": "inference",
+    "ModelStreamInfer": "inference",
+    "ModelConfig": "model-config",
+    "ModelStatistics": "statistics",
+    "RepositoryIndex": "model-repository",
+    "RepositoryModelLoad": "model-repository",
+    "RepositoryModelUnload": "model-repository",
+    "SystemSharedMemoryStatus": "shared-memory",
+    "SystemSharedMemoryRegister": "shared-memory",
+    "SystemSharedMemoryUnregister": "shared-memory",
+    "CudaSharedMemoryStatus": "shared-memory",
+    "CudaSharedMemoryRegister": "shared-memory",
+    "CudaSharedMemoryUnregister": "shared-memory",
+    "TraceSetting": "trace",
+    "LogSettings": "logging",
+}
+"""By method: what --grpc-restricted-protocol calls it."""
+
+Sent = Sequence[tuple[str, str | bytes]]
+
+FORWARDED: ContextVar[Mapping[str, str]] = ContextVar("FORWARDED")
+"""Metadata of the gRPC call whose coroutine runs, as request parameters; not set where none is asked for."""
+
+
+def forwarded(metadata: Sent, pattern: "re.Pattern[str]") -> dict[str, str]:
+    """Return the metadata that becomes request parameters; keys are in lower case, binary values are left out."""
+    return {
+        key: value
+        for key, value in metadata
+        if isinstance(value, str) and key not in UNDERSTOOD and pattern.search(key)
+    }
+
+
+def with_metadata(request: InferRequest) -> InferRequest:
+    """Return the request with the call's forwarded metadata as parameters, over those of the same name."""
+    found = FORWARDED.get(None)
+    return request._replace(parameters={**request.parameters, **found}) if found else request
