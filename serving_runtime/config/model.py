@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from serving_runtime.config.batching import BatchPolicy, batch_policy
+from serving_runtime.config.ensembles import Ensemble, ensemble
 from serving_runtime.config.sequences import SequencePolicy, sequence_policy
 from serving_runtime.config.tensors import ModelTensor, model_tensors
 from serving_runtime.config.warmup import WarmupSample, warmup_samples
@@ -42,6 +43,7 @@ class ModelConfig:
         decoupled: the model answers a request any number of times.
         warmup: what to run before the model is ready.
         sequences: None unless requests belong to sequences.
+        ensemble: None unless other models answer in the place of this one.
     """
 
     name: str
@@ -54,6 +56,7 @@ class ModelConfig:
     decoupled: bool = False
     warmup: tuple[WarmupSample, ...] = ()
     sequences: SequencePolicy | None = None
+    ensemble: Ensemble | None = None
 
     @classmethod
     def from_message(cls, config: Any) -> "ModelConfig":
@@ -73,6 +76,7 @@ class ModelConfig:
             decoupled=config.model_transaction_policy.decoupled,
             warmup=warmup_samples(config),
             sequences=sequence_policy(config),
+            ensemble=ensemble(config),
         )
 
 

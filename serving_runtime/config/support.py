@@ -6,6 +6,7 @@ from typing import Any
 from serving_runtime.errors import ModelError
 
 PLATFORMS = {"onnxruntime_onnx": "onnxruntime"}
+ENSEMBLE_PLATFORM = "ensemble"
 
 _QUEUE_POLICY = ("timeout_action", "default_timeout_microseconds", "allow_timeout_override", "max_queue_size")
 _SCHEDULING = ("preferred_batch_size", "max_queue_delay_microseconds", "preserve_ordering", "priority_levels")
@@ -24,6 +25,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "instance_group",
         "dynamic_batching",
         "sequence_batching",
+        "ensemble_scheduling",
         "optimization",
         "parameters",
         "model_transaction_policy",
@@ -67,6 +69,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "use_same_buffer_for_input_output",
     ),
     "sequence_batching.state.initial_state.": ("name", "data_type", "dims", "zero_data", "data_file"),
+    "ensemble_scheduling.": ("step", "max_inflight_requests"),
+    "ensemble_scheduling.step.": ("model_name", "model_version", "input_map", "output_map"),
     "optimization.": ("graph",),
     "optimization.graph.": ("level",),
     "model_transaction_policy.": ("decoupled",),
@@ -82,10 +86,9 @@ def refuse_unsupported(config: Any, model: str) -> None:
     for name in _set_fields(config, ""):
         if name not in HONOURED:
             raise ModelError(f"model '{model}': config.pbtxt sets '{name}', which this runtime does not support")
-    if config.platform and config.platform not in PLATFORMS:
-        raise ModelError(
-            f"model '{model}': platform '{config.platform}' is not supported; supported is {', '.join(PLATFORMS)}"
-        )
+    if config.platform and config.platform not in (*PLATFORMS, ENSEMBLE_PLATFORM):
+        known = ", ".join((*PLATFORMS, ENSEMBLE_PLATFORM))
+        raise ModelError(f"model '{model}': platform '{config.platform}' is not supported; supported are {known}")
 
 
 def _set_fields(message: Any, prefix: str) -> Iterator[str]:
@@ -96,7 +99,7 @@ def _set_fields(message: Any, prefix: str) -> Iterator[str]:
         if field.message_type is None or name not in HONOURED:
             continue
         if field.message_type.GetOptions().map_entry:
-            children = [value[key] for key in value]
+            children = [value[key] for key in value] if field.message_type.fields[1].message_type is not None else []
         else:
             children = list(value) if field.is_repeated else [value]
         for child in children:

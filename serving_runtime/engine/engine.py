@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from serving_runtime import __version__
-from serving_runtime.engine import classification, override
+from serving_runtime.engine import classification, override, parts
 from serving_runtime.engine.control import Control, ControlMode, changes
 from serving_runtime.engine.door import Cancellable, Door
 from serving_runtime.engine.lifecycle import Lifecycle
@@ -59,7 +59,7 @@ class Engine:
         self._name = name
         self._control = control
         self._repository = Repository([LocalRoot(root) for root in roots])
-        self._lifecycle = Lifecycle(self._repository, settings, threads=control.load_threads)
+        self._lifecycle = Lifecycle(self._repository, settings, self, threads=control.load_threads)
         self._models = self._lifecycle.models
         self._servables = self._lifecycle.servables
         self._strict_readiness = strict_readiness
@@ -120,6 +120,7 @@ class Engine:
                 logger.error("%s", outcome)
             elif isinstance(outcome, BaseException):
                 raise outcome
+        await self._follow([place.name for place in todo.load])
 
     async def load(self, name: str, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
         """Load a model, or load it anew beside what answers now (Triton: model repository extension).
@@ -137,13 +138,34 @@ class Engine:
         else:
             await self._lifecycle.load_override(name, brought)
         self._models[name].by_name = True
+        await self._follow([name])
 
-    async def unload(self, name: str, *, dependents: bool = False) -> None:  # noqa: ARG002 - until there are ensembles
-        """Stop answering for a model; what it accepted is answered. Raises NotFound for an unknown name."""
+    async def unload(self, name: str, *, dependents: bool = False) -> None:
+        """Stop answering for a model; what it accepted is answered. Raises NotFound for an unknown name.
+
+        Args:
+            dependents: unload also the models of an ensemble's steps that were loaded for it alone.
+        """
         self._check_explicit()
         if name not in self._models:
             raise NotFound(f"failed to unload '{name}', there is no such model")
+        model = self._models[name]
         await self._lifecycle.unload(name)
+        if dependents:
+            for part in parts.orphans(model.parts, self._models):
+                await self.unload(part, dependents=True)
+
+    async def _follow(self, changed: Sequence[str]) -> None:
+        """Look again at the ensembles that have one of the models as a part; failures are logged."""
+        seen: set[str] = set()
+        while names := [name for name in parts.dependents(changed, self._models.values()) if name not in seen]:
+            seen.update(names)
+            for name in names:
+                try:
+                    await self._lifecycle.load(await self._lifecycle.find(name))
+                except ServingError as error:
+                    logger.error("%s", error)
+            changed = names
 
     def _check_explicit(self) -> None:
         mode = self._control.mode
@@ -200,7 +222,12 @@ class Engine:
         return servable
 
     def model_ready(self, name: str, version: str = "") -> bool:
-        return not self.draining and (name, version) in self._servables
+        return not self.draining and self.serves(name, version)
+
+    def serves(self, name: str, version: str = "") -> bool:
+        """Return whether a model version answers, be the server on its way out or not."""
+        servable = self._servables.get((name, version))
+        return servable is not None and not servable.problem
 
     def servables(self) -> Iterator[Servable]:
         """Yield every model version, by name and then by version."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from serving_runtime.engine.decoupled import DecoupledServable
+from serving_runtime.engine.ensemble_servable import Answering, EnsembleServable
 from serving_runtime.engine.loading import OpenedModel
 from serving_runtime.engine.sequence_servable import SequenceServable
 from serving_runtime.engine.servable import Servable
@@ -12,14 +13,21 @@ from serving_runtime.engine.warmup import begins_inline
 
 def measure(opened: OpenedModel) -> bool:
     """Return whether a version begins in the event loop; runs it, so this is for threads."""
-    return not opened.config.decoupled and begins_inline(opened.model, opened.config)
+    config = opened.config
+    return not config.decoupled and config.ensemble is None and begins_inline(opened.model, config)
 
 
-def make_servable(version: int, opened: OpenedModel, *, inline: bool) -> Servable:
-    """Return an opened version with the scheduler that its config asks for; for the event loop."""
+def make_servable(version: int, opened: OpenedModel, answering: Answering, *, inline: bool) -> Servable:
+    """Return an opened version with the scheduler that its config asks for; for the event loop.
+
+    Args:
+        answering: the models that an ensemble's steps are answered by.
+    """
     kind: Callable[..., Servable] = Servable
     if opened.config.decoupled:
         kind = DecoupledServable
+    elif opened.config.ensemble is not None:
+        kind = partial(EnsembleServable, answering=answering)
     elif opened.config.sequences is not None:
         kind = partial(SequenceServable, initial_states=opened.initial_states)
     servable = kind(

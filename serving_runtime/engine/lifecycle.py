@@ -14,11 +14,14 @@ from functools import partial
 from typing import Any
 
 from serving_runtime.backends.base import LoadedModel, StreamingModel
-from serving_runtime.engine import loading
+from serving_runtime.config.model import ModelConfig
+from serving_runtime.engine import ensembles, loading
+from serving_runtime.engine.ensemble_servable import Answering
 from serving_runtime.engine.factory import make_servable, measure
 from serving_runtime.engine.loading import LoadPlan, LoadSettings, OpenedModel
 from serving_runtime.engine.memory import give_back
 from serving_runtime.engine.override import Override, materialize
+from serving_runtime.engine.parts import Parts
 from serving_runtime.engine.repository import Found, Marks, ModelFolder, Repository
 from serving_runtime.engine.reuse import reusable
 from serving_runtime.engine.servable import Servable
@@ -40,11 +43,13 @@ class Lifecycle:
         servables: what answers, by name and version; by name and "" the highest version.
     """
 
-    def __init__(self, repository: Repository, settings: LoadSettings, *, threads: int) -> None:
+    def __init__(self, repository: Repository, settings: LoadSettings, answering: Answering, *, threads: int) -> None:
         self.models: dict[str, Model] = {}
         self.servables: dict[tuple[str, str], Servable] = {}
         self._repository = repository
         self._settings = settings
+        self._answering = answering
+        self._parts = Parts(self.models, self._load_part)
         self._threads = LoadThreads(threads)
         self._alive: set[Servable] = set()
         self._background: set[asyncio.Task[None]] = set()
@@ -110,6 +115,7 @@ class Lifecycle:
             try:
                 plan = await self._threads.run(make_plan)
                 model.loading(plan.versions)
+                await self._prepare(model, plan)
                 serving = await self._open(model, plan)
             except ServingError as error:
                 model.failed(error)
@@ -119,6 +125,24 @@ class Lifecycle:
             self._switch(model, serving, plan)
             if old is not None and old.folder.path != plan.folder.path:
                 self._discard(old)
+
+    async def _prepare(self, model: Model, plan: LoadPlan) -> None:
+        """Load the models of an ensemble's steps and check that they fit; raises ModelError."""
+        model.parts = ensembles.parts(plan.written)
+        if model.parts:
+            await self._parts.ensure(model.name, model.parts)
+            ensembles.check(loading.ensemble_config(plan), self._config)
+
+    async def _load_part(self, name: str) -> None:
+        found = await self.find(name)
+        model = self.models.get(name)
+        if model is not None and model.broken and model.tried == found.marks:  # it would fail again
+            raise ModelError(model.reason)
+        await self.load(found)
+
+    def _config(self, name: str, version: str) -> ModelConfig | None:
+        servable = self.servables.get((name, version))
+        return servable.config if servable is not None else None
 
     async def _open(self, model: Model, plan: LoadPlan) -> dict[int, Servable]:
         """Return what is to answer by this plan: versions that go on as they are, and new ones beside old ones."""
@@ -132,7 +156,7 @@ class Lifecycle:
                 serving[version] = model.serving[version]
                 continue
             found, inline = opened[version]
-            serving[version] = make_servable(version, found, inline=inline)
+            serving[version] = make_servable(version, found, self._answering, inline=inline)
             how = "reconfigured" if version in reuse.reconfigured else "loaded"
             where = "inline" if inline else "threaded"
             logger.info("%s model '%s' version %s (%s)", how, model.name, version, where)

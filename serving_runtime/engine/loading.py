@@ -13,8 +13,9 @@ from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions, ModelConfig
 from serving_runtime.config.support import PLATFORMS, refuse_unsupported
 from serving_runtime.datatypes import Array
-from serving_runtime.engine import completion, labels, sequences
+from serving_runtime.engine import completion, ensembles, labels, sequences
 from serving_runtime.engine.classification import Labels
+from serving_runtime.engine.ensembles import EnsembleModel
 from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder, chosen_versions
 from serving_runtime.engine.samples import run_samples
 from serving_runtime.errors import ModelError
@@ -117,7 +118,20 @@ def open_versions(
     return opened
 
 
+def ensemble_config(wanted: LoadPlan) -> ModelConfig:
+    """Return the configuration of a plan for an ensemble; raises ModelError."""
+    return ModelConfig.from_message(ensembles.completed(wanted.written, wanted.folder.name))
+
+
+def _open_ensemble(wanted: LoadPlan) -> OpenedModel:
+    message = ensembles.completed(wanted.written, wanted.folder.name)
+    config = ModelConfig.from_message(message)
+    return OpenedModel(message, config, EnsembleModel(config), {}, labels.read(wanted.folder.path, message))
+
+
 def _open_version(wanted: LoadPlan, version: int, settings: LoadSettings, loaded: Any) -> OpenedModel:
+    if wanted.written.HasField("ensemble_scheduling"):
+        return _open_ensemble(wanted)
     name = wanted.folder.name
     where = f"model '{name}' version {version}"
     message = proto.ModelConfig()

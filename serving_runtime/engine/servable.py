@@ -77,6 +77,11 @@ class Servable:
             raise
         return job
 
+    @property
+    def problem(self) -> str:
+        """Return why the version cannot answer now, in words; empty while it can."""
+        return ""
+
     def stream(self, request: InferRequest, on_done: OnDone) -> Job:
         """Do as `infer`, for a caller that takes any number of answers."""
         return self.infer(request, on_done)

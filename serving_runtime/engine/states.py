@@ -47,6 +47,7 @@ class Model:
         loaded: what they were loaded from.
         tried: the marks of the files as they were last looked at; None when that is to be forgotten.
         by_name: loaded for its own sake, not as a part of an ensemble.
+        parts: the models of an ensemble's steps, as it was last looked at.
         lock: held by whoever loads or unloads it.
     """
 
@@ -57,6 +58,7 @@ class Model:
         self.loaded: LoadPlan | None = None
         self.tried: Marks | None = None
         self.by_name = False
+        self.parts: tuple[str, ...] = ()
         self.lock = asyncio.Lock()
         self._states: dict[int, tuple[State, str]] = {}
         self._failure = ""
@@ -117,7 +119,9 @@ class Model:
     def index(self) -> list[IndexEntry]:
         if not self._states:
             return [IndexEntry(self.name, "", State.UNAVAILABLE.value, self._failure or UNLOADED)]
-        return [
-            IndexEntry(self.name, str(version), state.value, reason)
-            for version, (state, reason) in sorted(self._states.items())
-        ]
+        return [self._entry(version, state, reason) for version, (state, reason) in sorted(self._states.items())]
+
+    def _entry(self, version: int, state: State, reason: str) -> IndexEntry:
+        if state is State.READY and self.serving[version].problem:
+            state, reason = State.UNAVAILABLE, self.serving[version].problem
+        return IndexEntry(self.name, str(version), state.value, reason)

@@ -44,6 +44,8 @@ def profile(folder: Path) -> dict[str, Any]:
     before = _resident_bytes()
     started = time.perf_counter()
     opened = _open(folder)
+    if opened.config.ensemble is not None:
+        raise ModelError(f"model '{opened.config.name}' is an ensemble; the models of its steps can be profiled")
     if opened.config.decoupled:
         raise ModelError(f"model '{opened.config.name}' is decoupled; only models that answer once can be profiled")
     load_seconds = time.perf_counter() - started

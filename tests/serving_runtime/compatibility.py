@@ -87,7 +87,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("C7", "`dynamic_batching`", "yes"),
         Row("C8", "queue policies", "yes"),
         Row("C9", "`sequence_batching`", "partly", "not `iterative_sequence`, `use_growable_memory`, decoupled models"),
-        Row("C10", "`ensemble_scheduling`", "no", "not built yet"),
+        Row("C10", "`ensemble_scheduling`", "partly", "not of decoupled models; `model_namespace` is refused"),
         Row("C11", "`model_warmup`", "partly", "no `input_data_file` for TYPE_STRING"),
         Row("C12", "response cache", "no", "not built yet"),
         Row("C18", "ONNX Runtime's parameters", "yes"),

@@ -16,7 +16,11 @@ from serving_runtime.errors import ModelError
             "'sequence_batching.iterative_sequence'",
             id="iterative sequences",
         ),
-        pytest.param('ensemble_scheduling { step { model_name: "a" } }', "'ensemble_scheduling'", id="ensembles"),
+        pytest.param(
+            'ensemble_scheduling { step { model_namespace: "a" } }',
+            "'ensemble_scheduling.step.model_namespace'",
+            id="name spaces",
+        ),
         pytest.param("response_cache { enable: true }", "'response_cache.enable'", id="the response cache"),
         pytest.param("instance_group { gpus: [0] }", "'instance_group.gpus'", id="GPUs of an instance group"),
         pytest.param("input { is_shape_tensor: true }", "'input.is_shape_tensor'", id="shape tensors"),

@@ -28,16 +28,26 @@ TYPES = {
 TOTAL = """max_batch_size: 4 sequence_batching {
     state { input_name: "total_in" output_name: "total_out" data_type: TYPE_FP32 dims: [2] } }"""
 
+TWICE = """platform: "ensemble" max_batch_size: 4
+    input { name: "x" data_type: TYPE_FP32 dims: [2] } output { name: "y" data_type: TYPE_FP32 dims: [2] }
+    ensemble_scheduling {
+        step { model_name: "identity_fp32" model_version: -1
+            input_map { key: "x" value: "x" } output_map { key: "y" value: "u" } }
+        step { model_name: "identity_fp32" model_version: -1
+            input_map { key: "x" value: "u" } output_map { key: "y" value: "y" } } }"""
+
 
 @pytest.fixture(scope="package")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of: identity_<datatype>, mlp, picky, total (sequences), versions (1 and 3)."""
+    """A server of: identity_<datatype>, mlp, picky, total (sequences), twice (an ensemble), versions (1 and 3)."""
     root = tmp_path_factory.mktemp("repository")
     for name, kind in TYPES.items():
         onnx_models.identity(root / f"identity_{name}" / "1" / "model.onnx", kind, ("N", 2))
     onnx_models.mlp(onnx_models.configure(root / "mlp", "max_batch_size: 8 dynamic_batching { }") / "1" / "model.onnx")
     onnx_models.picky(root / "picky" / "1" / "model.onnx")
     onnx_models.running_total(onnx_models.configure(root / "total", TOTAL) / "1" / "model.onnx")
+    (root / "twice" / "1").mkdir(parents=True)
+    onnx_models.configure(root / "twice", TWICE)
     versions = onnx_models.configure(root / "versions", "version_policy { all { } }")
     onnx_models.mlp(versions / "1" / "model.onnx", (4, 2))
     onnx_models.mlp(versions / "3" / "model.onnx", (4, 3))

@@ -155,6 +155,18 @@ for ids in ((1, 2), (f"a {protocol}", f"b {protocol}")):
     add(0, ids[1], sequence_end=True)
 """
 
+ENSEMBLE = """
+metadata = plain(client.get_model_metadata("twice"))
+assert metadata["platform"] == "ensemble" and metadata["outputs"][0]["name"] == "y", metadata
+config = plain(client.get_model_config("twice"))
+steps = config.get("config", config)["ensemble_scheduling"]["step"]
+assert [step["model_name"] for step in steps] == ["identity_fp32"] * 2, steps
+x = np.array([[1, 2], [3, 4]], np.float32)
+assert client.infer("twice", [given("x", "FP32", x)]).as_numpy("y").tolist() == x.tolist()
+stats = plain(client.get_inference_statistics("twice"))["model_stats"][0]["inference_stats"]["success"]
+assert int(stats["count"]) >= 1, stats
+"""
+
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize(
@@ -168,6 +180,7 @@ for ids in ((1, 2), (f"a {protocol}", f"b {protocol}")):
         pytest.param(DATATYPES, id="sends every datatype and gets it back", marks=pytest.mark.feature("P9")),
         pytest.param(REFUSALS, id="is refused by code and in words", marks=pytest.mark.feature("P11")),
         pytest.param(SEQUENCES, id="sends sequences", marks=pytest.mark.feature("E15")),
+        pytest.param(ENSEMBLE, id="asks an ensemble", marks=pytest.mark.feature("C10")),
         pytest.param(STATISTICS, id="reads statistics", marks=pytest.mark.feature("E9")),
     ],
 )

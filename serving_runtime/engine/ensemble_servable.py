@@ -1,0 +1,63 @@
+"""One version of an ensemble, answered by the models of its steps."""
+
+import asyncio
+from typing import Any, Protocol
+
+from serving_runtime.config.model import ModelConfig
+from serving_runtime.engine.servable import Servable
+from serving_runtime.errors import Unavailable
+from serving_runtime.request import InferRequest, OnDone
+from serving_runtime.scheduler.ensembles.scheduler import EnsembleJob, EnsembleScheduler
+from serving_runtime.scheduler.job import Job
+
+
+class Answering(Protocol):
+    """The server's models, as an ensemble asks them."""
+
+    def infer(self, request: InferRequest, on_done: OnDone) -> Job: ...
+
+    def serves(self, name: str, version: str) -> bool: ...
+
+
+class EnsembleServable(Servable):
+    """A servable that other servables answer for (Triton: ensemble models)."""
+
+    _job_type = EnsembleJob
+
+    def __init__(
+        self, *, version: str, message: Any, config: ModelConfig, model: Any, inline: bool, answering: Answering
+    ) -> None:
+        assert config.ensemble is not None  # noqa: S101 - what this class is for
+        self._answering = answering
+        self._parts = sorted({(step.model, step.version) for step in config.ensemble.steps})
+        super().__init__(version=version, message=message, config=config, model=model, inline=inline)
+
+    @property
+    def problem(self) -> str:
+        """Return which of its models is not there, in words; empty while the ensemble can answer."""
+        for name, version in self._parts:
+            if not self._answering.serves(name, version):
+                which = f"'{name}' version {version}" if version else f"'{name}'"
+                return f"model {which} of its steps is not loaded"
+        return ""
+
+    def infer(self, request: InferRequest, on_done: OnDone) -> Job:
+        problem = self.problem
+        if problem:
+            raise Unavailable(f"ensemble '{self.name}' is not ready: {problem}")
+        return super().infer(request, on_done)
+
+    def _scheduler_for(self, model: Any, *, inline: bool) -> EnsembleScheduler:  # noqa: ARG002 - it runs nothing itself
+        assert self.config.ensemble is not None  # noqa: S101
+        return EnsembleScheduler(
+            self.config.ensemble,
+            name=self.name,
+            outputs=[spec.name for spec in model.signature.outputs],
+            submit=self._answering.infer,
+            statistics=self.statistics,
+            loop=asyncio.get_running_loop(),
+        )
+
+    def _schedule(self, job: Job, request: InferRequest) -> None:
+        assert isinstance(job, EnsembleJob)  # noqa: S101 - see _job_type
+        job.request = request
