@@ -186,7 +186,8 @@ class Engine:
 
     @property
     def inflight(self) -> int:
-        return sum(servable.counts.inflight for servable in self.servables())
+        """Return how many requests of clients are accepted and not answered; the steps of ensembles are none."""
+        return sum(servable.counts.inflight - servable.steps_under_way for servable in self.servables())
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Cancellable:
         """Start a request, or let it wait where there are as many as allowed; the result can cancel it.
@@ -201,6 +202,10 @@ class Engine:
         if self._door is not None:
             return self._door.infer(servable.infer, servable.statistics, request, on_done)
         return servable.infer(request, on_done)
+
+    def infer_step(self, request: InferRequest, on_done: OnDone) -> Job:
+        """Start a request of an ensemble's step, as a part of one that was let in already; raises ServingError."""
+        return self.servable(request.model_name, request.model_version).infer(request, on_done)
 
     def stream(self, request: InferRequest, on_done: OnDone) -> Job:
         """Start a request, for a caller that takes any number of answers: the way to decoupled models.

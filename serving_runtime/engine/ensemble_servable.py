@@ -14,7 +14,7 @@ from serving_runtime.scheduler.job import Job
 class Answering(Protocol):
     """The server's models, as an ensemble asks them."""
 
-    def infer(self, request: InferRequest, on_done: OnDone) -> Job: ...
+    def infer_step(self, request: InferRequest, on_done: OnDone) -> Job: ...
 
     def serves(self, name: str, version: str) -> bool: ...
 
@@ -31,6 +31,11 @@ class EnsembleServable(Servable):
         self._answering = answering
         self._parts = sorted({(step.model, step.version) for step in config.ensemble.steps})
         super().__init__(version=version, message=message, config=config, model=model, inline=inline)
+
+    @property
+    def steps_under_way(self) -> int:
+        assert isinstance(self.scheduler, EnsembleScheduler)  # noqa: S101 - see _scheduler_for
+        return self.scheduler.steps_under_way
 
     @property
     def problem(self) -> str:
@@ -53,7 +58,7 @@ class EnsembleServable(Servable):
             self.config.ensemble,
             name=self.name,
             outputs=[spec.name for spec in model.signature.outputs],
-            submit=self._answering.infer,
+            submit=self._answering.infer_step,
             statistics=self.statistics,
             loop=asyncio.get_running_loop(),
         )

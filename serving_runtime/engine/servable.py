@@ -78,6 +78,11 @@ class Servable:
         return job
 
     @property
+    def steps_under_way(self) -> int:
+        """Return how many requests to other models this one has made of those that it was sent."""
+        return 0
+
+    @property
     def problem(self) -> str:
         """Return why the version cannot answer now, in words; empty while it can."""
         return ""

@@ -67,6 +67,9 @@ class EnsembleScheduler:
 
     Args:
         outputs: of the ensemble, in the order of results.
+
+    Attributes:
+        steps_under_way: requests of its own that are with models now.
     """
 
     inline = True
@@ -88,6 +91,7 @@ class EnsembleScheduler:
         self._submit = submit
         self._statistics = statistics
         self._loop = loop
+        self.steps_under_way = 0
 
     def submit(self, job: Job) -> None:
         """Begin with the steps that need nothing but the request's inputs. Never raises: a refusal is its answer."""
@@ -119,6 +123,7 @@ class EnsembleScheduler:
             except ServingError as error:
                 self._fail(run, error)
                 return
+            self.steps_under_way += 1
 
     def _request(self, run: _Run, number: int) -> InferRequest:
         step = self._graph.steps[number]
@@ -134,6 +139,7 @@ class EnsembleScheduler:
         )
 
     def _stepped(self, run: _Run, number: int, outcome: Outcome) -> None:
+        self.steps_under_way -= 1
         if run.over:
             return
         run.running.pop(number, None)
@@ -165,11 +171,13 @@ class EnsembleScheduler:
         failure.__cause__ = error
         self._loop.call_soon(lambda: run.job.on_result(failure))
 
-    @staticmethod
-    def _stop(run: _Run) -> None:
+    def _stop(self, run: _Run) -> None:
+        """Take the steps that wait out of their models' queues; what comes of those that run is dropped."""
         run.over = True
         run.job.waiting = False
         run.waiting = ()
         for job in run.running.values():
-            job.cancel()
+            if job.waiting:
+                job.cancel()
+                self.steps_under_way -= 1
         run.running.clear()

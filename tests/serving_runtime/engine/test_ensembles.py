@@ -274,6 +274,7 @@ async def test_branches_run_at_the_same_time_and_only_what_is_asked_for(tmp_path
             assert engine.servable(name).statistics.failures[FailureReason.CANCELED] == 1
             assert engine.servable(name).statistics.inflight == 0
         assert not answer.done()
+        assert engine.inflight == 0
         (outcome,) = await infer(engine, InferRequest("e", "", (tensor("x", np.ones((8, 4), "i4")),), outputs=("z",)))
         assert list(outputs(outcome)) == ["z"]
         assert engine.servable("left").statistics.executions == 0
@@ -489,3 +490,17 @@ async def test_polling_mends_an_ensemble_when_its_model_comes(tmp_path: Path) ->
         await engine.poll()
         assert engine.model_ready("e")
         assert outputs((await infer(engine, InferRequest("e", "", (tensor("x", ones()),))))[0])["y"][0, 0] == 3
+
+
+async def test_steps_take_no_place_of_those_that_requests_may_have(tmp_path: Path) -> None:
+    adder(tmp_path)
+    ensemble(tmp_path, "e", TWICE)
+    engine = Engine([tmp_path], LoadSettings(), max_concurrent_requests=2)
+    assert await engine.load_all() == []
+    sent = [send(engine, InferRequest("e", "", (tensor("x", ones(number)),)))[0] for number in range(1, 6)]
+    assert engine.inflight == 5
+    assert engine.servable("add").statistics.accepted == 2
+    found = await asyncio.wait_for(asyncio.gather(*sent), 10)
+    assert [outputs(outcome)["y"][0, 0] for outcome in found] == [3, 6, 9, 12, 15]
+    assert engine.inflight == 0
+    engine.close()
