@@ -25,12 +25,15 @@ class Cluster(models.Model):
     Attributes:
         components: what was last seen of the parts that are no models: name -> {"ready", "restarts", "message"}.
         event_seq: the number of the newest event of the cluster itself.
+        checked_at: when the worker looked last; `problem` says why it saw nothing then.
     """
 
     name = models.CharField(max_length=63, unique=True)
     kind = models.CharField(max_length=20)
     components = models.JSONField(default=dict)
     event_seq = models.BigIntegerField(default=0)
+    checked_at = models.DateTimeField(null=True)
+    problem = models.TextField(blank=True)
     created_at = models.DateTimeField()
 
     def __str__(self) -> str:

@@ -127,6 +127,7 @@ def _note_components(cluster: Cluster, driver: ClusterDriver) -> None:
         watching.note_components(cluster_id=cluster.pk, nodes=driver.inventory(), now=timezone.now())
     except Unavailable as error:
         logger.warning("cluster %s cannot be read: %s", cluster.name, error)
+        watching.note_silence(cluster_id=cluster.pk, problem=error.message, now=timezone.now())
 
 
 def _driver(cluster: Cluster) -> ClusterDriver:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments import events, views
+from deployments import events, platform_views, views, webhook_views
 
 app_name = "deployments"
 urlpatterns = [
@@ -12,5 +12,18 @@ urlpatterns = [
     path("services/<str:namespace>/<str:name>/", views.service_detail_page, name="service-detail"),
     path("services/<str:namespace>/<str:name>/stream", events.service_stream, name="service-stream"),
     path("services/<str:namespace>/<str:name>/rollback", views.service_rollback_action, name="service-rollback"),
+    path("platform/", platform_views.platform_page, name="platform"),
+    path("webhooks/", webhook_views.webhook_list_page, name="webhook-list"),
+    path("webhooks/<int:webhook_id>/", webhook_views.webhook_detail_page, name="webhook-detail"),
+    path("webhooks/<int:webhook_id>/secret", webhook_views.webhook_secret_action, name="webhook-secret"),
+    path("webhooks/<int:webhook_id>/switch", webhook_views.webhook_switch_action, name="webhook-switch"),
+    path("webhooks/<int:webhook_id>/delete", webhook_views.webhook_delete_action, name="webhook-delete"),
+    path("webhooks/<int:webhook_id>/test", webhook_views.webhook_test_action, name="webhook-test"),
+    path("webhooks/<int:webhook_id>/deliveries/<int:delivery_id>", webhook_views.delivery_fragment, name="delivery"),
+    path(
+        "webhooks/<int:webhook_id>/deliveries/<int:delivery_id>/redeliver",
+        webhook_views.delivery_repeat_action,
+        name="delivery-repeat",
+    ),
     path("rollouts/<int:rollout_id>/<slug:verb>", views.rollout_action, name="rollout-action"),
 ]

@@ -51,13 +51,17 @@ def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
             events.append(
                 Event(cluster=cluster, seq=cluster.event_seq, at=now, kind=Kind.COMPONENT_RESTARTED, message=message)
             )
-    components = {component.name: _component(component) for component in nodes.components}
-    if events or components != cluster.components:
-        cluster.components = components
-        cluster.save(update_fields=["components", "event_seq"])
-        Event.objects.bulk_create(events)
+    cluster.components = {component.name: _component(component) for component in nodes.components}
+    cluster.checked_at, cluster.problem = now, ""
+    cluster.save(update_fields=["components", "event_seq", "checked_at", "problem"])
+    Event.objects.bulk_create(events)
     if events:
         deliveries_queue(of_cluster(cluster.name, events))
+
+
+def note_silence(*, cluster_id: int, problem: str, now: datetime) -> None:
+    """Record that nothing can be seen of the cluster, and why."""
+    Cluster.objects.filter(pk=cluster_id).update(checked_at=now, problem=problem)
 
 
 def _replicas(seen: Observed) -> Iterator[tuple[str, ObservedReplica]]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts.access import is_administrator
+from accounts.access import administered, is_administrator
 from accounts.models import ApiToken
+from accounts.scopes import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,14 @@ def navigation(request: HttpRequest) -> dict[str, list[Link]]:
     token: ApiToken | None = getattr(request, "token", None)
     if token is None:
         return {"navigation": []}
-    views = {"Services": "deployments:service-list", "Teams": "accounts:team-list", "Tokens": "accounts:token-list"}
+    views = {
+        "Services": "deployments:service-list",
+        "Platform": "deployments:platform",
+        "Teams": "accounts:team-list",
+        "Tokens": "accounts:token-list",
+    }
+    if token.allows(Scope.ADMIN) and administered(token) != frozenset():
+        views["Webhooks"] = "deployments:webhook-list"
     if is_administrator(token):
         views["Audit log"] = "accounts:audit-list"
     urls = {label: reverse(view) for label, view in views.items()}

@@ -190,6 +190,8 @@ class ClusterSerializer(serializers.Serializer[Cluster]):
     name = serializers.CharField()
     kind = serializers.CharField()
     components = serializers.SerializerMethodField()
+    checked_at = serializers.DateTimeField(allow_null=True, help_text="When the worker looked last.")
+    problem = serializers.CharField(help_text="Why it saw nothing then; empty where it did.")
     created_at = serializers.DateTimeField()
 
     @extend_schema_field(ComponentSerializer(many=True))

@@ -6,6 +6,7 @@ The number of queries does not depend on how many services, revisions or rollout
 from deployments.selectors.events import (
     change_marks,
     cluster_event_query,
+    cluster_events_newest,
     event_query,
     event_view,
     events_after,
@@ -42,6 +43,7 @@ __all__ = [
     "StepView",
     "change_marks",
     "cluster_event_query",
+    "cluster_events_newest",
     "cluster_query",
     "earlier_stable_query",
     "event_query",

@@ -1,6 +1,9 @@
 """Events, and the marks by which a poller sees that there are new ones."""
 
-from django.db.models import QuerySet
+from collections.abc import Sequence
+
+from django.db.models import QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from common.errors import NotFound
 from deployments.models import Cluster, Event, InferenceService
@@ -30,6 +33,16 @@ def cluster_event_query(*, name: str) -> QuerySet[Event]:
     if cluster is None:
         raise NotFound(f"there is no cluster {name!r}")
     return Event.objects.filter(cluster=cluster)
+
+
+def cluster_events_newest(*, clusters: Sequence[Cluster], limit: int) -> dict[int, tuple[EventView, ...]]:
+    """Return the newest events of each cluster itself, newest first."""
+    numbered = Window(RowNumber(), partition_by="cluster", order_by="-seq")
+    rows = Event.objects.filter(cluster__in=clusters).annotate(rank=numbered).filter(rank__lte=limit).order_by("-seq")
+    found: dict[int, list[EventView]] = {cluster.pk: [] for cluster in clusters}
+    for event in rows:
+        found[event.cluster_id or 0].append(event_view(event))
+    return {pk: tuple(events) for pk, events in found.items()}
 
 
 def change_marks() -> dict[int, tuple[int, int]]:

@@ -1,0 +1,203 @@
+"""The pages for who administers: forms that tell what went wrong, secrets shown once, answers that come alone."""
+
+import ipaddress
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, Literal
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import BrowserContext, Page, expect
+from pytest_django.fixtures import Settings
+
+from accounts import teams
+from accounts.models import ApiToken, Membership
+from accounts.roles import Role
+from accounts.scopes import Scope
+from deployments.models import WebhookDelivery
+from deployments.services import cluster_default
+from deployments.tasks import deliver
+from deployments.watching import note_components
+from deployments.webhooks import webhook_test
+from integrations.clusters.base import Component, Nodes
+from tests import scenes
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(autouse=True)
+def _no_complaints(complaints: list[str]) -> Iterator[None]:
+    yield
+    assert complaints == []
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Page:
+    """Return a page that is signed in as who administers the installation."""
+    page = context.new_page()
+    page.goto(f"/signin/#token={scenes.token(Scope.ADMIN, 'alice')}")
+    page.wait_for_url("**/services/")
+    return page
+
+
+def test_a_team_is_made_and_gets_a_member_whose_role_changes(page: Page) -> None:
+    page.get_by_role("link", name="Teams").click()
+    page.get_by_label("Name").fill("vision")
+    page.get_by_role("button", name="Make team").click()
+    expect(page.get_by_role("heading", name="vision")).to_be_visible()
+    page.get_by_label("User").fill("bob")
+    page.get_by_role("button", name="Add member").click()
+    expect(page.get_by_text("bob is viewer of vision now.")).to_be_visible()
+
+    page.get_by_label("Role of bob").select_option("deployer")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("bob is deployer of vision now.")).to_be_visible()
+    assert Membership.objects.get(user__username="bob").role == "deployer"
+
+    page.get_by_role("button", name="Remove…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("Nobody yet.")).to_be_visible()
+
+
+def test_what_cannot_be_done_is_told_and_the_form_keeps_what_was_typed(page: Page, complaints: list[str]) -> None:
+    teams.team_create(name="vision", actor="test", now=timezone.now())
+    page.goto("/teams/")
+    page.get_by_label("Name").fill("vision")
+    page.get_by_role("button", name="Make team").click()
+    expect(page.locator("#notices")).to_contain_text("Team 'vision' is there already")
+    expect(page.get_by_label("Name")).to_have_value("vision")
+    assert all("409" in text for text in complaints)
+    complaints.clear()
+
+
+def test_a_new_token_can_be_copied_and_is_gone_after_a_reload(page: Page, context: BrowserContext) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("link", name="Tokens").click()
+    page.get_by_label("Name").fill("ci")
+    page.get_by_label("Scope").select_option("write")
+    page.get_by_role("button", name="Make token").click()
+    page.locator("#made").get_by_role("button", name="Copy").click()
+    expect(page.locator("#made").get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("flt_")
+
+    page.reload()
+    expect(page.locator("#made")).to_be_empty()
+    row = page.get_by_role("row").filter(has_text="ci")
+    row.get_by_role("button", name="Revoke…").click()
+    row.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("Token ci is revoked.")).to_be_visible()
+    assert ApiToken.objects.get(name="ci").revoked_at is not None
+
+
+class _Receiver(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(202)
+        self.end_headers()
+        self.wfile.write(b"thanks for asking")
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver(settings: Settings) -> Iterator[str]:
+    settings.WEBHOOK_ALLOWED_NETWORKS = (ipaddress.ip_network("127.0.0.0/8"),)
+    server = HTTPServer(("127.0.0.1", 0), _Receiver)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/hook"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_webhook_is_made_and_tested_and_its_answer_comes_by_itself(page: Page, receiver: str) -> None:
+    page.get_by_role("link", name="Webhooks").click()
+    page.get_by_label("Address").fill(receiver)
+    page.get_by_label("RolloutHealthy").check()
+    page.get_by_role("button", name="Make webhook").click()
+    expect(page.locator("#made-secret")).to_contain_text("whsec_")
+    page.locator("#made").get_by_role("link").click()
+
+    page.get_by_role("button", name="Test").click()
+    expect(page.locator("#answer")).to_contain_text("waiting for the answer")
+    deliver(WebhookDelivery.objects.get().pk)
+    expect(page.locator("#answer")).to_contain_text("answered 202")
+    expect(page.locator("#answer")).to_contain_text("thanks for asking")
+    expect(page.locator("#deliveries")).to_contain_text("delivered")
+
+    page.get_by_role("button", name="Post again").click()
+    expect(page.locator("#answer")).to_contain_text("waiting for the answer")
+    deliver(WebhookDelivery.objects.latest("pk").pk)
+    expect(page.locator("#answer")).to_contain_text("answered 202")
+
+    page.get_by_role("button", name="Disable").click()
+    expect(page.get_by_text("It is told of nothing any more.")).to_be_visible()
+    expect(page.get_by_role("button", name="Enable")).to_be_visible()
+
+
+def test_the_log_is_narrowed_by_a_click_on_an_object(page: Page) -> None:
+    now = timezone.now()
+    teams.team_create(name="vision", actor="test", now=now)
+    teams.member_set(team="vision", username="bob", role=Role.VIEWER, actor="test", now=now)
+    teams.member_set(team="vision", username="bob", role=Role.ADMIN, actor="test", now=now)
+    page.get_by_role("link", name="Audit log").click()
+    page.get_by_role("link", name="teams/vision/members/bob").first.click()
+    expect(page.locator(".entries > li")).to_have_count(2)
+    expect(page.locator(".difference").first).to_contain_text("viewer → admin")
+    page.get_by_role("link", name="Show all").click()
+    expect(page.get_by_text("session.signin").first).to_be_visible()
+
+
+def test_the_platforms_parts_follow_without_a_reload(page: Page) -> None:
+    cluster = cluster_default(now=timezone.now())
+    page.get_by_role("link", name="Platform").click()
+    page.evaluate("window.stayed = true")
+    note_components(cluster_id=cluster.pk, nodes=Nodes((Component("envoy", True, 1),)), now=timezone.now())
+    expect(page.get_by_text("Envoy ended by itself and was started again (restart 1)")).to_be_visible()
+    assert page.evaluate("window.stayed") is True
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_no_page_is_wider_than_the_screen(page: Page, width: int, colours: Literal["light", "dark"]) -> None:
+    now = timezone.now()
+    long = "x" * 63
+    teams.team_create(name=long, actor="test", now=now)
+    teams.member_set(team=long, username="u" * 150, role=Role.ADMIN, actor="test", now=now)
+    hook = scenes.webhook(team=long, url="https://a.example/" + "y" * 200).webhook
+    webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
+    cluster = cluster_default(now=now)
+    note_components(cluster_id=cluster.pk, nodes=Nodes((Component("envoy", True, 1, "z" * 200),)), now=now)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.emulate_media(color_scheme=colours)
+
+    for path in (
+        "/teams/",
+        f"/teams/{long}/",
+        "/tokens/",
+        "/audit/",
+        "/webhooks/",
+        f"/webhooks/{hook.pk}/",
+        "/platform/",
+    ):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_forms_work_without_a_script(browser: Any, server: str) -> None:
+    context = browser.new_context(base_url=server, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/tokens/")
+    page.get_by_label("API token").fill(scenes.token(Scope.ADMIN, "alice"))
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_label("Name").fill("ci")
+    page.get_by_role("button", name="Make token").click()
+    expect(page.locator("#made-token")).to_contain_text("flt_")
+    page.goto("/teams/")
+    page.get_by_label("Name").fill("vision")
+    page.get_by_role("button", name="Make team").click()
+    expect(page.get_by_text("Team vision is there; now give it members.")).to_be_visible()
+    context.close()
