@@ -79,7 +79,8 @@ def _step(message: Any, number: int, where: str) -> Step:
         if not all(mapping[key] for key in mapping):
             raise ModelError(f"{where}: an {field} has an empty value")
     version = str(message.model_version) if message.model_version > 0 else ""
-    return Step(message.model_name, version, dict(message.input_map), dict(message.output_map))
+    maps = [dict(sorted(mapping.items())) for mapping in (message.input_map, message.output_map)]  # a map has no order
+    return Step(message.model_name, version, *maps)
 
 
 def _check_tensors(steps: Sequence[Step], given: Sequence[str], asked: Sequence[str], where: str) -> None:
