@@ -25,6 +25,7 @@ def http_listener(options: Options, engine: Engine, sock: socket.socket) -> List
         engine,
         restrictions=Restrictions(options.http.restrictions),
         forwarded=options.http.header_forward_pattern,
+        with_context=options.wants_context,
     )
     if not options.log_verbose:
         return Listener(v2, sock, limits, v2.keeps_header)
@@ -38,6 +39,7 @@ def metrics_listener(engine: Engine, sock: socket.socket) -> Listener:
 def grpc_server(options: Options, engine: Engine) -> GrpcServer:
     policy = CallPolicy(
         logs=options.log_verbose > 0,
+        with_context=options.wants_context,
         restrictions=Restrictions(options.grpc.restrictions, HEADER_PREFIX),
         forwarded=options.grpc.header_forward_pattern,
     )

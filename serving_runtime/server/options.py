@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from serving_runtime.server import grpc_options, http_options, model_options, refused_flags
+from serving_runtime.server import grpc_options, http_options, model_options, refused_flags, tap_options
 from serving_runtime.server.flag_types import add_bool, address, count, port_number
 from serving_runtime.server.grpc_options import GrpcOptions
 from serving_runtime.server.http_options import HttpOptions
 from serving_runtime.server.model_options import ModelOptions
+from serving_runtime.server.tap_options import TapOptions
 
 DESCRIPTION = """Serve the models of a repository over the V2 protocol (HTTP, gRPC) with Prometheus metrics.
 
@@ -27,6 +28,7 @@ class Options:
     models: ModelOptions
     http: HttpOptions
     grpc: GrpcOptions
+    tap: TapOptions
     metrics_address: str
     metrics_port: int
     allow_metrics: bool
@@ -36,6 +38,11 @@ class Options:
     allow_client_shm: bool
     id: str
     log_verbose: int
+
+    @property
+    def wants_context(self) -> bool:
+        """Return whether something follows requests by their id or trace."""
+        return bool(self.tap.url)
 
 
 class Parser(argparse.ArgumentParser):
@@ -55,6 +62,7 @@ def parse(arguments: Sequence[str]) -> Options:
         models=ModelOptions.parsed(parser, found),
         http=HttpOptions.parsed(parser, found),
         grpc=GrpcOptions.parsed(parser, found),
+        tap=TapOptions.parsed(found),
         metrics_address=found.metrics_address if found.metrics_address is not None else found.http_address,
         metrics_port=found.metrics_port,
         allow_metrics=found.allow_metrics,
@@ -76,6 +84,7 @@ def _parser() -> Parser:
     )
     model_options.add(parser.add_argument_group("models"))
     _add_endpoints(parser.add_argument_group("endpoints"))
+    tap_options.add(parser.add_argument_group("payload tap"))
     refused_flags.add(parser)
     process = parser.add_argument_group("process")
     process.add_argument(

@@ -6,6 +6,7 @@ A second signal, or the exit timeout, ends the process at once with 1.
 """
 
 import asyncio
+import functools
 import gc
 import logging
 import os
@@ -19,11 +20,13 @@ from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.engine.shared_memory import SharedMemory
+from serving_runtime.engine.tapped import TappedEngine
 from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.server.endpoints import grpc_server, http_listener, metrics_listener
 from serving_runtime.server.options import Options
 from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, write_port_file
+from serving_runtime.server.tap_options import open_tap
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +60,8 @@ def _engine(every: Options) -> Engine:
         poll_secs=options.poll_secs,
         load_threads=options.load_thread_count,
     )
-    return Engine(
+    make = functools.partial(TappedEngine, tap=open_tap(every.tap, every.id)) if every.tap.url else Engine
+    return make(
         options.repositories,
         settings,
         control,

@@ -1,0 +1,143 @@
+"""Takes recorded requests off the event loop and hands them, as events, to a sink on a thread of its own.
+
+Nothing here may slow an answer: the loop decides whether a request is recorded, notes references to its tensors after
+the answer was given, and goes on. When the sink is slower than the requests come, what waits is bounded and the rest
+is dropped and counted.
+"""
+
+import logging
+import queue
+import threading
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from serving_runtime.request import InferRequest, Outcome
+from serving_runtime.telemetry.tap.events import Exchange, event, size_bytes
+from serving_runtime.telemetry.tap.sampling import is_sampled
+from serving_runtime.telemetry.tap.sinks import Sink, SinkError
+
+logger = logging.getLogger(__name__)
+
+_MOST_AT_ONCE = 64
+"""Events that one write takes."""
+
+_CLOSE_S = 5.0
+
+
+@dataclass(slots=True)
+class TapCounts:
+    """What became of the events so far; each is written by one thread only.
+
+    Attributes:
+        written: taken by the sink.
+        dropped: not even queued, because too much waited already.
+        failed: refused by the sink.
+    """
+
+    written: int = 0
+    dropped: int = 0
+    failed: int = 0
+
+
+class Recording:
+    """One recorded request; it is written with its first answer."""
+
+    __slots__ = ("_answers", "_arrived", "_request", "_request_id", "_tap")
+
+    def __init__(self, tap: "Tap", request: InferRequest, request_id: str) -> None:
+        self._tap = tap
+        self._request = request
+        self._request_id = request_id
+        self._arrived = datetime.now(UTC)
+        self._answers = 0
+
+    def note(self, outcome: Outcome) -> None:
+        """Take an answer, after the client has been given it."""
+        if not self._answers:
+            self._tap.put(Exchange(self._request_id, 0, self._request, None, self._arrived))
+        self._answers += 1
+        self._tap.put(Exchange(self._request_id, self._answers, self._request, outcome, datetime.now(UTC)))
+
+
+class Tap:
+    """Records the requests of a share.
+
+    Args:
+        source: of the events, a URI reference that names the server.
+        share: of the requests, 0 to 1.
+        max_pending_bytes: of tensors that wait for the sink.
+    """
+
+    def __init__(self, sink: Sink, *, source: str, share: float, max_pending_bytes: int) -> None:
+        self.counts = TapCounts()
+        self._sink = sink
+        self._source = source
+        self._share = share
+        self._max_pending_bytes = max_pending_bytes
+        self._put_bytes = 0  # written by the event loop only
+        self._taken_bytes = 0  # written by the thread only
+        self._queue: queue.SimpleQueue[tuple[Exchange, int] | None] = queue.SimpleQueue()
+        self._is_failing = False
+        self._thread = threading.Thread(target=self._work, name="payload-tap", daemon=True)
+        self._thread.start()
+
+    def recording(self, request: InferRequest) -> "Recording | None":
+        """Return what to tell the answers of a request, None where it is not recorded.
+
+        A request that came without an id gets a random one.
+        """
+        context = request.context
+        request_id = (context.request_id if context is not None else "") or str(uuid.uuid4())
+        return Recording(self, request, request_id) if is_sampled(request_id, self._share) else None
+
+    def put(self, exchange: Exchange) -> None:
+        """Queue an exchange, or drop and count it where too much waits already."""
+        size = size_bytes(exchange)
+        if self._put_bytes - self._taken_bytes + size > self._max_pending_bytes:
+            self.counts.dropped += 1
+            return
+        self._put_bytes += size
+        self._queue.put((exchange, size))
+
+    def close(self) -> None:
+        """Write what waits, for a few seconds at most."""
+        self._queue.put(None)
+        self._thread.join(_CLOSE_S)
+        if self._thread.is_alive():
+            logger.warning("payload tap: %d events were not written before the server ended", self._queue.qsize())
+
+    def _work(self) -> None:
+        ended = False
+        while not ended:
+            taken = [self._queue.get()]
+            while len(taken) < _MOST_AT_ONCE and taken[-1] is not None and not self._queue.empty():
+                taken.append(self._queue.get())
+            ended = taken[-1] is None
+            waiting = [item for item in taken if item is not None]
+            if waiting:
+                self._write([exchange for exchange, _ in waiting])
+                self._taken_bytes += sum([size for _, size in waiting])
+        self._sink.close()
+
+    def _write(self, exchanges: Sequence[Exchange]) -> None:
+        try:
+            self._sink.write([event(exchange, self._source) for exchange in exchanges])
+        except SinkError as error:
+            self.counts.failed += len(exchanges)
+            self._tell(failing=True, reason=str(error))
+        except Exception as error:  # a payload that cannot be told must not end the thread that tells the others
+            self.counts.failed += len(exchanges)
+            logger.exception("payload tap: %d events could not be made", len(exchanges), exc_info=error)
+        else:
+            self.counts.written += len(exchanges)
+            self._tell(failing=False, reason="")
+
+    def _tell(self, *, failing: bool, reason: str) -> None:
+        """Log when the sink begins to refuse and when it takes events again, not in between."""
+        if failing and not self._is_failing:
+            logger.warning("payload tap: events are lost until the sink takes them again: %s", reason)
+        elif self._is_failing and not failing:
+            logger.info("payload tap: the sink takes events again")
+        self._is_failing = failing

@@ -1,0 +1,93 @@
+"""Files that turn over, and collectors that may refuse."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serving_runtime.telemetry.tap.sinks import FileSink, HttpSink, SinkError, open_sink
+
+
+def events(*ids: str) -> list[dict[str, Any]]:
+    return [{"id": name, "data": "x" * 50} for name in ids]
+
+
+def ids(file: Path) -> list[str]:
+    return [json.loads(line)["id"] for line in file.read_text().splitlines()]
+
+
+def test_a_file_gets_a_line_per_event_behind_what_it_has(tmp_path: Path) -> None:
+    file = tmp_path / "payloads.jsonl"
+    for name in ("a", "b"):
+        sink = open_sink(file.as_uri(), max_file_bytes=10_000)
+        sink.write(events(name))
+        sink.close()
+    assert ids(file) == ["a", "b"]
+
+
+def test_a_file_that_is_full_makes_room_and_one_before_it_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "payloads.jsonl"
+    sink = FileSink(file, max_bytes=200)
+    for name in "abcdef":
+        sink.write(events(name))
+    sink.close()
+    assert ids(file.with_name("payloads.jsonl.1")) == ["c", "d"]
+    assert ids(file) == ["e", "f"]
+
+
+class Collector(BaseHTTPRequestHandler):
+    status = 204
+    bodies: list[tuple[str, Any]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        type(self).bodies.append((self.headers["content-type"], json.loads(body)))
+        self.send_response(type(self).status)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def collector() -> Iterator[str]:
+    Collector.status, Collector.bodies = 204, []
+    with HTTPServer(("127.0.0.1", 0), Collector) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/events"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_collector_gets_batches(collector: str) -> None:
+    sink = HttpSink(collector)
+    sink.write(events("a", "b"))
+    sink.close()
+    assert Collector.bodies == [("application/cloudevents-batch+json", events("a", "b"))]
+
+
+def test_a_collector_that_refuses_is_named_with_its_status(collector: str) -> None:
+    Collector.status = 503
+    sink = HttpSink(collector)
+    with pytest.raises(SinkError, match="/events answered 503"):
+        sink.write(events("a"))
+    sink.close()
+
+
+def test_a_collector_that_is_not_there_is_named() -> None:
+    sink = HttpSink("http://127.0.0.1:1/events")
+    with pytest.raises(SinkError, match=r"127\.0\.0\.1:1/events"):
+        sink.write(events("a"))
+    sink.close()
+
+
+@pytest.mark.parametrize("url", ["payloads.jsonl", "ftp://host/x", "file://elsewhere/x", "http:///x"])
+def test_a_url_of_another_kind_is_refused_with_examples(url: str) -> None:
+    with pytest.raises(ValueError, match="is not a URL such as file:///"):
+        open_sink(url, 1)

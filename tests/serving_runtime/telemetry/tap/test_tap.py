@@ -1,0 +1,108 @@
+"""The tap writes what it can, drops what it cannot, and never waits."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from serving_runtime.datatypes import DATATYPES
+from serving_runtime.request import InferRequest, InferResponse, RequestContext, Tensor
+from serving_runtime.telemetry.tap.sinks import Sink, SinkError
+from serving_runtime.telemetry.tap.tap import Tap
+
+KILOBYTES_10 = Tensor("x", DATATYPES["UINT8"], np.zeros(10_000, np.uint8))
+ANSWER = InferResponse("m", "1", ())
+
+
+class Gate:
+    """A sink that takes nothing until it is opened, and fails when told to."""
+
+    def __init__(self, *, opened: bool = True) -> None:
+        self.opened = threading.Event()
+        self.events: list[dict[str, Any]] = []
+        self.refuses = False
+        if opened:
+            self.opened.set()
+
+    def write(self, events: list[dict[str, Any]]) -> None:
+        self.opened.wait(30)
+        if self.refuses:
+            raise SinkError("no room")
+        self.events += events
+
+    def close(self) -> None:
+        pass
+
+
+@contextmanager
+def tapping(sink: Sink, *, share: float = 1.0, max_pending_bytes: int = 1_000_000) -> Iterator[Tap]:
+    tap = Tap(sink, source="/s", share=share, max_pending_bytes=max_pending_bytes)
+    yield tap
+    tap.close()
+
+
+def ask(tap: Tap, request_id: str, *answers: InferResponse) -> None:
+    recording = tap.recording(InferRequest("m", "", (KILOBYTES_10,), context=RequestContext(request_id)))
+    for answer in answers if recording is not None else ():
+        recording.note(answer)
+
+
+def test_a_request_is_told_once_and_its_answers_in_order() -> None:
+    sink = Gate()
+    with tapping(sink) as tap:
+        ask(tap, "a", ANSWER._replace(final=False), ANSWER)
+    assert [event["id"] for event in sink.events] == ["a:0", "a:1", "a:2"]
+    assert tap.counts.written == 3
+
+
+def test_only_the_share_is_recorded_and_ids_decide() -> None:
+    first, second = Gate(), Gate()
+    for sink in (first, second):
+        with tapping(sink, share=0.3, max_pending_bytes=10**9) as tap:
+            for number in range(300):
+                ask(tap, f"request-{number}", ANSWER)
+    ids = [event["requestid"] for event in first.events]
+    assert ids == [event["requestid"] for event in second.events]
+    assert 50 < len(set(ids)) < 140
+
+
+def test_requests_without_an_id_are_recorded_under_one_of_their_own() -> None:
+    sink = Gate()
+    with tapping(sink) as tap:
+        for _ in range(2):
+            ask(tap, "", ANSWER)
+    assert len({event["requestid"] for event in sink.events}) == 2
+
+
+def test_a_slow_sink_costs_events_and_no_time() -> None:
+    sink = Gate(opened=False)
+    with tapping(sink, max_pending_bytes=100_000) as tap:
+        for number in range(200):
+            ask(tap, str(number), ANSWER)
+        assert sink.events == []  # all were taken in without the sink
+        assert tap.counts.dropped > 300
+        sink.opened.set()
+        until(lambda: tap.counts.written + tap.counts.dropped == 400)
+        ask(tap, "later", ANSWER)
+    assert sink.events[-1]["id"] == "later:1"
+
+
+def test_a_sink_that_refuses_is_counted_and_asked_again() -> None:
+    sink = Gate()
+    with tapping(sink) as tap:
+        sink.refuses = True
+        ask(tap, "a", ANSWER)
+        until(lambda: tap.counts.failed == 2)
+        sink.refuses = False
+        ask(tap, "b", ANSWER)
+    assert [event["requestid"] for event in sink.events] == ["b", "b"]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.005)
