@@ -26,18 +26,20 @@ def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -
         )
     if not isinstance(data, list):
         raise InvalidArgument(f"input '{tensor}': data must be an array")
-    flat = _flat(data, shape, tensor)
+    elements = flat(data, shape, tensor)
     count = element_count(shape)
-    if len(flat) != count:
-        raise InvalidArgument(f"input '{tensor}' got {len(flat)} elements, expecting {count} for shape {list(shape)}")
+    if len(elements) != count:
+        raise InvalidArgument(
+            f"input '{tensor}' got {len(elements)} elements, expecting {count} for shape {list(shape)}"
+        )
     kind = datatype.dtype.kind
-    if not set(map(type, flat)) <= _ALLOWED.get(kind, _INTEGERS):
+    if not set(map(type, elements)) <= _ALLOWED.get(kind, _INTEGERS):
         raise InvalidArgument(f"input '{tensor}': {datatype.name} data must be {_KINDS.get(kind, 'integers')}")
     if datatype is BYTES:
-        return bytes_array([element.encode("utf-8") for element in flat]).reshape(shape)
+        return bytes_array([element.encode("utf-8") for element in elements]).reshape(shape)
     try:
         with np.errstate(over="ignore"):  # told below, as a refusal
-            array: Array = np.array(flat, dtype=datatype.dtype)
+            array: Array = np.array(elements, dtype=datatype.dtype)
     except OverflowError as error:
         raise InvalidArgument(f"input '{tensor}' has a number that does not fit {datatype.name}") from error
     if datatype.name == "FP32" and not np.isfinite(array).all():  # JSON has no infinity: it was a larger number
@@ -63,7 +65,7 @@ def encode(array: Array, datatype: Datatype, tensor: str) -> Any:
     return np.ascontiguousarray(array).reshape(-1)
 
 
-def _flat(data: list[Any], shape: Sequence[int], tensor: str) -> list[Any]:
+def flat(data: list[Any], shape: Sequence[int], tensor: str) -> list[Any]:
     """Return the elements of flat or nested data; nested data must be nested as the shape says."""
     if not data or not isinstance(data[0], list):
         return data

@@ -43,7 +43,12 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("P15", "list of all models", "yes", "`GET /v2/models`, names only, and `POST /v2/repository/index`"),
         Row("P16", "compressed bodies", "yes", "gzip and deflate, both directions"),
         Row("P17", "IPv6", "yes", "HTTP, gRPC and metrics"),
-        Row("V1a", "V1 predict", "no", "not built yet"),
+        Row(
+            "V1a",
+            "V1 predict",
+            "yes",
+            "predict, models and versions; not version labels, `:classify`, `:regress`, `:explain`",
+        ),
     ),
     "Extensions": (
         Row("E1", "binary tensors in requests", "yes"),

@@ -3,18 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import orjson
-
 from serving_runtime.datatypes import Datatype
 from serving_runtime.engine.shared_memory import Slice
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol import parameters, tensors
+from serving_runtime.protocol.http.json_body import json_object
 from serving_runtime.protocol.shared_memory import slice_of
 from serving_runtime.request import NO_PARAMETERS
-
-_MANY_BYTES = 1024 * 1024
-_MAX_CONTAINERS = 1_000_000
-"""Arrays and objects in one body: an empty array is two bytes in JSON, but over fifty as an object in memory."""
 
 _NO_SLICES: Mapping[str, Slice] = {}
 
@@ -84,15 +79,7 @@ def parse(text: bytes) -> InferHead:
     """Return the head in a JSON text; raises InvalidArgument or Unsupported."""
     if not text:
         raise InvalidArgument("the request body must begin with a JSON object")
-    if len(text) > _MANY_BYTES and text.count(b"[") + text.count(b"{") > _MAX_CONTAINERS:
-        raise InvalidArgument(f"the request's JSON has more than {_MAX_CONTAINERS} arrays and objects; send data flat")
-    try:
-        content = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise InvalidArgument(f"the request is not valid JSON: {error}") from error
-    if type(content) is not dict:
-        raise InvalidArgument("the request must be a JSON object")
-    return head_of(content)
+    return head_of(json_object(text))
 
 
 def head_of(content: dict[str, Any]) -> InferHead:

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-import orjson
-
-from serving_runtime.errors import InvalidArgument, NotFound, ServingError
+from serving_runtime.errors import NotFound, ServingError
+from serving_runtime.protocol.http.json_body import json_object
 from serving_runtime.protocol.http.message import (
     Cancellable,
     Reply,
@@ -51,13 +50,7 @@ class Call(NamedTuple):
         body = memoryview(self.request.body)[self.request.body_offset :]
         if not len(body):
             return {}
-        try:
-            content = orjson.loads(body)
-        except orjson.JSONDecodeError as error:
-            raise InvalidArgument(f"the request is not valid JSON: {error}") from error
-        if not isinstance(content, dict):
-            raise InvalidArgument("the request must be a JSON object")
-        return content
+        return json_object(body)
 
 
 View: TypeAlias = Callable[[Call], Response | Cancellable | None]

@@ -1,4 +1,4 @@
-"""The V2 protocol over HTTP: inference, and all the routes beside it.
+"""The HTTP port: V2 inference, and all the routes beside it.
 
 Infer paths of models that are there are kept whole with their codec, which remembers the heads of requests; all
 other paths go through the routes.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
-from serving_runtime.protocol.http import generate, memory_views, repository, views
+from serving_runtime.protocol.http import generate, memory_views, repository, v1, views
 from serving_runtime.protocol.http.infer import InferCodec
 from serving_runtime.protocol.http.message import Cancellable, Reply, Request, error_response
 from serving_runtime.protocol.http.reader import KeepsHeader
@@ -67,6 +67,7 @@ class V2Application:
             *views.routes(self._engine),
             *repository.routes(self._engine),
             *generate.routes(self._engine, self._completed),
+            *v1.routes(self._engine, self._completed),
             *memory_views.routes(self._engine.shared_memory),
         ]
 

@@ -1,0 +1,28 @@
+"""A request body as a JSON object; refused before it is parsed where it would take far more memory than its bytes."""
+
+from typing import Any
+
+import orjson
+
+from serving_runtime.errors import InvalidArgument
+
+_MANY_BYTES = 1024 * 1024
+_MAX_CONTAINERS = 1_000_000
+"""Arrays and objects in one body: an empty array is two bytes in JSON, but over fifty as an object in memory."""
+
+
+def json_object(text: bytes | memoryview) -> dict[str, Any]:
+    """Return the object; raises InvalidArgument for anything else."""
+    if len(text) > _MANY_BYTES:
+        text = bytes(text)
+        if text.count(b"[") + text.count(b"{") > _MAX_CONTAINERS:
+            raise InvalidArgument(
+                f"the request's JSON has more than {_MAX_CONTAINERS} arrays and objects; send data flat"
+            )
+    try:
+        content = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidArgument(f"the request is not valid JSON: {error}") from error
+    if type(content) is not dict:
+        raise InvalidArgument("the request must be a JSON object")
+    return content
