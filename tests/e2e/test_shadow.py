@@ -1,10 +1,14 @@
 """A shadow rollout on a whole platform under traffic: clients see nothing of it until it is promoted."""
 
 import json
+import os
+import signal
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.harness import Platform, failed, serve_digits, traffic, until
 
@@ -19,13 +23,57 @@ steps:
     analysis: {minRequests: 50, maxErrorPercent: 1.0, maxSlowPercent: 90, deadline: 2m}
 scaleDownDelay: 1s
 """
+ALL_COPIED = """
+name: all
+strategy: shadow
+steps:
+  - {weight: 100, hold: 1h}
+"""
 WAIT_S = 90
+HANGING = 50
+
+
+def _hanging_copies(platform: Platform, shadow: str) -> int:
+    """Return how many copies the gateway has sent to the shadow that were not answered."""
+    status = json.loads((platform.home / "cluster" / "status" / "default.digits.json").read_text())
+    url = f"{status['gateway_stats_url']}?filter={shadow}/mirror-.*upstream_rq_active"
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        families = list(text_string_to_metric_families(answer.read().decode()))
+    return sum(int(sample.value) for family in families for sample in family.samples)
+
+
+def _stands_still(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def test_clients_are_answered_while_every_copy_hangs(platform: Platform, models: Path, tmp_path: Path) -> None:
+    """If one answer of stable waited for its copy it would never come: the shadow's process stands still."""
+    serve_digits(platform, models, ALL_COPIED)
+    with platform.client() as client, traffic(platform, models, tmp_path, "default/digits") as log:
+        begun = client.post("services/default/digits/rollouts", {"version": "2"})
+        shadow = begun["to_revision"]
+        until(lambda: client.get(f"rollouts/{begun['id']}")["mirror_actual"] == 100, WAIT_S, "all is copied")
+        process = platform.record(f"default.{shadow}-0")["pid"]
+        os.kill(process, signal.SIGSTOP)
+        try:
+            until(lambda: _hanging_copies(platform, shadow) >= HANGING, WAIT_S, "copies hang")
+            log.read()
+            before = len(log.requests)
+            until(lambda: (log.read(), len(log.requests) >= before + HANGING)[1], WAIT_S, "clients are answered")
+            assert _hanging_copies(platform, shadow) >= HANGING
+            assert _stands_still(process), "no copy was answered in the meantime"
+        finally:
+            os.kill(process, signal.SIGCONT)
+        client.post(f"rollouts/{begun['id']}/abort", {})
+    assert failed(log) == []
+    assert {request.revision for request in log.requests} == {begun["from_revision"]}
 
 
 def test_a_shadow_is_tried_on_copies_and_promoted_by_a_person(platform: Platform, models: Path, tmp_path: Path) -> None:
     serve_digits(platform, models, POLICY)
     with platform.client() as client, traffic(platform, models, tmp_path, "default/digits") as log:
-        rollout = client.post("services/default/digits/rollouts", {"version": "2"})["id"]
+        begun = client.post("services/default/digits/rollouts", {"version": "2"})
+        rollout = begun["id"]
 
         def phase() -> dict[str, Any]:
             return client.get(f"rollouts/{rollout}")
@@ -37,7 +85,7 @@ def test_a_shadow_is_tried_on_copies_and_promoted_by_a_person(platform: Platform
         assert (seen["weight_actual"], seen["mirror_actual"]) == (0, 50)
         assert 20 < seen["weight_seen_percent"] < 80
         assert seen["analysis_runs"][0]["requests"]["canary"] >= 50
-        assert {request.revision for request in log.requests} == {"digits-00001"}
+        assert {request.revision for request in log.requests} == {begun["from_revision"]}
         platform.fairlead("rollouts", "promote", "digits")
         wait = ("--wait", "--timeout", str(WAIT_S), "-o", "json")
         done = platform.fairlead("rollouts", "status", str(rollout), *wait, check=False)
@@ -46,4 +94,4 @@ def test_a_shadow_is_tried_on_copies_and_promoted_by_a_person(platform: Platform
     ended = json.loads(done.stdout)
     assert (ended["phase"], ended["weight_actual"], ended["mirror_actual"]) == ("Healthy", 100, 0)
     assert failed(log) == []
-    assert log.requests[-1].revision == "digits-00002"
+    assert log.requests[-1].revision == begun["to_revision"]
