@@ -31,6 +31,12 @@ nv_inference_request_failure{model="a",version="1",reason="REJECTED"} 1
 nv_inference_request_failure{model="a",version="1",reason="BACKEND"} 2
 nv_inference_request_failure{model="a",version="1",reason="CANCELED"} 4
 nv_inference_request_failure{model="a",version="1",reason="OTHER"} 8
+# TYPE nv_inference_queue_duration_us counter
+nv_inference_queue_duration_us{model="a",version="1"} 1200
+nv_inference_queue_duration_us{model="b",version="1"} 34
+# TYPE fairlead_inflight_requests gauge
+fairlead_inflight_requests{model="a",version="1"} 4
+fairlead_inflight_requests{model="b",version="1"} 1
 # TYPE fairlead_inference_request_duration_us histogram
 fairlead_inference_request_duration_us_bucket{model="a",version="1",le="50"} 1
 fairlead_inference_request_duration_us_bucket{model="a",version="1",le="100"} 4
@@ -50,6 +56,8 @@ fairlead_inference_request_duration_us_bucket{model="b",version="1",le="+Inf"} 2
         server_errors=3,
         latency_edges_us=(50.0, 100.0),
         latency_counts=(1, 5, 2),
+        in_flight=5,
+        queue_us=1234,
     )
 
 
