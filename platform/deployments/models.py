@@ -64,7 +64,9 @@ class InferenceService(models.Model):
 
     Attributes:
         document: the service file as it was last applied.
-        model_version: the registry version that the file's `storageUri` meant when it was last acted upon.
+        model_version: the registry version that the file's `storageUri` meant when it was last acted upon; None while
+            the first is imported.
+        awaited_import: brings the version that the file means; None where that is there. `import_note` tells of it.
         alias_problem: why the version that the alias means now cannot be rolled out; empty where it can.
         live_at: when its first revision began to take requests; from then on the weights sum to 100.
         generation: number of the desired state; rises when that changes, and the cluster ignores lower ones.
@@ -84,7 +86,9 @@ class InferenceService(models.Model):
     name = models.CharField(max_length=63)
     document = models.JSONField()
     policy = models.ForeignKey(RolloutPolicy, null=True, on_delete=models.PROTECT, related_name="services")
-    model_version = models.ForeignKey("registry.ModelVersion", on_delete=models.PROTECT, related_name="+")
+    model_version = models.ForeignKey("registry.ModelVersion", null=True, on_delete=models.PROTECT, related_name="+")
+    awaited_import = models.ForeignKey("registry.ModelImport", null=True, on_delete=models.PROTECT, related_name="+")
+    import_note = models.TextField(blank=True)
     alias_problem = models.TextField(blank=True)
     phase = models.CharField(max_length=20, choices=_choices(ServicePhase), default=ServicePhase.PENDING)
     reason = models.TextField(blank=True)

@@ -117,5 +117,7 @@ def rollbacks_of(service_id: int) -> list[Rollback]:
 
 
 def _curl(service: ServiceView) -> str:
+    if service.model_version is None:
+        return ""
     version = model_version_get(model=service.model, number=service.model_version)
     return curl_line(service.url, version.signature.get("inputs", []))

@@ -93,6 +93,8 @@ def _tick(service_id: int, owner: str, outside: Outside) -> Outcome:
 
 
 def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
+    if not read.revisions:
+        return Outcome.DONE  # its first model is still being imported, which its reason says
     seen, problem = _observe(read.service, outside.driver)
     confirmed = seen is not None and is_confirmed(read.state(), read.service.generation, seen)
     unseen = _unseen(read.service, read.now)

@@ -124,8 +124,22 @@ class RevisionView:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportView:
+    """The import that a service waits for: where it comes from, how far it is, and whether it ended badly."""
+
+    id: int
+    model: str
+    uri: str
+    note: str
+    ended_badly: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceView:
-    """A service with its running revisions and its newest rollout; `preview_url` is there in a blue/green rollout."""
+    """A service with its running revisions and its newest rollout; `preview_url` is there in a blue/green rollout.
+
+    `model_version` is None while the first is imported, `import_state` what it waits for.
+    """
 
     id: int
     namespace: str
@@ -134,7 +148,7 @@ class ServiceView:
     phase: str
     reason: str
     model: str
-    model_version: int
+    model_version: int | None
     policy: str | None
     stable_revision: str | None
     revisions: tuple[RevisionView, ...]
@@ -143,6 +157,7 @@ class ServiceView:
     changes: int
     created_at: datetime
     preview_url: str | None = None
+    import_state: ImportView | None = None
 
 
 @dataclass(frozen=True, slots=True)

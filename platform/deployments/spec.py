@@ -13,6 +13,7 @@ from typing import Any
 
 from common.errors import InvalidInput
 from common.names import check_dns_label
+from common.uris import parse
 from deployments.document import Document
 from deployments.scaling import Scaling, parse_scaling, put_scaling
 from integrations.clusters.base import Resources
@@ -20,6 +21,7 @@ from integrations.clusters.base import Resources
 API_VERSION = "serving.kserve.io/v1beta1"
 KIND = "InferenceService"
 FORMATS = ("onnx",)
+STORAGE_URI = "spec.predictor.model.storageUri"
 # A revision is called `<service>-00001`, which must be a DNS label too.
 LONGEST_NAME = 63 - len("-00001")
 
@@ -39,7 +41,7 @@ class ServiceSpec:
     """What a service file asks for.
 
     Attributes:
-        storage_uri: `models:/NAME/VERSION` or `models:/NAME@ALIAS`.
+        storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
         model_config: fields of a Triton ModelConfig laid over the model's own.
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
     """
@@ -56,7 +58,12 @@ class ServiceSpec:
     @property
     def follows_alias(self) -> bool:
         """Return whether the version is found by an alias, which may move."""
-        return "@" in self.storage_uri
+        return not self.is_imported and "@" in self.storage_uri
+
+    @property
+    def is_imported(self) -> bool:
+        """Return whether the files are elsewhere and become a version first."""
+        return "://" in self.storage_uri
 
 
 def parse_service(value: object, *, namespace: str | None = None, name: str | None = None) -> ServiceSpec:
@@ -93,6 +100,11 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
     return result
 
 
+def imported_model(namespace: str, name: str) -> str:
+    """Return the name of the model that holds the versions imported for a service; it is no other service's."""
+    return f"{namespace}.{name}"
+
+
 def _check_constant(document: Document, field: str, expected: str) -> None:
     if (found := document.text(field)) != expected:
         raise InvalidInput(f"{field} is {found[:60]!r}; expected {expected}", field=field)
@@ -125,13 +137,22 @@ def _storage_uri(model: Document) -> str:
         raise InvalidInput(f"{field} is {found[:60]!r}; this release serves {' and '.join(FORMATS)}", field=field)
     model_format.refuse_unknown()
     uri = model.text("storageUri")
-    if not _MODEL_URI.fullmatch(uri):
+    if _MODEL_URI.fullmatch(uri):
+        return uri
+    if "://" not in uri:
         raise InvalidInput(
-            f"{model.path('storageUri')} is {uri[:200]!r}; expected a registered model: models:/NAME/VERSION or "
-            "models:/NAME@ALIAS",
-            field=model.path("storageUri"),
+            f"{STORAGE_URI} is {uri[:200]!r}; expected a registered model (models:/NAME/VERSION or models:/NAME@ALIAS) "
+            "or files elsewhere (http://, https://, s3://, gs://, file://)",
+            field=STORAGE_URI,
         )
-    return uri
+    address = parse(uri, field=STORAGE_URI)
+    if address.query:
+        raise InvalidInput(
+            f"{STORAGE_URI} has a query, which may hold a secret and would be shown to everybody; import it by "
+            "`fairlead models push URI` and name the version",
+            field=STORAGE_URI,
+        )
+    return address.url
 
 
 def _env(model: Document) -> dict[str, str]:

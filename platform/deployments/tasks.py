@@ -18,7 +18,7 @@ from common.hints import send
 from deployments import deliveries, reconciler, retention, telemetry, watching
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
-from deployments.services import alias_follow, cluster_default
+from deployments.services import alias_follow, cluster_default, import_follow
 from integrations import metrics
 from integrations.clusters import driver_for
 from integrations.clusters.base import ClusterDriver
@@ -108,6 +108,7 @@ def _tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
 def _try_to_tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
     try:
         alias_follow(service_id=service_id, now=timezone.now())
+        import_follow(service_id=service_id, now=timezone.now())
         return reconciler.tick(service_id, _outside(driver))
     except Unavailable as error:
         logger.warning("service %s waits for its cluster: %s", service_id, error)

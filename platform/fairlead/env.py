@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 from common.errors import InvalidInput
-from integrations.sources.addresses import Address, parse_prefixes
+from common.uris import Address, parse_prefixes
 
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 

@@ -151,6 +151,12 @@ class ModelImport(models.Model):
         return self.uri.partition("?")[0]
 
     @property
+    def ended_badly(self) -> bool:
+        """Return whether nothing that can be served will come of it; asks for the version."""
+        is_lost = self.version is None or self.version.status == Status.REJECTED.value
+        return self.status == ImportStatus.FAILED.value or (self.status == ImportStatus.IMPORTED.value and is_lost)
+
+    @property
     def state(self) -> ImportState:
         """Return the columns that `import_lifecycle` decides over."""
         return ImportState(ImportStatus(self.status), self.attempts, self.reason, self.next_try_at)

@@ -5,6 +5,8 @@ from datetime import datetime
 
 from django.db.models import Max, QuerySet
 
+from accounts.models import Ownership
+from accounts.roles import Owned
 from common.errors import InvalidInput, NotFound
 from registry.import_lifecycle import ImportStatus
 from registry.lifecycle import Status
@@ -22,6 +24,12 @@ def model_list() -> QuerySet[RegisteredModel]:
 def model_get(*, name: str) -> RegisteredModel:
     """Return the model of that name as `model_list` does; raises NotFound."""
     return _found(model_list(), name)
+
+
+def is_somebodys_model(*, name: str) -> bool:
+    """Return whether there is a model of that name, or a team that it is kept for."""
+    is_owned = Ownership.objects.filter(kind=Owned.MODEL, name=name).exists()
+    return is_owned or RegisteredModel.objects.filter(name=name).exists()
 
 
 def version_list(*, model: str) -> QuerySet[ModelVersion]:

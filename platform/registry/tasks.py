@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from common import hints
 from common.errors import FairleadError, Unavailable
+from common.uris import parse
 from integrations import sources
 from integrations.clusters import driver_for
 from integrations.clusters.base import Job, JobKind, JobResult
-from integrations.sources.addresses import parse
 from registry import imports
 from registry.checks import MAX_CONCURRENT, Claim, check_begin, check_end, check_renew
 from registry.holding import LEASE, RENEW_EVERY_S, held

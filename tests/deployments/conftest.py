@@ -10,7 +10,14 @@ from deployments import reconciler
 from deployments.models import Event, InferenceService, Rollout
 from deployments.reconciler import Outcome, Outside
 from deployments.selectors import ServiceView, service_detail
-from deployments.services import alias_follow, policy_apply, rollout_start, service_apply, service_rollback
+from deployments.services import (
+    alias_follow,
+    import_follow,
+    policy_apply,
+    rollout_start,
+    service_apply,
+    service_rollback,
+)
 from registry.lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
 from tests.deployments.fakes import FakeCluster, FakeMetrics, ManualClock
@@ -115,6 +122,7 @@ class Platform:
             self.cluster.settle()
         service_id = InferenceService.objects.get().pk
         alias_follow(service_id=service_id, now=self.clock())
+        import_follow(service_id=service_id, now=self.clock())
         return reconciler.tick(service_id, self.outside)
 
     def until(self, look: Callable[[], object], turns: int = 60) -> None:

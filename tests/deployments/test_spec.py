@@ -88,7 +88,7 @@ def test_the_least_a_file_can_say() -> None:
             _with(f"{MODEL}.modelFormat", {"name": "pickle"}), f"{MODEL}.modelFormat.name", "serves onnx", id="format"
         ),
         pytest.param(
-            _with(f"{MODEL}.storageUri", "s3://bucket/x"), f"{MODEL}.storageUri", "models:/NAME/VERSION", id="s3"
+            _with(f"{MODEL}.storageUri", "digits"), f"{MODEL}.storageUri", "models:/NAME/VERSION", id="no URI"
         ),
         pytest.param(_with(f"{MODEL}.storageUri", None), f"{MODEL}.storageUri", "is missing", id="no model"),
         pytest.param(

@@ -10,8 +10,8 @@ from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
+from common.uris import parse_prefixes
 from deployments.webhooks import webhook_test
-from integrations.sources.addresses import parse_prefixes
 from registry.imports import import_request
 from registry.services import alias_set
 from tests import scenes

@@ -14,8 +14,8 @@ from accounts.models import ApiToken
 from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
+from common.uris import parse_prefixes
 from deployments.webhooks import webhook_test
-from integrations.sources.addresses import parse_prefixes
 from registry.imports import import_request
 from registry.services import alias_set
 from tests import scenes

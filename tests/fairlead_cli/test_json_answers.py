@@ -24,6 +24,7 @@ MODEL: dict[str, Any] = {
     "latest_version": 1,
 }
 VERSION: dict[str, Any] = {"model": "m", "number": 1, "status": "READY", "digest": "", "signature": {}, "profile": {}}
+IMPORT: dict[str, Any] = {"id": 3, "status": "PENDING", "bytes_done": 0, "bytes_total": None}
 ROLLOUT: dict[str, Any] = {"id": 7, "service": "default/s", "phase": "Healthy", "analysis_runs": []}
 SERVICE: dict[str, Any] = {"namespace": "default", "name": "s", "revisions": [{"name": "s-00001"}], "rollout": ROLLOUT}
 PLAN: dict[str, Any] = {"outcome": "unchanged", "message": "as its file says", "before": {}, "after": {}}
@@ -52,6 +53,8 @@ CALLS = {
     "login": Asked("--token flt_1", {"GET /whoami": {"user": "ann"}}),
     "whoami": Asked("", {"GET /whoami": {"user": "ann"}}),
     "models push": Asked("m.onnx --name m", {"POST /models/m/versions?filename=m.onnx": VERSION}),
+    "models imports": Asked("m", {"GET /models/m/imports": listed(IMPORT)}),
+    "models stop-import": Asked("m 3", {"DELETE /models/m/imports/3": {}}),
     "models pull": Asked("m 1 --to files", {"GET /models/m/versions/1": VERSION, FILES: b"onnx"}),
     "models list": Asked("", {"GET /models": listed(MODEL)}),
     "models show": Asked("m", {"GET /models/m": MODEL, "GET /models/m/versions": listed(VERSION)}),

@@ -14,8 +14,8 @@ from rest_framework.test import APIClient
 
 from accounts.models import AuditEntry
 from accounts.scopes import Scope
+from common.uris import parse_prefixes
 from fairlead.celery import app
-from integrations.sources.addresses import parse_prefixes
 from registry import imports, tasks
 from registry.import_lifecycle import MAX_ATTEMPTS
 from registry.models import ModelImport, ModelVersion, RegisteredModel

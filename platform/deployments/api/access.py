@@ -8,6 +8,8 @@ from accounts.access import Place, require
 from accounts.models import ApiToken
 from accounts.scopes import Scope
 from deployments.selectors import rollout_namespace
+from deployments.spec import imported_model
+from registry.selectors import is_somebodys_model
 
 _MODEL = re.compile(r"models:/([^/@]+)[/@]")
 
@@ -33,3 +35,10 @@ def require_model_use(token: ApiToken, uri: str) -> None:
     """Raise NotFound where `uri` names a model of another team that the caller may not see."""
     if match := _MODEL.match(uri):
         require(token, Scope.READ, Place.model(match[1]))
+
+
+def require_model_import(token: ApiToken, uri: str, namespace: str, name: str) -> None:
+    """Raise NotFound or NotPermitted where files elsewhere would become a version of a model that is another team's."""
+    model = imported_model(namespace, name)
+    if "://" in uri and is_somebodys_model(name=model):
+        require(token, Scope.WRITE, Place.model(model))

@@ -157,6 +157,16 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
     created_at = serializers.DateTimeField()
 
 
+class AwaitedImportSerializer(serializers.Serializer[Any]):
+    """The import that a service waits for before it turns to what its file says."""
+
+    id = serializers.IntegerField()
+    model = serializers.CharField()
+    uri = serializers.CharField()
+    note = serializers.CharField()
+    ended_badly = serializers.BooleanField()
+
+
 class ServiceSerializer(serializers.Serializer[ServiceView]):
     """A service with its running revisions and its newest rollout."""
 
@@ -167,7 +177,8 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     phase = serializers.CharField()
     reason = serializers.CharField()
     model = serializers.CharField()
-    model_version = serializers.IntegerField()
+    model_version = serializers.IntegerField(allow_null=True)
+    import_state = AwaitedImportSerializer(allow_null=True)
     policy = serializers.CharField(allow_null=True)
     stable_revision = serializers.CharField(allow_null=True)
     revisions = RevisionSerializer(many=True)

@@ -20,7 +20,7 @@ from accounts.permissions import actor_of, caller_token
 from accounts.roles import Owned
 from common.filters import Filter, Kind
 from deployments import selectors, services
-from deployments.api.access import OfRollout, require_model_use, storage_uri_of
+from deployments.api.access import OfRollout, require_model_import, require_model_use, storage_uri_of
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.serializers import (
     ClusterSerializer,
@@ -138,7 +138,9 @@ class ServiceDetailView(APIView):
     )
     def put(self, request: Request, namespace: str, name: str) -> Response:
         """Make or change the service; the body is the service file. A change for a live service starts a rollout."""
-        require_model_use(caller_token(request), storage_uri_of(request.data))
+        uri = storage_uri_of(request.data)
+        require_model_use(caller_token(request), uri)
+        require_model_import(caller_token(request), uri, namespace, name)
         if is_dry_run(request):
             plan = services.service_plan(
                 document=request.data, namespace=namespace, name=name, actor=actor_of(request), now=timezone.now()

@@ -13,13 +13,14 @@ from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.selectors.revisions import revision_rows, revision_view
 from deployments.selectors.rollouts import OF_ROLLOUT, rollout_views
-from deployments.shapes import RolloutView, ServiceView
+from deployments.shapes import ImportView, RolloutView, ServiceView
 from integrations.clusters.base import PREVIEW_SUFFIX
+from registry.models import ModelImport
 
 
 def service_query() -> QuerySet[InferenceService]:
     """Return all services with what `service_views` reads of them."""
-    return InferenceService.objects.select_related("policy", "model_version__model")
+    return InferenceService.objects.select_related("policy", "model_version__model", "awaited_import__version__model")
 
 
 def service_get(*, namespace: str, name: str) -> InferenceService:
@@ -70,8 +71,8 @@ def _service_view(
         preview_url=_preview_url(service) if state.has_preview else None,
         phase=service.phase,
         reason=_reason(service),
-        model=version.model.name,
-        model_version=version.number,
+        model="" if version is None else version.model.name,
+        model_version=None if version is None else version.number,
         policy=None if service.policy is None else service.policy.name,
         stable_revision=None if stable is None else stable.name,
         revisions=tuple(revision_view(service, state, revision) for revision in revisions),
@@ -79,6 +80,13 @@ def _service_view(
         event_seq=service.event_seq,
         changes=service.changes,
         created_at=service.created_at,
+        import_state=None if service.awaited_import is None else _import_view(service, service.awaited_import),
+    )
+
+
+def _import_view(service: InferenceService, awaited: ModelImport) -> ImportView:
+    return ImportView(
+        awaited.pk, awaited.model, awaited.shown_uri, service.import_note, ended_badly=awaited.ended_badly
     )
 
 
@@ -88,6 +96,8 @@ def _preview_url(service: InferenceService) -> str:
 
 
 def _reason(service: InferenceService) -> str:
+    if service.import_note and service.model_version_id is not None:
+        return f"{service.reason}; {service.import_note}"
     if not service.alias_problem:
         return service.reason
     return f"{service.reason}; what its alias means now is not rolled out: {service.alias_problem}"

@@ -1,5 +1,6 @@
 """What changes services, policies and rollouts; every function is told who asks and leaves an audit entry."""
 
+from deployments.services.importing import import_follow
 from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.preview import policy_plan, service_plan
 from deployments.services.restarting import service_restart
@@ -10,6 +11,7 @@ from deployments.services.serving import alias_follow, cluster_default, service_
 __all__ = [
     "alias_follow",
     "cluster_default",
+    "import_follow",
     "policy_apply",
     "policy_delete",
     "policy_plan",

@@ -62,6 +62,9 @@ def _what_follows(service: InferenceService, revisions: int, newest: Rollout | N
         newest_phase = Rollout.objects.values_list("phase", flat=True).get(pk=newest.pk)
         if Phase(newest_phase).is_finished:
             parts.append(f"rollout {newest.pk}, which is in progress, is given up")
+    if service.awaited_import is not None and not revision:
+        awaited = service.awaited_import
+        parts.append(f"{awaited.shown_uri} is imported as a version of model {awaited.model}, which then is served")
     if revision is not None:
         parts.append(f"new revision {revision.name} of {revision.model_version}")
     if rollout is not None and (newest is None or rollout.pk != newest.pk):

@@ -106,3 +106,4 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
     service.document = file_saying(service.document, spec_of(service), content)
     if not follows_alias:
         service.model_version = revision.model_version
+        service.awaited_import, service.import_note = None, ""

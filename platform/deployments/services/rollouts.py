@@ -183,6 +183,7 @@ def _write_into_document(service: InferenceService, target: ModelVersion) -> Non
     document = copy.deepcopy(service.document)
     document["spec"]["predictor"]["model"]["storageUri"] = target.uri
     service.document, service.model_version = document, target
+    service.awaited_import, service.import_note = None, ""
 
 
 def _target(service: InferenceService) -> str:

@@ -11,6 +11,7 @@ from deployments.history import Kind
 from deployments.models import Cluster, InferenceService, RolloutPolicy
 from deployments.phases import ServicePhase
 from deployments.recording import Change, changing
+from deployments.services.importing import begin_import, must_import
 from deployments.services.turning import check_ready, give_up, turn_to
 from deployments.spec import ServiceSpec, parse_service
 from integrations.clusters.base import PREVIEW_SUFFIX
@@ -34,19 +35,20 @@ def service_apply(
     """Make or change the service that a service file says; returns it and whether it is new.
 
     A change of what it serves makes a new revision, and for a live service a rollout to it by the policy that the
-    file names. The same file again changes nothing, also where a rollout to what it says was rolled back: that one is
-    retried.
+    file names. Files elsewhere are imported first (`importing`). The same file again changes nothing, also where a
+    rollout to what it says was rolled back: that one is retried; only an import that ended badly begins anew.
 
     Raises:
-        InvalidInput: the file is wrong.
+        InvalidInput: the file is wrong, or names files elsewhere that may not be imported.
         NotFound: the model, version, alias or policy it names is not there.
         Conflict: the version is not READY or does not fit the live one; the service is being deleted.
     """
     spec = parse_service(document, namespace=namespace, name=name)
     _refuse_name_of_preview(spec)
     policy = None if spec.policy is None else policy_named(spec.policy, field="spec.rollout.policy")
-    version = model_version_resolve(uri=spec.storage_uri)
-    check_ready(version)
+    version = None if spec.is_imported else model_version_resolve(uri=spec.storage_uri)
+    if version is not None:
+        check_ready(version)
     service, created = InferenceService.objects.get_or_create(
         namespace=spec.namespace,
         name=spec.name,
@@ -62,16 +64,22 @@ def service_apply(
     )
     with changing(service.pk, now=now) as change:
         _refuse_if_deleting(change.service)
+        earlier = None if created else spec_of(change.service)
+        is_to_import = must_import(change.service, earlier, spec)
         if created:
             change.event(Kind.SERVICE_CREATED, f"service {service} was created by {actor}")
-        elif spec_of(change.service) == spec:
+        elif earlier == spec and not is_to_import:
             return change.service, False
         else:
             change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
         before = None if created else {"document": change.service.document}
         change.service.document, change.service.policy = document, policy
-        change.service.model_version, change.service.alias_problem = version, ""
-        turn_to(change, spec=spec, version=version, policy=policy, actor=actor, by="a newer service file")
+        change.service.alias_problem = ""
+        if is_to_import:
+            begin_import(change, spec, actor=actor)
+        elif (version := version or _imported_before(change.service)) is not None:
+            change.service.model_version, change.service.awaited_import, change.service.import_note = version, None, ""
+            turn_to(change, spec=spec, version=version, policy=policy, actor=actor, by="a newer service file")
         audit_record(
             actor=actor,
             action="service.apply",
@@ -132,7 +140,8 @@ def _follow(change: Change, version: ModelVersion, now: datetime) -> None:
     if change.service.deleting_at is not None or not spec.follows_alias:
         return
     change.event(Kind.ALIAS_MOVED, f"{spec.storage_uri} means version {version.number} now")
-    before = {"version": change.service.model_version.number}
+    there = change.service.model_version
+    before = None if there is None else {"version": there.number}
     change.service.model_version, change.service.alias_problem = version, ""
     policy = change.service.policy
     rollout = turn_to(
@@ -147,6 +156,11 @@ def _follow(change: Change, version: ModelVersion, now: datetime) -> None:
         after={"version": version.number},
         detail={"alias": spec.storage_uri, "rollout": None if rollout is None else rollout.pk},
     )
+
+
+def _imported_before(service: InferenceService) -> ModelVersion | None:
+    """Return the version that the file's URI became; None while that is still to come."""
+    return service.model_version if service.awaited_import is None else None
 
 
 def _note_alias_problem(service: InferenceService, problem: str, now: datetime) -> None:

@@ -10,7 +10,7 @@ from fairlead_cli.call import Call, count, service_path
 from fairlead_cli.client import Json, path, wait_until
 from fairlead_cli.commands import rollouts
 from fairlead_cli.commands.rollout_view import share
-from fairlead_cli.errors import CliError
+from fairlead_cli.errors import CliError, EndedBadly
 
 
 def _weight(revision: Mapping[str, Any]) -> str:
@@ -111,6 +111,8 @@ def _where(call: Call, document: Json) -> str:
 def _ready(call: Call, service: Json) -> Json:
     """Return the service once it is Ready and the rollout that is in progress ended Healthy."""
     where = path("services", service["namespace"], service["name"])
+    if service.get("import_state"):
+        service = _imported(call, where)
     if service["rollout"] is not None and not rollouts.is_over(service["rollout"]):
         rollouts.require_healthy(rollouts.wait(call, service["rollout"]))
     told: list[str] = []
@@ -125,6 +127,29 @@ def _ready(call: Call, service: Json) -> Json:
     what = f"service {service['namespace']}/{service['name']} as Ready"
     return wait_until(
         look, lambda seen: seen["phase"] == "Ready", timeout_s=call.options.timeout, every_s=_LOOK_EVERY_S, what=what
+    )
+
+
+def _imported(call: Call, where: str) -> Json:
+    """Return the service once the files that its file names came in; EndedBadly with the reason where they did not."""
+    told: list[str] = []
+
+    def look() -> Json:
+        seen = call.client.get(where)
+        awaited = seen["import_state"]
+        if awaited and awaited["ended_badly"]:
+            raise EndedBadly(awaited["note"])
+        if awaited and told[-1:] != [awaited["note"]]:
+            told.append(awaited["note"])
+            call.note(awaited["note"])
+        return seen
+
+    return wait_until(
+        look,
+        lambda seen: not seen["import_state"],
+        timeout_s=call.options.timeout,
+        every_s=_LOOK_EVERY_S,
+        what=f"the import for {where}",
     )
 
 

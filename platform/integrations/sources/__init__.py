@@ -1,7 +1,7 @@
 """Fetches model files from where a URI says into the artifact store. Called by the registry.
 
 Nothing is held in memory as a whole, nothing half-done stays in the store, and nothing is asked for that the operator's
-prefixes (`addresses`) do not allow.
+prefixes (`common.uris`) do not allow.
 """
 
 import time
@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from common.errors import InvalidInput, TooLarge, Unavailable
+from common.uris import WEB, Address, check_allowed, parse
 from integrations.artifact_archives import Member
 from integrations.artifacts import ArtifactStore, StoredArtifact, is_model_file
 from integrations.sources import buckets, local, web
-from integrations.sources.addresses import WEB, Address, check_allowed, parse
 from integrations.sources.content import CHUNK_BYTES, Content, SourceFile
 
 Progress = Callable[[int, int | None], None]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.errors import InvalidInput, NotFound, TooLarge, Unavailable
-from integrations.sources.addresses import Address
+from common.uris import Address
 from integrations.sources.content import Content, SourceFile
 
 _BLOCK_BYTES = 8 << 20

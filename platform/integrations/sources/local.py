@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from common.errors import InvalidInput, NotFound, TooLarge, Unavailable
-from integrations.sources.addresses import SETTING, Address
+from common.uris import SETTING, Address
 from integrations.sources.content import Content, SourceFile
 
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import httpx
 
 from common.errors import FairleadError, InvalidInput, NotFound, Unavailable
-from integrations.sources.addresses import WEB, Address, check_allowed, parse
+from common.uris import WEB, Address, check_allowed, parse
 from integrations.sources.content import Content, SourceFile
 
 MAX_REDIRECTS = 5

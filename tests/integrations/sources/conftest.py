@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from common.uris import parse, parse_prefixes
 from integrations import sources
 from integrations.artifacts import ArtifactStore, StoredArtifact
-from integrations.sources.addresses import parse, parse_prefixes
 from integrations.sources.content import CHUNK_BYTES
 
 Answer = Callable[[BaseHTTPRequestHandler], None]

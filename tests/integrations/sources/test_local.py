@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from common.errors import FairleadError, InvalidInput, NotFound, TooLarge, Unavailable
+from common.uris import parse, parse_prefixes
 from integrations.artifacts import ArtifactStore, StoredArtifact
 from integrations.sources import local
-from integrations.sources.addresses import parse, parse_prefixes
 
 Fetch = Callable[..., StoredArtifact]
 Names = Callable[[], list[str]]

@@ -1,7 +1,7 @@
 import pytest
 
 from common.errors import InvalidInput
-from integrations.sources.addresses import check_allowed, parse, parse_prefixes
+from common.uris import check_allowed, parse, parse_prefixes
 
 
 @pytest.mark.parametrize(
