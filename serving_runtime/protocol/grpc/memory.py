@@ -20,9 +20,9 @@ class MemoryService:
             "SystemSharedMemoryStatus": self.status,
             "SystemSharedMemoryRegister": self.register,
             "SystemSharedMemoryUnregister": self.unregister,
-            "CudaSharedMemoryStatus": self.no_cuda,
+            "CudaSharedMemoryStatus": self.cuda_status,
             "CudaSharedMemoryRegister": self.no_cuda,
-            "CudaSharedMemoryUnregister": self.no_cuda,
+            "CudaSharedMemoryUnregister": self.cuda_unregister,
         }
 
     def drain(self) -> None:
@@ -42,6 +42,18 @@ class MemoryService:
     async def unregister(self, request: Any) -> Any:
         self._memory.unregister(request.name)
         return proto.message("inference.SystemSharedMemoryUnregisterResponse")()
+
+    async def cuda_status(self, request: Any) -> Any:
+        """Return that there are no regions, for a client that asks for all of them before it begins."""
+        if request.name:
+            return await self.no_cuda(request)
+        return proto.message("inference.CudaSharedMemoryStatusResponse")()
+
+    async def cuda_unregister(self, request: Any) -> Any:
+        """Forget all regions, of which there are none."""
+        if request.name:
+            return await self.no_cuda(request)
+        return proto.message("inference.CudaSharedMemoryUnregisterResponse")()
 
     async def no_cuda(self, _request: Any) -> Any:
         raise Unsupported("CUDA shared memory is not supported: models run on the CPU; use system shared memory")

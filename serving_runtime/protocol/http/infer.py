@@ -17,7 +17,6 @@ from serving_runtime.protocol.http import raw_infer
 from serving_runtime.protocol.http.head_cache import HeadCache
 from serving_runtime.protocol.http.infer_head import AnswerHead, InferHead
 from serving_runtime.protocol.http.message import JSON, Request, Response
-from serving_runtime.protocol.shared_memory import parameters_of
 from serving_runtime.request import InferRequest, InferResponse, Tensor
 
 _KEPT_ANSWERS = 64
@@ -108,8 +107,8 @@ class InferCodec:
         for name, datatype, array in response.outputs:
             output: dict[str, Any] = {"name": name, "datatype": datatype.name, "shape": array.shape}
             if name in forms.parts:
-                part = forms.parts[name]
-                output["parameters"] = parameters_of(part, self._memory.write(part, tensors.encode(array, datatype)))
+                # Nothing more is told, as by Triton: its C++ client takes any parameters for those of a binary output.
+                self._memory.write(forms.parts[name], tensors.encode(array, datatype))
                 always_the_same = False
             elif forms.binary_by_name.get(name, forms.binary):
                 raw = tensors.encode(array, datatype)

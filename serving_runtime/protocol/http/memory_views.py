@@ -11,14 +11,15 @@ _GROUP = "shared-memory"
 
 
 def routes(memory: SharedMemory) -> list[Route]:
-    """Return the routes to system shared memory, and those that say that there is no CUDA shared memory."""
+    """Return the routes to system shared memory, and those that say that there is no CUDA shared memory.
+
+    Clients that clean up before they begin ask for all regions of both kinds, which must not fail.
+    """
     views = _Views(memory)
     one, all_ = "/v2/systemsharedmemory/region/{region}", "/v2/systemsharedmemory"
     cuda = [
-        Route(method, f"/v2/cudasharedmemory{region}/{what}", _GROUP, "refused: there is no CUDA here", _no_cuda)
+        Route(method, f"/v2/cudasharedmemory/region/{{region}}/{what}", _GROUP, "refused: there is no CUDA", _no_cuda)
         for method, what in (("GET", "status"), ("POST", "register"), ("POST", "unregister"))
-        for region in ("", "/region/{region}")
-        if (region, what) != ("", "register")
     ]
     return [
         Route("GET", f"{all_}/status", _GROUP, "all registered regions", views.status),
@@ -26,6 +27,8 @@ def routes(memory: SharedMemory) -> list[Route]:
         Route("POST", f"{one}/register", _GROUP, "register a region", views.register),
         Route("POST", f"{all_}/unregister", _GROUP, "unregister all regions", views.unregister),
         Route("POST", f"{one}/unregister", _GROUP, "unregister a region", views.unregister),
+        Route("GET", "/v2/cudasharedmemory/status", _GROUP, "no regions", lambda _call: json_response([])),
+        Route("POST", "/v2/cudasharedmemory/unregister", _GROUP, "none to forget", lambda _call: json_response({})),
         *cuda,
     ]
 

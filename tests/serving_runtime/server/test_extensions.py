@@ -54,7 +54,7 @@ try:
     answer = client.infer("labelled", [tensor], outputs=[output])
     assert np.array_equal(np.frombuffer(memory.buf[640:664], np.float32).reshape(2, 3), x)
     told = plain(answer.get_response())["outputs"][0]
-    assert "data" not in told and "shared_memory_region" in told["parameters"], told
+    assert "data" not in told and ("parameters" in told) == (protocol == "grpc"), told
     assert client.infer("labelled", [tensor]).as_numpy("y").tolist() == x.tolist()
 
     tensor.set_shared_memory("mine", 24, offset=2048 - 16)
@@ -76,8 +76,10 @@ try:
     client.unregister_system_shared_memory("mine")
     assert regions(plain(client.get_system_shared_memory_status())) == []
     client.unregister_system_shared_memory()
+    assert regions(plain(client.get_cuda_shared_memory_status())) == []
+    client.unregister_cuda_shared_memory()
     try:
-        client.get_cuda_shared_memory_status()
+        client.register_cuda_shared_memory("gpu", b"handle", 0, 64)
         raise AssertionError("answered")
     except v2.InferenceServerException as error:
         assert "CUDA shared memory is not supported" in error.message(), error
@@ -165,14 +167,11 @@ def test_a_request_of_raw_bytes(extended: ServerProcess) -> None:
 
 @pytest.mark.feature("E13")
 def test_cuda_shared_memory_is_refused_by_name(extended: ServerProcess) -> None:
-    for method, path in (
-        ("GET", "/status"),
-        ("GET", "/region/r/status"),
-        ("POST", "/region/r/register"),
-        ("POST", "/unregister"),
-        ("POST", "/region/r/unregister"),
-    ):
-        found = httpx.request(method, f"{extended.url}/v2/cudasharedmemory{path}")
+    url = f"{extended.url}/v2/cudasharedmemory"
+    assert httpx.get(f"{url}/status").json() == []
+    assert httpx.post(f"{url}/unregister").status_code == 200
+    for method, path in (("GET", "status"), ("POST", "register"), ("POST", "unregister")):
+        found = httpx.request(method, f"{url}/region/r/{path}")
         assert found.status_code == 501
         assert "CUDA shared memory is not supported" in found.json()["error"]
 

@@ -2,12 +2,14 @@
 
 import re
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 
 from tests.servers.clients import PerfAnalyzer, perf_analyzer
 from tests.servers.parts import MissingPartError, skip_or_fail
-from tests.serving_runtime.processes import ServerProcess
+from tests.serving_runtime import onnx_models
+from tests.serving_runtime.processes import ServerProcess, server
 
 # Stable is whatever comes: how fast and how evenly a busy machine answers is not what is tested.
 _WINDOWS = ("--measurement-mode=count_windows", "--measurement-request-count=50", "--stability-percentage=999")
@@ -21,20 +23,31 @@ def analyzer() -> PerfAnalyzer:
         skip_or_fail(missing)
 
 
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    root = tmp_path_factory.mktemp("repository")
+    onnx_models.mlp(onnx_models.configure(root / "mlp", "max_batch_size: 8 dynamic_batching { }") / "1" / "model.onnx")
+    with server(root, "--allow-client-shm=true", scratch=tmp_path_factory.mktemp("ports")) as process:
+        yield process
+
+
 @pytest.mark.parametrize(
     ("protocol", "flags"),
     [
         pytest.param("http", (), id="http"),
         pytest.param("http", ("--async",), id="http-async"),
         pytest.param("http", ("-b", "4", "--input-tensor-format=json"), id="http-json-batches"),
+        pytest.param("http", ("--shared-memory=system", "--output-shared-memory-size=64"), id="http-shared-memory"),
         pytest.param("grpc", (), id="grpc"),
         pytest.param("grpc", ("--async", "-b", "4"), id="grpc-async-batches"),
+        pytest.param("grpc", ("--async", "--streaming"), id="grpc-stream"),
+        pytest.param("grpc", ("--shared-memory=system", "--output-shared-memory-size=64"), id="grpc-shared-memory"),
     ],
 )
 def test_perf_analyzer_measures(
-    analyzer: PerfAnalyzer, shared: ServerProcess, protocol: str, flags: tuple[str, ...]
+    analyzer: PerfAnalyzer, target: ServerProcess, protocol: str, flags: tuple[str, ...]
 ) -> None:
-    port = shared.http if protocol == "http" else shared.grpc
+    port = target.http if protocol == "http" else target.grpc
     command = [str(analyzer.program), "-m", "mlp", "-i", protocol, "-u", f"127.0.0.1:{port}", "--concurrency-range=2"]
     done = subprocess.run(
         [*command, *_WINDOWS, *flags],
@@ -49,3 +62,4 @@ def test_perf_analyzer_measures(
     assert int(re.findall(r"Request count: (\d+)", client)[0]) >= 50
     assert int(re.findall(r"Successful request count: (\d+)", server)[0]) >= 50
     assert "Errors" not in done.stdout
+    assert done.stderr == ""
