@@ -5,11 +5,12 @@ that no reader has to.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from serving_runtime.config.batching import BatchPolicy, batch_policy
 from serving_runtime.config.ensembles import Ensemble, ensemble
+from serving_runtime.config.metrics import MetricsConfig, metrics_config
 from serving_runtime.config.sequences import SequencePolicy, sequence_policy
 from serving_runtime.config.tensors import ModelTensor, model_tensors
 from serving_runtime.config.warmup import WarmupSample, warmup_samples
@@ -41,6 +42,7 @@ class ModelConfig:
     Attributes:
         batching: None when every request runs alone.
         decoupled: the model answers a request any number of times.
+        metrics: how it is counted.
         warmup: what to run before the model is ready.
         sequences: None unless requests belong to sequences.
         ensemble: None unless other models answer in the place of this one.
@@ -55,6 +57,7 @@ class ModelConfig:
     instance_count: int
     decoupled: bool = False
     warmup: tuple[WarmupSample, ...] = ()
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
     sequences: SequencePolicy | None = None
     ensemble: Ensemble | None = None
 
@@ -75,6 +78,7 @@ class ModelConfig:
             instance_count=_instance_count(config),
             decoupled=config.model_transaction_policy.decoupled,
             warmup=warmup_samples(config),
+            metrics=metrics_config(config),
             sequences=sequence_policy(config),
             ensemble=ensemble(config),
         )

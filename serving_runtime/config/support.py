@@ -29,6 +29,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "optimization",
         "parameters",
         "model_transaction_policy",
+        "metric_tags",
+        "model_metrics",
         "model_warmup",
         "response_cache",
     ),
@@ -76,6 +78,10 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "model_transaction_policy.": ("decoupled",),
     "model_warmup.": ("name", "batch_size", "inputs", "count"),
     "model_warmup.inputs.": ("data_type", "dims", "zero_data", "random_data", "input_data_file"),
+    "model_metrics.": ("metric_control",),
+    "model_metrics.metric_control.": ("metric_identifier", "histogram_options"),
+    "model_metrics.metric_control.metric_identifier.": ("family",),
+    "model_metrics.metric_control.histogram_options.": ("buckets",),
     "parameters.": ("string_value",),
 }
 HONOURED = frozenset(parent + field for parent, fields in _FIELDS.items() for field in fields)

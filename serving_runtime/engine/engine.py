@@ -19,7 +19,7 @@ from serving_runtime.engine.states import IndexEntry
 from serving_runtime.errors import ModelError, NotFound, ServingError, Unavailable
 from serving_runtime.request import InferRequest, OnDone
 from serving_runtime.scheduler.job import Job
-from serving_runtime.telemetry.exposition import ModelSeries
+from serving_runtime.telemetry.families import ModelSeries
 
 SERVER_NAME = "fairlead"
 EXTENSIONS = (
@@ -280,7 +280,13 @@ class Engine:
     def series(self) -> list[ModelSeries]:
         """Return what the metrics page is rendered from."""
         return [
-            ModelSeries(servable.name, servable.version, servable.counts, servable.scheduler.pending)
+            ModelSeries(
+                servable.name,
+                servable.version,
+                servable.counts,
+                servable.scheduler.pending,
+                servable.config.metrics.tags,
+            )
             for servable in self.servables()
         ]
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,14 @@ class LoadSettings:
         backend_settings: --backend-config, by backend.
         backend_directory: where the operator's own backends are.
         retry_count: how often to try again to open a version that failed.
+        summaries: whether models keep quantiles of their latencies.
     """
 
     auto_complete: bool = True
     backend_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     backend_directory: Path | None = None
     retry_count: int = 0
+    summaries: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,7 @@ def _open_version(wanted: LoadPlan, version: int, settings: LoadSettings, loaded
             completion.complete(message, clients, name=name, default_max_batch_size=backend.default_max_batch_size)
         message.name = name
         config = ModelConfig.from_message(message)
+        config = replace(config, metrics=replace(config.metrics, summaries=settings.summaries))
         completion.check_agrees(message, clients)
         _check_transaction(config, model, f"{where}: backend '{message.backend}'")
         states: dict[str, Array] = {}

@@ -15,7 +15,8 @@ from serving_runtime.request import InferRequest, InferResponse, OnDone
 from serving_runtime.scheduler.base import ModelScheduler
 from serving_runtime.scheduler.job import Job, Result
 from serving_runtime.scheduler.scheduler import Scheduler
-from serving_runtime.telemetry.statistics import ModelStatistics
+from serving_runtime.telemetry.histogram import Histogram, Layout
+from serving_runtime.telemetry.statistics import ModelStatistics, SummarisedStatistics
 
 
 class Servable:
@@ -37,7 +38,7 @@ class Servable:
         self.message = message
         self.config = config
         self.model = model
-        self.statistics = ModelStatistics()
+        self.statistics = _statistics(config)
         self._predecessors: list[Servable] = []
         self._plan = RequestPlan(config, model.signature)
         self._batching: BatchPolicy | None = config.batching
@@ -130,3 +131,10 @@ class Servable:
             if priority and batching.priority_levels:
                 job.priority = min(priority, batching.priority_levels)
             job.timeout_us = unsigned(request, "timeout")
+
+
+def _statistics(config: ModelConfig) -> ModelStatistics:
+    """Return statistics that count what the config and the server ask for."""
+    layout = Layout(config.metrics.first_response_edges_ms, unit_ns=1_000_000)
+    first_response = Histogram(layout) if config.decoupled else None
+    return SummarisedStatistics(first_response) if config.metrics.summaries else ModelStatistics(first_response)

@@ -105,9 +105,9 @@ class StreamScheduler:
 
     def _respond(self, job: StreamJob, outputs: list[Array], infer_ns: int, output_ns: int) -> None:
         if not job.cancelled:
-            self._statistics.record_response(job.sent, infer_ns, output_ns)
-            job.sent += 1
             job.sent_ns = time.monotonic_ns()
+            self._statistics.record_response(job.sent, infer_ns, output_ns, job.sent_ns - job.arrived_ns)
+            job.sent += 1
             self._answer(job, outputs)
         job.taken()
 

@@ -1,22 +1,25 @@
 """What listens on the ports, made from the command line."""
 
+import asyncio
 import socket
+from collections.abc import Callable
 
 from serving_runtime.engine.engine import Engine
 from serving_runtime.protocol.grpc.access import HEADER_PREFIX
 from serving_runtime.protocol.grpc.handlers import CallPolicy
 from serving_runtime.protocol.grpc.health import HealthService
 from serving_runtime.protocol.grpc.memory import MemoryService
-from serving_runtime.protocol.grpc.server import GrpcLimits, GrpcServer
+from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.grpc.service import V2Service
-from serving_runtime.protocol.http import logged
+from serving_runtime.protocol.http import logged, metrics
 from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.listener import Listener
-from serving_runtime.protocol.http.metrics import MetricsApplication
 from serving_runtime.protocol.http.reader import either
 from serving_runtime.protocol.http.v2 import V2Application
 from serving_runtime.protocol.restrictions import Restrictions
+from serving_runtime.server.metrics_options import MetricsOptions
 from serving_runtime.server.options import Options
+from serving_runtime.telemetry.cpu import CpuMeter
 
 
 def http_listener(options: Options, engine: Engine, sock: socket.socket) -> Listener:
@@ -32,11 +35,29 @@ def http_listener(options: Options, engine: Engine, sock: socket.socket) -> List
     return Listener(logged.LoggedApplication(v2), sock, limits, either(v2.keeps_header, logged.keeps_header))
 
 
-def metrics_listener(engine: Engine, sock: socket.socket) -> Listener:
-    return Listener(MetricsApplication(engine), sock, HttpLimits())
+def metrics_listener(options: MetricsOptions, engine: Engine, sock: socket.socket) -> Listener:
+    cpu = None
+    if options.cpu:
+        meter = CpuMeter()
+        _again_and_again(meter.look, options.interval_ms / 1000)
+        cpu = meter.current
+    application = metrics.MetricsApplication(engine, options.settings, cpu)
+    return Listener(application, sock, HttpLimits(), metrics.keeps_header)
+
+
+def _again_and_again(look: Callable[[], None], interval_s: float) -> None:
+    """Call `look` at intervals until the loop ends."""
+
+    def turn() -> None:
+        look()
+        loop.call_later(interval_s, turn)
+
+    loop = asyncio.get_running_loop()
+    loop.call_later(interval_s, turn)
 
 
 def grpc_server(options: Options, engine: Engine) -> GrpcServer:
+    """Return the server; raises ValueError, naming the flag, for certificates that do not serve."""
     policy = CallPolicy(
         logs=options.log_verbose > 0,
         with_context=options.wants_context,
@@ -45,6 +66,6 @@ def grpc_server(options: Options, engine: Engine) -> GrpcServer:
     )
     return GrpcServer(
         [V2Service(engine), MemoryService(engine.shared_memory), HealthService(engine)],
-        GrpcLimits(max_message_bytes=options.http.max_input_bytes),
+        options.grpc.settings,
         policy,
     )

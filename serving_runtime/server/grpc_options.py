@@ -3,9 +3,22 @@
 import argparse
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
+from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSettings, TlsFiles
 from serving_runtime.protocol.restrictions import Restriction, twice
-from serving_runtime.server.flag_types import EVERYWHERE, add_bool, address, header_pattern, port_number, restriction
+from serving_runtime.server.flag_types import (
+    EVERYWHERE,
+    add_bool,
+    address,
+    count,
+    header_pattern,
+    port_number,
+    positive,
+    restriction,
+)
+
+_DEFAULTS = GrpcSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +30,25 @@ class GrpcOptions:
     port: int
     header_forward_pattern: "re.Pattern[str] | None"
     restrictions: tuple[Restriction, ...]
+    settings: GrpcSettings
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "GrpcOptions":
         """Return the options in a parsed command line; ends the process where they contradict each other."""
+        settings = GrpcSettings(
+            max_message_bytes=found.http_max_input_size,
+            reuse_port=found.reuse_grpc_port,
+            tls=_tls(parser, found),
+            compression_level=found.grpc_infer_response_compression_level,
+            keepalive_time_ms=found.grpc_keepalive_time,
+            keepalive_timeout_ms=found.grpc_keepalive_timeout,
+            keepalive_permit_without_calls=found.grpc_keepalive_permit_without_calls,
+            max_pings_without_data=found.grpc_http2_max_pings_without_data,
+            min_recv_ping_interval_ms=found.grpc_http2_min_recv_ping_interval_without_data,
+            max_ping_strikes=found.grpc_http2_max_ping_strikes,
+            max_connection_age_ms=found.grpc_max_connection_age,
+            max_connection_age_grace_ms=found.grpc_max_connection_age_grace,
+        )
         if group := twice(found.grpc_restricted_protocol):
             parser.error(f"--grpc-restricted-protocol names '{group}' twice")
         return cls(
@@ -29,7 +57,26 @@ class GrpcOptions:
             port=found.grpc_port,
             header_forward_pattern=found.grpc_header_forward_pattern,
             restrictions=tuple(found.grpc_restricted_protocol),
+            settings=settings,
         )
+
+
+def _tls(parser: argparse.ArgumentParser, found: argparse.Namespace) -> TlsFiles | None:
+    files = {
+        "--grpc-server-cert": found.grpc_server_cert,
+        "--grpc-server-key": found.grpc_server_key,
+        "--grpc-root-cert": found.grpc_root_cert,
+    }
+    if not (found.grpc_use_ssl or found.grpc_use_ssl_mutual):
+        for flag, file in files.items():
+            if file is not None:
+                parser.error(f"{flag} is of no use without --grpc-use-ssl")
+        return None
+    optional = () if found.grpc_use_ssl_mutual else ("--grpc-root-cert",)
+    for flag, file in files.items():
+        if file is None and flag not in optional:
+            parser.error(f"TLS on the gRPC port needs {flag}")
+    return TlsFiles(found.grpc_server_cert, found.grpc_server_key, found.grpc_root_cert, found.grpc_use_ssl_mutual)
 
 
 def add(group: "argparse._ArgumentGroup") -> None:
@@ -49,6 +96,15 @@ def add(group: "argparse._ArgumentGroup") -> None:
         metavar="PORT",
         help="port of the grpc endpoint, 0 for a free one (8001)",
     )
+    add_bool(group, "--reuse-grpc-port", default=False, text="share the gRPC port with other processes")
+    _add_tls(group)
+    group.add_argument(
+        "--grpc-infer-response-compression-level",
+        choices=COMPRESSION_LEVELS,
+        default="none",
+        help="compress answers for clients that take it (none)",
+    )
+    _add_connection(group)
     group.add_argument(
         "--grpc-header-forward-pattern",
         type=header_pattern,
@@ -62,4 +118,46 @@ def add(group: "argparse._ArgumentGroup") -> None:
         default=[],
         metavar="PROTOCOLS:KEY=VALUE",
         help="let only calls with the metadata triton-grpc-protocol-KEY into these groups; may be given several times",
+    )
+
+
+def _add_tls(group: "argparse._ArgumentGroup") -> None:
+    add_bool(group, "--grpc-use-ssl", default=False, text="speak TLS on the gRPC port")
+    add_bool(group, "--grpc-use-ssl-mutual", default=False, text="TLS, and clients must show a certificate")
+    for flag, text in (
+        ("--grpc-server-cert", "the server's certificate chain"),
+        ("--grpc-server-key", "the key of --grpc-server-cert"),
+        ("--grpc-root-cert", "certificates of the authorities that sign clients' certificates"),
+    ):
+        group.add_argument(flag, type=Path, metavar="PEM", help=text)
+
+
+def _add_connection(group: "argparse._ArgumentGroup") -> None:
+    for flag, kind, default, text in (
+        (
+            "--grpc-keepalive-time",
+            positive,
+            _DEFAULTS.keepalive_time_ms,
+            "ping a silent client after that many ms (7200000)",
+        ),
+        (
+            "--grpc-keepalive-timeout",
+            positive,
+            _DEFAULTS.keepalive_timeout_ms,
+            "end a connection whose ping is not answered, ms (20000)",
+        ),
+        ("--grpc-http2-max-pings-without-data", count, 2, "pings in a row without data, 0 for any number (2)"),
+        (
+            "--grpc-http2-min-recv-ping-interval-without-data",
+            count,
+            _DEFAULTS.min_recv_ping_interval_ms,
+            "a client that pings without data more often strikes, ms (300000)",
+        ),
+        ("--grpc-http2-max-ping-strikes", count, 2, "strikes that end a connection, 0 for none (2)"),
+        ("--grpc-max-connection-age", positive, None, "tell a client to connect anew after that many ms (never)"),
+        ("--grpc-max-connection-age-grace", positive, None, "end an old connection that many ms later (never)"),
+    ):
+        group.add_argument(flag, type=kind, default=default, metavar="N", help=text)
+    add_bool(
+        group, "--grpc-keepalive-permit-without-calls", default=False, text="ping clients that have no call in flight"
     )

@@ -6,10 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from serving_runtime.server import grpc_options, http_options, model_options, refused_flags, tap_options
-from serving_runtime.server.flag_types import add_bool, address, count, port_number
+from serving_runtime.server import (
+    grpc_options,
+    http_options,
+    metrics_options,
+    model_options,
+    refused_flags,
+    tap_options,
+)
+from serving_runtime.server.flag_types import add_bool, count
 from serving_runtime.server.grpc_options import GrpcOptions
 from serving_runtime.server.http_options import HttpOptions
+from serving_runtime.server.metrics_options import MetricsOptions
 from serving_runtime.server.model_options import ModelOptions
 from serving_runtime.server.tap_options import TapOptions
 
@@ -28,10 +36,8 @@ class Options:
     models: ModelOptions
     http: HttpOptions
     grpc: GrpcOptions
+    metrics: MetricsOptions
     tap: TapOptions
-    metrics_address: str
-    metrics_port: int
-    allow_metrics: bool
     port_file: Path | None
     exit_timeout_s: int
     max_concurrent_requests: int
@@ -62,10 +68,8 @@ def parse(arguments: Sequence[str]) -> Options:
         models=ModelOptions.parsed(parser, found),
         http=HttpOptions.parsed(parser, found),
         grpc=GrpcOptions.parsed(parser, found),
+        metrics=MetricsOptions.parsed(parser, found),
         tap=TapOptions.parsed(found),
-        metrics_address=found.metrics_address if found.metrics_address is not None else found.http_address,
-        metrics_port=found.metrics_port,
-        allow_metrics=found.allow_metrics,
         port_file=found.port_file,
         exit_timeout_s=found.exit_timeout_secs,
         max_concurrent_requests=found.max_concurrent_requests,
@@ -83,7 +87,13 @@ def _parser() -> Parser:
         allow_abbrev=False,
     )
     model_options.add(parser.add_argument_group("models"))
-    _add_endpoints(parser.add_argument_group("endpoints"))
+    endpoints = parser.add_argument_group("endpoints")
+    http_options.add(endpoints)
+    grpc_options.add(endpoints)
+    metrics_options.add(endpoints)
+    add_bool(
+        endpoints, "--allow-client-shm", default=False, text="let clients register shared memory for their tensors"
+    )
     tap_options.add(parser.add_argument_group("payload tap"))
     refused_flags.add(parser)
     process = parser.add_argument_group("process")
@@ -112,23 +122,3 @@ def _parser() -> Parser:
     )
     process.add_argument("--log-verbose", type=count, default=0, metavar="LEVEL", help="1 logs a line per request (0)")
     return parser
-
-
-def _add_endpoints(group: "argparse._ArgumentGroup") -> None:
-    http_options.add(group)
-    grpc_options.add(group)
-    add_bool(group, "--allow-metrics", default=True, text="listen for metrics")
-    group.add_argument(
-        "--metrics-address",
-        type=address,
-        metavar="ADDRESS",
-        help="address of the metrics endpoint (the HTTP one)",
-    )
-    group.add_argument(
-        "--metrics-port",
-        type=port_number,
-        default=8002,
-        metavar="PORT",
-        help="port of the metrics endpoint, 0 for a free one (8002)",
-    )
-    add_bool(group, "--allow-client-shm", default=False, text="let clients register shared memory for their tensors")

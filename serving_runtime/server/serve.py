@@ -53,6 +53,7 @@ def _engine(every: Options) -> Engine:
         backend_settings=options.backend_config,
         backend_directory=options.backend_directory,
         retry_count=options.load_retry_count,
+        summaries=every.metrics.settings.summary_latencies,
     )
     control = Control(
         mode=ControlMode(options.control_mode),
@@ -90,11 +91,10 @@ class Server:
         if options.http.allow:
             http = self._bind("http", options.http.address, options.http.port, reuse_port=options.http.reuse_port)
         if options.grpc.allow:
-            self._grpc = grpc_server(options, self._engine)
-            self._ports["grpc"] = bind_grpc(self._grpc, options.grpc.address, options.grpc.port)
+            self._grpc = self._grpc_server()
         metrics = None
-        if options.allow_metrics:
-            metrics = self._bind("metrics", options.metrics_address, options.metrics_port)
+        if options.metrics.allow:
+            metrics = self._bind("metrics", options.metrics.address, options.metrics.port)
         await self._load()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
@@ -104,6 +104,16 @@ class Server:
         logger.info("ready on %s", ", ".join(f"{name} port {port}" for name, port in self._ports.items()))
         await self._stop.wait()
         return await self._drain()
+
+    def _grpc_server(self) -> GrpcServer:
+        options = self._options.grpc
+        try:
+            server = grpc_server(self._options, self._engine)
+        except ValueError as error:
+            raise StartError(str(error)) from error
+        reuse_port = options.settings.reuse_port
+        self._ports["grpc"] = bind_grpc(server, options.address, options.port, reuse_port=reuse_port)
+        return server
 
     def _bind(self, name: str, address: str, port: int, *, reuse_port: bool = False) -> socket.socket:
         sock = bind(address, port, f"--{name}-port", reuse_port=reuse_port)
@@ -125,8 +135,8 @@ class Server:
             self._http = http_listener(self._options, self._engine, http)
             await listen(self._http, self._options.http.address, self._ports["http"], "--http-port")
         if metrics is not None:
-            self._metrics = metrics_listener(self._engine, metrics)
-            await listen(self._metrics, self._options.metrics_address, self._ports["metrics"], "--metrics-port")
+            self._metrics = metrics_listener(self._options.metrics, self._engine, metrics)
+            await listen(self._metrics, self._options.metrics.address, self._ports["metrics"], "--metrics-port")
         if self._grpc is not None:
             await self._grpc.start()
 

@@ -34,10 +34,10 @@ def bind(address: str, port: int, flag: str, *, reuse_port: bool = False) -> soc
     return sock
 
 
-def bind_grpc(server: GrpcServer, address: str, port: int) -> int:
+def bind_grpc(server: GrpcServer, address: str, port: int, *, reuse_port: bool) -> int:
     """Return the port the gRPC server is bound to; grpcio does not say why it failed, so a plain bind tries first."""
     if port:
-        bind(address, port, "--grpc-port").close()
+        bind(address, port, "--grpc-port", reuse_port=reuse_port).close()
     try:
         return server.bind(address, port)
     except OSError as error:

@@ -8,15 +8,19 @@ are summed per request: a batch of three adds its compute time three times; `bat
 import copy
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from serving_runtime.errors import FailureReason
 from serving_runtime.telemetry.histogram import Histogram
+from serving_runtime.telemetry.summary import Summary
 
 OTHERS = 1000
 """From here on the responses of a stream are counted together, whatever their place."""
+
+
+SUMMARIES = ("request", "queue", "compute_input", "compute_infer", "compute_output")
 
 
 class BatchTiming(NamedTuple):
@@ -67,9 +71,13 @@ class ModelStatistics:
         on_finished: called after requests were answered, where somebody waits for that.
         last_inference_ms: wall clock, milliseconds since the epoch, 0 before the first.
         responses: of decoupled models, by the place of the response in its stream; `OTHERS` for all late ones.
+        first_response: of decoupled models, from arrival to the first response.
+        summaries: quantiles of the durations by their names, where they are asked for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first_response: Histogram | None = None) -> None:
+        self.summaries: Mapping[str, Summary] | None = None
+        self.first_response = first_response
         self.accepted = 0
         self.finished = 0
         self.on_finished: Callable[[], None] | None = None
@@ -134,7 +142,7 @@ class ModelStatistics:
         if self.on_finished is not None:
             self.on_finished()
 
-    def record_response(self, place: int, infer_ns: int, output_ns: int) -> None:
+    def record_response(self, place: int, infer_ns: int, output_ns: int, since_arrival_ns: int) -> None:
         """Count one response of a decoupled model.
 
         Args:
@@ -145,6 +153,8 @@ class ModelStatistics:
         response.successes += 1
         response.infer_ns += infer_ns
         response.output_ns += output_ns
+        if not place and self.first_response is not None:
+            self.first_response.observe(since_arrival_ns)
 
     def record_stream_end(self, place: int, reason: FailureReason | None, duration_ns: int) -> None:
         """Count the end of a decoupled model's responses; `duration_ns` since the last of them."""
@@ -172,13 +182,31 @@ class ModelStatistics:
         self.last_inference_ms = last_inference_ms
 
 
+class SummarisedStatistics(ModelStatistics):
+    """Counts, and keeps what quantiles of the last minute are made from."""
+
+    def __init__(self, first_response: Histogram | None = None) -> None:
+        super().__init__(first_response)
+        self.summaries: dict[str, Summary] = {name: Summary() for name in SUMMARIES}
+
+    def record_batch(self, arrived_ns: Sequence[int], rows: int, timing: BatchTiming) -> None:
+        super().record_batch(arrived_ns, rows, timing)
+        summaries, requests = self.summaries, len(arrived_ns)
+        summaries["compute_input"].observe(timing.input_done - timing.started, requests)
+        summaries["compute_infer"].observe(timing.infer_done - timing.input_done, requests)
+        summaries["compute_output"].observe(timing.output_done - timing.infer_done, requests)
+        for arrived in arrived_ns:
+            summaries["queue"].observe(timing.started - arrived)
+            summaries["request"].observe(timing.output_done - arrived)
+
+
 def _sum(mine: Any, theirs: Any) -> Any:
     """Return the sum of two counts, or of what holds counts by name; it may be `mine`, never `theirs`."""
     if mine is None or theirs is None:
         return copy.deepcopy(theirs) if mine is None else mine
     if isinstance(mine, dict):
         return {key: _sum(mine.get(key), theirs.get(key)) for key in mine | theirs}
-    if isinstance(mine, Histogram):
+    if isinstance(mine, Histogram | Summary):
         mine.add(theirs)
     elif dataclasses.is_dataclass(mine):
         for field in dataclasses.fields(mine):

@@ -98,7 +98,12 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("C18", "ONNX Runtime's parameters", "yes"),
         Row("C20", "`model_transaction_policy.decoupled`", "yes", "by backends of one's own, which stream"),
         Row("C21", "ragged batching", "no", "not built yet"),
-        Row("C22", "file names, `metric_tags`, agents, metric control", "partly", "`default_model_filename`"),
+        Row(
+            "C22",
+            "file names, `metric_tags`, agents, metric control",
+            "partly",
+            "`default_model_filename`, `metric_tags`, buckets of the histogram of first responses",
+        ),
         Row("C23", "`--model-config-name`", "no", "not built yet"),
         Row("C24", "auto-completed configuration", "yes"),
         Row("C25", "model control modes", "partly", "not `--model-namespacing`, `--model-load-gpu-limit`"),
@@ -107,10 +112,15 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
     "Metrics": (
         Row("M1", "request counters", "yes"),
         Row("M2", "duration counters", "yes"),
-        Row("M3", "first response histogram", "no", "not built yet"),
-        Row("M4", "latency summaries", "no", "not built yet"),
+        Row("M3", "first response histogram", "yes", "by `--metrics-config histogram_latencies=true`"),
+        Row("M4", "latency summaries", "yes"),
         Row("M5", "GPU metrics", "no", "no GPU execution yet"),
-        Row("M6", "CPU, memory pool and cache metrics", "no", "not built yet"),
+        Row(
+            "M6",
+            "CPU, memory pool and cache metrics",
+            "partly",
+            "`nv_cpu_*`; there is no pinned memory and no cache yet",
+        ),
     ),
 }
 

@@ -9,7 +9,9 @@ from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.protocol.http.v2 import V2Application
 from serving_runtime.server import options
 from serving_runtime.server.refused_flags import REFUSED
-from serving_runtime.telemetry.exposition import render
+from serving_runtime.telemetry.cpu import CpuMeter
+from serving_runtime.telemetry.families import families
+from serving_runtime.telemetry.settings import MetricsSettings
 
 PROTOCOL = (Path(__file__).parents[2] / "docs" / "reference" / "serving-protocol.md").read_text()
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "serving-runtime.md").read_text()
@@ -48,7 +50,8 @@ def variants(pattern: str) -> set[str]:
 
 
 def test_every_metric_is_listed_with_its_kind_and_nothing_else() -> None:
-    kinds = dict(re.findall(r"# TYPE (\S+) (\S+)", render([])))
+    settings = MetricsSettings(summary_latencies=True, histogram_latencies=True)
+    kinds = {family.name: family.kind for family in families([], settings, CpuMeter().use)}
     assert dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", section("Metrics"), re.MULTILINE)) == kinds
 
 

@@ -3,40 +3,35 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import grpc
 
 from serving_runtime.protocol.grpc.handlers import CallPolicy, handlers
 from serving_runtime.protocol.grpc.methods import Service
+from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSettings
+from serving_runtime.protocol.grpc.tls import credentials
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class GrpcLimits:
-    """Limits of the gRPC server.
-
-    Attributes:
-        max_message_bytes: of one request or answer.
-    """
-
-    max_message_bytes: int = 64 * 1024 * 1024
 
 
 class GrpcServer:
     """Services on one port."""
 
-    def __init__(self, services: Sequence[Service], limits: GrpcLimits, policy: CallPolicy) -> None:
+    def __init__(self, services: Sequence[Service], settings: GrpcSettings, policy: CallPolicy) -> None:
+        """Take the services; raises ValueError, naming the flag, for certificates that do not serve."""
         self._services = services
-        self._server = grpc.aio.server(options=_options(limits))
+        self._credentials = credentials(settings.tls) if settings.tls is not None else None
+        self._server = grpc.aio.server(options=_options(settings))
         self._server.add_generic_rpc_handlers([handlers(service, policy) for service in services])
 
     def bind(self, address: str, port: int) -> int:
         """Return the port bound, a free one for port 0; raises OSError when it is taken."""
         host = f"[{address}]" if ":" in address else address
         try:
-            bound = self._server.add_insecure_port(f"{host}:{port}")
+            if self._credentials is None:
+                bound = self._server.add_insecure_port(f"{host}:{port}")
+            else:
+                bound = self._server.add_secure_port(f"{host}:{port}", self._credentials)
         except RuntimeError as error:
             raise OSError(f"cannot listen on {host}:{port}: {error}") from error
         if not bound:
@@ -55,17 +50,25 @@ class GrpcServer:
         await stopped
 
 
-def _options(limits: GrpcLimits) -> list[tuple[str, int]]:
-    return [
-        ("grpc.so_reuseport", 0),  # a taken port must be an error, not a second server behind it
-        ("grpc.max_receive_message_length", limits.max_message_bytes),
+def _options(settings: GrpcSettings) -> list[tuple[str, int]]:
+    options = [
+        ("grpc.so_reuseport", int(settings.reuse_port)),  # else a taken port must be an error, not a second server
+        ("grpc.max_receive_message_length", settings.max_message_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_metadata_size", 64 * 1024),
-        # Triton's defaults: ping after two hours, bear clients that ping every five minutes and without calls.
-        ("grpc.keepalive_time_ms", 7_200_000),
-        ("grpc.keepalive_timeout_ms", 20_000),
-        ("grpc.keepalive_permit_without_calls", 0),
-        ("grpc.http2.max_pings_without_data", 2),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 300_000),
-        ("grpc.http2.max_ping_strikes", 2),
+        ("grpc.default_compression_level", COMPRESSION_LEVELS.index(settings.compression_level)),
+        ("grpc.keepalive_time_ms", settings.keepalive_time_ms),
+        ("grpc.keepalive_timeout_ms", settings.keepalive_timeout_ms),
+        ("grpc.http2.ping_timeout_ms", settings.keepalive_timeout_ms),  # else a minute, whatever the line above says
+        ("grpc.keepalive_permit_without_calls", int(settings.keepalive_permit_without_calls)),
+        ("grpc.http2.max_pings_without_data", settings.max_pings_without_data),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", settings.min_recv_ping_interval_ms),
+        ("grpc.http2.max_ping_strikes", settings.max_ping_strikes),
     ]
+    for name, limit_ms in (
+        ("grpc.max_connection_age_ms", settings.max_connection_age_ms),
+        ("grpc.max_connection_age_grace_ms", settings.max_connection_age_grace_ms),
+    ):
+        if limit_ms is not None:
+            options.append((name, limit_ms))
+    return options

@@ -1,17 +1,33 @@
-"""The metrics page, on a port of its own."""
+"""The metrics page, on a port of its own, in the format that the scraper asks for."""
+
+from collections.abc import Callable
 
 from serving_runtime.engine.engine import Engine
 from serving_runtime.protocol.http.message import Cancellable, Reply, Request, Response, text_error
-from serving_runtime.telemetry.exposition import CONTENT_TYPE, render
+from serving_runtime.telemetry import protobuf, text
+from serving_runtime.telemetry.cpu import CpuUse
+from serving_runtime.telemetry.families import families
+from serving_runtime.telemetry.settings import MetricsSettings
 
-_HEADERS = f"Content-Type: {CONTENT_TYPE}\r\n".encode()
+_ACCEPT = b"accept"
+
+
+def keeps_header(name: bytes) -> bool:
+    """Return whether a header is needed to answer."""
+    return name.lower() == _ACCEPT
 
 
 class MetricsApplication:
-    """Answers GET /metrics."""
+    """Answers GET /metrics.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        cpu: returns how the machine is used; None where that is not shown.
+    """
+
+    def __init__(self, engine: Engine, settings: MetricsSettings, cpu: Callable[[], CpuUse] | None) -> None:
         self._engine = engine
+        self._settings = settings
+        self._cpu = cpu
 
     def handle(self, request: Request, reply: Reply) -> Cancellable | None:
         if request.target.split(b"?", 1)[0] != b"/metrics":
@@ -19,6 +35,9 @@ class MetricsApplication:
         elif request.method != b"GET":
             reply(text_error(405, "this path takes GET only", b"Allow: GET\r\n"))
         else:
-            page = render(self._engine.series()).encode()
-            reply(Response(200, _HEADERS, (page,), len(page)))
+            accept = b",".join(value for name, value in request.headers if name.lower() == _ACCEPT)
+            form = protobuf if protobuf.wanted(accept.decode("latin-1")) else text
+            cpu = self._cpu() if self._cpu is not None else None
+            page = form.render(families(self._engine.series(), self._settings, cpu))
+            reply(Response(200, f"Content-Type: {form.CONTENT_TYPE}\r\n".encode(), (page,), len(page)))
         return None

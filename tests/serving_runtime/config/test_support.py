@@ -38,7 +38,6 @@ from serving_runtime.errors import ModelError
         ),
         pytest.param("input { allow_ragged_batch: true }", "'input.allow_ragged_batch'", id="ragged batches"),
         pytest.param("optimization { cuda { graphs: true } }", "'optimization.cuda'", id="CUDA settings"),
-        pytest.param('metric_tags { key: "a" value: "b" }', "'metric_tags'", id="metric tags"),
         pytest.param('platform: "tensorrt_plan"', "platform 'tensorrt_plan'", id="another platform"),
     ],
 )
@@ -63,6 +62,8 @@ def test_what_is_offered_passes() -> None:
         optimization { graph { level: 1 } }
         parameters { key: "intra_op_thread_count" value { string_value: "2" } }
         response_cache { enable: false }
+        metric_tags { key: "a" value: "b" }
+        model_metrics { metric_control { metric_identifier { family: "f" } histogram_options { buckets: 1 } } }
         model_transaction_policy { decoupled: true }
     """
     refuse_unsupported(text_format.Parse(config, proto.ModelConfig()), "m")

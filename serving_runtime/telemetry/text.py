@@ -1,0 +1,61 @@
+"""The metrics page in Prometheus' text format 0.0.4."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from serving_runtime.telemetry.families import Family, SummaryValues
+from serving_runtime.telemetry.histogram import Histogram
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def render(families: Iterable[Family]) -> bytes:
+    """Return the page."""
+    return ("\n".join(line for family in families for line in _lines(family)) + "\n").encode()
+
+
+def _lines(family: Family) -> Iterator[str]:
+    yield f"# HELP {family.name} {family.text}"
+    yield f"# TYPE {family.name} {family.kind}"
+    for labels, value in family.samples:
+        if isinstance(value, Histogram):
+            yield from _histogram(family.name, labels, value)
+        elif isinstance(value, SummaryValues):
+            yield from _summary(family.name, labels, value)
+        else:
+            yield f"{family.name}{_shown(labels)} {_number(value)}"
+
+
+def _histogram(name: str, labels: Mapping[str, str], histogram: Histogram) -> Iterator[str]:
+    total = 0
+    for edge, count in zip((*histogram.layout.edges, math.inf), histogram.classic(), strict=True):
+        total += count
+        yield f"{name}_bucket{_shown({**labels, 'le': _number(edge)})} {total}"
+    yield f"{name}_sum{_shown(labels)} {_number(histogram.sum)}"
+    yield f"{name}_count{_shown(labels)} {total}"
+
+
+def _summary(name: str, labels: Mapping[str, str], values: SummaryValues) -> Iterator[str]:
+    summary = values.summary
+    for rank, found_ns in zip(values.quantiles, summary.quantiles_ns(values.quantiles), strict=True):
+        yield f"{name}{_shown({**labels, 'quantile': _number(rank)})} {_number(found_ns / 1000)}"
+    yield f"{name}_sum{_shown(labels)} {_number(summary.sum_ns / 1000)}"
+    yield f"{name}_count{_shown(labels)} {summary.count}"
+
+
+def _shown(labels: Mapping[str, str]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf"
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
