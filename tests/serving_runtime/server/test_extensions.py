@@ -79,7 +79,7 @@ try:
     assert regions(plain(client.get_cuda_shared_memory_status())) == []
     client.unregister_cuda_shared_memory()
     try:
-        client.register_cuda_shared_memory("gpu", b"handle", 0, 64)
+        client.register_cuda_shared_memory("gpu", b"aGFuZGxl", 0, 64)
         raise AssertionError("answered")
     except v2.InferenceServerException as error:
         assert "CUDA shared memory is not supported" in error.message(), error
