@@ -20,6 +20,7 @@ from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.server.metrics_options import MetricsOptions
 from serving_runtime.server.options import Options
 from serving_runtime.telemetry.cpu import CpuMeter
+from serving_runtime.telemetry.tap.tap import Tap
 
 
 def http_listener(options: Options, engine: Engine, sock: socket.socket) -> Listener:
@@ -35,13 +36,14 @@ def http_listener(options: Options, engine: Engine, sock: socket.socket) -> List
     return Listener(logged.LoggedApplication(v2), sock, limits, either(v2.keeps_header, logged.keeps_header))
 
 
-def metrics_listener(options: MetricsOptions, engine: Engine, sock: socket.socket) -> Listener:
+def metrics_listener(options: MetricsOptions, engine: Engine, sock: socket.socket, tap: Tap | None) -> Listener:
     cpu = None
     if options.cpu:
         meter = CpuMeter()
         _again_and_again(meter.look, options.interval_ms / 1000)
         cpu = meter.current
-    application = metrics.MetricsApplication(engine, options.settings, cpu)
+    more = tap.counts.families if tap is not None else tuple
+    application = metrics.MetricsApplication(engine, options.settings, cpu, more)
     return Listener(application, sock, HttpLimits(), metrics.keeps_header)
 
 

@@ -27,6 +27,7 @@ from serving_runtime.server.endpoints import grpc_server, http_listener, metrics
 from serving_runtime.server.options import Options
 from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, write_port_file
 from serving_runtime.server.tap_options import open_tap
+from serving_runtime.telemetry.tap.tap import Tap
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ def run(options: Options) -> int:
         return runner.run(Server(options).run())
 
 
-def _engine(every: Options) -> Engine:
+def _engine(every: Options, tap: Tap | None) -> Engine:
     options = every.models
     settings = LoadSettings(
         auto_complete=options.auto_complete,
@@ -61,7 +62,7 @@ def _engine(every: Options) -> Engine:
         poll_secs=options.poll_secs,
         load_threads=options.load_thread_count,
     )
-    make = functools.partial(TappedEngine, tap=open_tap(every.tap, every.id)) if every.tap.url else Engine
+    make = Engine if tap is None else functools.partial(TappedEngine, tap=tap)
     return make(
         options.repositories,
         settings,
@@ -83,7 +84,8 @@ class Server:
         self._http: Listener | None = None
         self._metrics: Listener | None = None
         self._grpc: GrpcServer | None = None
-        self._engine = _engine(options)
+        self._tap = open_tap(options.tap, options.id) if options.tap.url else None
+        self._engine = _engine(options, self._tap)
 
     async def run(self) -> int:
         options = self._options
@@ -135,7 +137,7 @@ class Server:
             self._http = http_listener(self._options, self._engine, http)
             await listen(self._http, self._options.http.address, self._ports["http"], "--http-port")
         if metrics is not None:
-            self._metrics = metrics_listener(self._options.metrics, self._engine, metrics)
+            self._metrics = metrics_listener(self._options.metrics, self._engine, metrics, self._tap)
             await listen(self._metrics, self._options.metrics.address, self._ports["metrics"], "--metrics-port")
         if self._grpc is not None:
             await self._grpc.start()

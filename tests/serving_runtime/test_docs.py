@@ -12,6 +12,7 @@ from serving_runtime.server.refused_flags import REFUSED
 from serving_runtime.telemetry.cpu import CpuMeter
 from serving_runtime.telemetry.families import families
 from serving_runtime.telemetry.settings import MetricsSettings
+from serving_runtime.telemetry.tap.tap import TapCounts
 
 PROTOCOL = (Path(__file__).parents[2] / "docs" / "reference" / "serving-protocol.md").read_text()
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "serving-runtime.md").read_text()
@@ -51,7 +52,8 @@ def variants(pattern: str) -> set[str]:
 
 def test_every_metric_is_listed_with_its_kind_and_nothing_else() -> None:
     settings = MetricsSettings(summary_latencies=True, histogram_latencies=True)
-    kinds = {family.name: family.kind for family in families([], settings, CpuMeter().use)}
+    every = [*families([], settings, CpuMeter().use), *TapCounts().families()]
+    kinds = {family.name: family.kind for family in every}
     assert dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", section("Metrics"), re.MULTILINE)) == kinds
 
 

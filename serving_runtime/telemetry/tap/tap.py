@@ -9,11 +9,12 @@ import logging
 import queue
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from serving_runtime.request import InferRequest, Outcome
+from serving_runtime.telemetry.families import Family, Value
 from serving_runtime.telemetry.tap.events import Exchange, event, size_bytes
 from serving_runtime.telemetry.tap.sampling import is_sampled
 from serving_runtime.telemetry.tap.sinks import Sink, SinkError
@@ -39,6 +40,13 @@ class TapCounts:
     written: int = 0
     dropped: int = 0
     failed: int = 0
+
+    def families(self) -> list[Family]:
+        """Return the metric of the tap."""
+        results = (("written", self.written), ("dropped", self.dropped), ("failed", self.failed))
+        samples: list[tuple[Mapping[str, str], Value]] = [({"result": name}, count) for name, count in results]
+        text = "Events of the payload tap: taken by the sink, dropped because too many waited, refused by the sink"
+        return [Family("fairlead_payload_tap_events_total", "counter", text, samples)]
 
 
 class Recording:

@@ -107,6 +107,10 @@ def test_a_collector_that_is_not_there_harms_no_answer(repository: Path, tmp_pat
     flags = ("--payload-tap=http://127.0.0.1:1/events", "--payload-tap-max-pending-bytes=20000")
     with server(repository, *flags, scratch=tmp_path) as target:
         assert all(infer(target, str(number)).status_code == 200 for number in range(50))
+        name = "fairlead_payload_tap_events_total"
+        counts = {result: target.metric(name, result=result) for result in ("dropped", "failed", "written")}
+        assert counts["written"] == 0
+        assert 0 < counts["dropped"] + counts["failed"] <= 100
         target.terminate()
         assert target.process.wait(30) == 0
 
