@@ -45,6 +45,7 @@ class ModelConfig:
         metrics: how it is counted.
         warmup: what to run before the model is ready.
         sequences: None unless requests belong to sequences.
+        cached: answers may come from the server's response cache, where it has one.
         ensemble: None unless other models answer in the place of this one.
     """
 
@@ -60,6 +61,7 @@ class ModelConfig:
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
     sequences: SequencePolicy | None = None
     ensemble: Ensemble | None = None
+    cached: bool = False
 
     @classmethod
     def from_message(cls, config: Any) -> "ModelConfig":
@@ -81,7 +83,23 @@ class ModelConfig:
             metrics=metrics_config(config),
             sequences=sequence_policy(config),
             ensemble=ensemble(config),
+            cached=_cached(config),
         )
+
+
+def _cached(config: Any) -> bool:
+    """Return whether answers may be cached; raises ModelError where equal inputs need not have equal answers."""
+    if not config.response_cache.enable:
+        return False
+    kinds = {
+        "a decoupled model": config.model_transaction_policy.decoupled,
+        "a model of sequences": config.HasField("sequence_batching"),
+        "an ensemble": config.HasField("ensemble_scheduling"),
+    }
+    for kind, found in kinds.items():
+        if found:
+            raise ModelError(f"model '{config.name}': response_cache of {kind} is not supported")
+    return True
 
 
 def _instance_count(config: Any) -> int:

@@ -83,6 +83,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "model_metrics.metric_control.metric_identifier.": ("family",),
     "model_metrics.metric_control.histogram_options.": ("buckets",),
     "parameters.": ("string_value",),
+    "response_cache.": ("enable",),
 }
 HONOURED = frozenset(parent + field for parent, fields in _FIELDS.items() for field in fields)
 

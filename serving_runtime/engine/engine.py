@@ -19,6 +19,7 @@ from serving_runtime.engine.states import IndexEntry
 from serving_runtime.errors import ModelError, NotFound, ServingError, Unavailable
 from serving_runtime.request import InferRequest, OnDone
 from serving_runtime.scheduler.job import Job
+from serving_runtime.scheduler.response_cache import ResponseCache
 from serving_runtime.telemetry.families import ModelSeries
 
 SERVER_NAME = "fairlead"
@@ -42,6 +43,7 @@ class Engine:
     """Loads the models of the repositories and finds them for requests. Lives on one event loop.
 
     Attributes:
+        response_cache: for models that ask for it; None where --cache-config names none.
         shared_memory: the regions that clients have registered, over whichever protocol.
     """
 
@@ -55,8 +57,10 @@ class Engine:
         strict_readiness: bool = True,
         shared_memory: SharedMemory | None = None,
         max_concurrent_requests: int = 0,
+        response_cache: ResponseCache | None = None,
     ) -> None:
         self._name = name
+        self.response_cache = response_cache
         self._control = control
         self._repository = Repository([LocalRoot(root) for root in roots])
         self._lifecycle = Lifecycle(self._repository, settings, self, threads=control.load_threads)

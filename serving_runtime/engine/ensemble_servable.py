@@ -9,10 +9,13 @@ from serving_runtime.errors import Unavailable
 from serving_runtime.request import InferRequest, OnDone
 from serving_runtime.scheduler.ensembles.scheduler import EnsembleJob, EnsembleScheduler
 from serving_runtime.scheduler.job import Job
+from serving_runtime.scheduler.response_cache import ResponseCache
 
 
 class Answering(Protocol):
-    """The server's models, as an ensemble asks them."""
+    """The server, as what it has loaded asks it: other models for an ensemble's steps, and what all models share."""
+
+    response_cache: ResponseCache | None
 
     def infer_step(self, request: InferRequest, on_done: OnDone) -> Job: ...
 

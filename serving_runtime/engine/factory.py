@@ -1,5 +1,6 @@
 """From an opened version to what answers for it: chosen once, by its config."""
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -9,6 +10,7 @@ from serving_runtime.engine.loading import OpenedModel
 from serving_runtime.engine.sequence_servable import SequenceServable
 from serving_runtime.engine.servable import Servable
 from serving_runtime.engine.warmup import begins_inline
+from serving_runtime.scheduler.cached import CachedScheduler
 
 
 def measure(opened: OpenedModel) -> bool:
@@ -21,7 +23,7 @@ def make_servable(version: int, opened: OpenedModel, answering: Answering, *, in
     """Return an opened version with the scheduler that its config asks for; for the event loop.
 
     Args:
-        answering: the models that an ensemble's steps are answered by.
+        answering: the server that this becomes a part of.
     """
     kind: Callable[..., Servable] = Servable
     if opened.config.decoupled:
@@ -34,4 +36,8 @@ def make_servable(version: int, opened: OpenedModel, answering: Answering, *, in
         version=str(version), message=opened.message, config=opened.config, model=opened.model, inline=inline
     )
     servable.labels = opened.labels
+    cache = answering.response_cache
+    if opened.config.cached and cache is not None:
+        loop = asyncio.get_running_loop()
+        servable.scheduler = CachedScheduler(servable.scheduler, cache, cache.namespace(), servable.statistics, loop)
     return servable

@@ -24,16 +24,17 @@ def _fill(message: Any, servable: Servable) -> None:
     message.inference_count = statistics.inferences
     message.execution_count = statistics.executions
     successes = statistics.successes
+    computed = successes - statistics.cache_hits
     durations = message.inference_stats
     for field, count, duration_ns in (
         (durations.success, successes, statistics.request_latency.sum_ns),
         (durations.fail, statistics.failed, statistics.failure_ns),
-        (durations.queue, successes, statistics.queue_ns),
-        (durations.compute_input, successes, statistics.input_ns),
-        (durations.compute_infer, successes, statistics.infer_ns),
-        (durations.compute_output, successes, statistics.output_ns),
-        (durations.cache_hit, 0, 0),
-        (durations.cache_miss, 0, 0),
+        (durations.queue, computed, statistics.queue_ns),
+        (durations.compute_input, computed, statistics.input_ns),
+        (durations.compute_infer, computed, statistics.infer_ns),
+        (durations.compute_output, computed, statistics.output_ns),
+        (durations.cache_hit, statistics.cache_hits, statistics.cache_hit_ns),
+        (durations.cache_miss, statistics.cache_misses, statistics.cache_miss_ns),
     ):
         field.count, field.ns = count, duration_ns
     for place, response in statistics.responses.items():

@@ -55,6 +55,17 @@ def header_pattern(text: str) -> "re.Pattern[str]":
         raise argparse.ArgumentTypeError(f"'{text}' is not a regular expression: {error}") from error
 
 
+def cache_size(text: str) -> int:
+    """Return the bytes of a cache, local,size=N; raises for others, which Triton finds in shared libraries."""
+    name, _, setting = text.partition(",")
+    key, _, value = setting.partition("=")
+    if name != "local":
+        raise argparse.ArgumentTypeError(f"cache '{name}' is not supported; supported is local,size=BYTES")
+    if key != "size" or not value.isdecimal() or int(value) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not local,size=BYTES with a size >= 1")
+    return int(value)
+
+
 def restriction(text: str) -> Restriction:
     try:
         return parse_restriction(text)

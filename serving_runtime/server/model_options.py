@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from serving_runtime.backends import registry
-from serving_runtime.server.flag_types import add_bool, count, positive
+from serving_runtime.server.flag_types import add_bool, cache_size, count, positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class ModelOptions:
     auto_complete: bool
     backend_config: dict[str, dict[str, str]]
     backend_directory: Path | None
+    cache_bytes: int
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "ModelOptions":
@@ -49,6 +50,7 @@ class ModelOptions:
             auto_complete=not found.disable_auto_complete_config,
             backend_config=_by_backend(found.backend_config),
             backend_directory=found.backend_directory,
+            cache_bytes=found.cache_config,
         )
 
 
@@ -110,6 +112,13 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=Path,
         metavar="DIR",
         help="the operator's own backends: DIR/NAME/backend.py, imported when a model's config names it",
+    )
+    group.add_argument(
+        "--cache-config",
+        type=cache_size,
+        default=0,
+        metavar="local,size=BYTES",
+        help="keep answers of the models whose config has response_cache { enable: true }, at most so many bytes",
     )
 
 

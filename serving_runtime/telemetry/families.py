@@ -92,6 +92,33 @@ _DURATIONS: tuple[tuple[str, str, Callable[[ModelStatistics], int]], ...] = (
     ("compute_output", "Time to part outputs, microseconds", lambda found: found.output_ns),
 )
 
+_CACHE = (
+    _Metric(
+        "nv_cache_num_hits_per_model",
+        "counter",
+        "Requests answered from the response cache",
+        lambda series: series.statistics.cache_hits,
+    ),
+    _Metric(
+        "nv_cache_num_misses_per_model",
+        "counter",
+        "Requests not found in the response cache",
+        lambda series: series.statistics.cache_misses,
+    ),
+    _Metric(
+        "nv_cache_hit_duration_per_model",
+        "counter",
+        "Time to find answers in the response cache, microseconds",
+        lambda series: series.statistics.cache_hit_ns // 1000,
+    ),
+    _Metric(
+        "nv_cache_miss_duration_per_model",
+        "counter",
+        "Time to look in vain in the response cache and to keep the answer, microseconds",
+        lambda series: series.statistics.cache_miss_ns // 1000,
+    ),
+)
+
 _HISTOGRAMS = (
     _Metric(
         "fairlead_inference_request_duration_us",
@@ -131,6 +158,8 @@ def families(
             for reason, count in series.statistics.failures.items()
         ],
     )
+    cached = tuple(series for series in every if series.statistics.cache_hits or series.statistics.cache_misses)
+    yield from (_family(metric, cached) for metric in _CACHE)
     if settings.counter_latencies:
         yield from (_family(_duration_counter(*duration), every) for duration in _DURATIONS)
     if settings.summary_latencies:

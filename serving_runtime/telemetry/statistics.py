@@ -70,6 +70,8 @@ class ModelStatistics:
         executions: times the model ran.
         on_finished: called after requests were answered, where somebody waits for that.
         last_inference_ms: wall clock, milliseconds since the epoch, 0 before the first.
+        cache_hits, cache_misses: requests to models with a response cache, found there or not; their times are of the
+            cache's own work. A hit is a success, and neither an inference nor an execution.
         responses: of decoupled models, by the place of the response in its stream; `OTHERS` for all late ones.
         first_response: of decoupled models, from arrival to the first response.
         summaries: quantiles of the durations by their names, where they are asked for.
@@ -91,6 +93,10 @@ class ModelStatistics:
         self.input_ns = 0
         self.infer_ns = 0
         self.output_ns = 0
+        self.cache_hits = 0
+        self.cache_hit_ns = 0
+        self.cache_misses = 0
+        self.cache_miss_ns = 0
         self.batches: dict[int, BatchStatistics] = {}
         self.responses: dict[int, ResponseStatistics] = {}
         self.request_latency = Histogram()
@@ -141,6 +147,21 @@ class ModelStatistics:
         self.failure_ns += duration_ns
         if self.on_finished is not None:
             self.on_finished()
+
+    def record_cache_hit(self, looked_up_ns: int, duration_ns: int) -> None:
+        """Count one request that was answered from the response cache."""
+        self.cache_hits += 1
+        self.cache_hit_ns += looked_up_ns
+        self.finished += 1
+        self.successes += 1
+        self.request_latency.observe(duration_ns)
+        if self.on_finished is not None:
+            self.on_finished()
+
+    def record_cache_miss(self, looked_up_ns: int) -> None:
+        """Count one request that was not found in the response cache; what comes of it is counted besides."""
+        self.cache_misses += 1
+        self.cache_miss_ns += looked_up_ns
 
     def record_response(self, place: int, infer_ns: int, output_ns: int, since_arrival_ns: int) -> None:
         """Count one response of a decoupled model.

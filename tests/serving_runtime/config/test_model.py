@@ -19,6 +19,16 @@ def parsed(text: str) -> ModelConfig:
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
+        pytest.param(
+            "response_cache { enable: true } model_transaction_policy { decoupled: true }",
+            "response_cache of a decoupled model is not supported",
+            id="a cache of streams",
+        ),
+        pytest.param(
+            "response_cache { enable: true } sequence_batching { }",
+            "response_cache of a model of sequences is not supported",
+            id="a cache of states",
+        ),
         pytest.param("max_batch_size: -1", "max_batch_size must be >= 0", id="negative batch size"),
         pytest.param(
             "max_batch_size: 4 dynamic_batching { preferred_batch_size: [8] }",

@@ -21,7 +21,6 @@ from serving_runtime.errors import ModelError
             "'ensemble_scheduling.step.model_namespace'",
             id="name spaces",
         ),
-        pytest.param("response_cache { enable: true }", "'response_cache.enable'", id="the response cache"),
         pytest.param("instance_group { gpus: [0] }", "'instance_group.gpus'", id="GPUs of an instance group"),
         pytest.param("input { is_shape_tensor: true }", "'input.is_shape_tensor'", id="shape tensors"),
         pytest.param("output { is_shape_tensor: true }", "'output.is_shape_tensor'", id="shape tensors as outputs"),

@@ -39,7 +39,7 @@ TWICE = """platform: "ensemble" max_batch_size: 4
 
 @pytest.fixture(scope="package")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of: identity_<datatype>, mlp, picky, total (sequences), twice (an ensemble), versions (1 and 3)."""
+    """A server of: cached, identity_<datatype>, mlp, picky, total (sequences), twice (an ensemble), versions (1, 3)."""
     root = tmp_path_factory.mktemp("repository")
     for name, kind in TYPES.items():
         onnx_models.identity(root / f"identity_{name}" / "1" / "model.onnx", kind, ("N", 2))
@@ -48,8 +48,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     onnx_models.running_total(onnx_models.configure(root / "total", TOTAL) / "1" / "model.onnx")
     (root / "twice" / "1").mkdir(parents=True)
     onnx_models.configure(root / "twice", TWICE)
+    cached = onnx_models.configure(root / "cached", "max_batch_size: 8 response_cache { enable: true }")
+    onnx_models.mlp(cached / "1" / "model.onnx")
     versions = onnx_models.configure(root / "versions", "version_policy { all { } }")
     onnx_models.mlp(versions / "1" / "model.onnx", (4, 2))
     onnx_models.mlp(versions / "3" / "model.onnx", (4, 3))
-    with server(root, scratch=tmp_path_factory.mktemp("ports")) as process:
+    with server(root, "--cache-config=local,size=100000", scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process

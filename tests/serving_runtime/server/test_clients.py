@@ -167,6 +167,16 @@ stats = plain(client.get_inference_statistics("twice"))["model_stats"][0]["infer
 assert int(stats["count"]) >= 1, stats
 """
 
+CACHED = """
+x = np.full((2, 8), ["http", "grpc"].index(protocol), np.float32)
+answers = [client.infer("cached", [given("x", "FP32", x)]).as_numpy("y").tolist() for _ in range(2)]
+assert answers[0] == answers[1]
+told = plain(client.get_inference_statistics("cached"))["model_stats"][0]
+durations = told["inference_stats"]
+assert int(durations["cache_hit"]["count"]) == int(durations["cache_miss"]["count"]) >= 1, told
+assert int(told["execution_count"]) == int(durations["cache_miss"]["count"]), told
+"""
+
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize(
@@ -181,6 +191,7 @@ assert int(stats["count"]) >= 1, stats
         pytest.param(REFUSALS, id="is refused by code and in words", marks=pytest.mark.feature("P11")),
         pytest.param(SEQUENCES, id="sends sequences", marks=pytest.mark.feature("E15")),
         pytest.param(ENSEMBLE, id="asks an ensemble", marks=pytest.mark.feature("C10")),
+        pytest.param(CACHED, id="asks twice", marks=pytest.mark.feature("C12")),
         pytest.param(STATISTICS, id="reads statistics", marks=pytest.mark.feature("E9")),
     ],
 )

@@ -185,6 +185,8 @@ def test_requests_that_make_no_sense_are_refused_in_words(tmp_path: Path) -> Non
     ("flags", "sentence"),
     [
         (["--load-model=m"], "--load-model needs --model-control-mode=explicit"),
+        (["--cache-config=redis,host=x"], "cache 'redis' is not supported; supported is local,size=BYTES"),
+        (["--cache-config=local,size=0"], "'local,size=0' is not local,size=BYTES with a size >= 1"),
         ([EXPLICIT, "--load-model=*", "--load-model=m"], "--load-model=* loads every model"),
         (["--model-control-mode=always"], "argument --model-control-mode: invalid choice: 'always'"),
         (["--repository-poll-secs=0"], "argument --repository-poll-secs: '0' is not a number >= 1"),
