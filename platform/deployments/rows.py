@@ -11,6 +11,7 @@ from deployments.phases import Code, Phase, Reason
 from deployments.policy import Strategy, stored_policy
 from deployments.rollout import RolloutState
 from deployments.scaling import ScaleMetric, Scaling
+from deployments.spec import ServiceSpec
 from integrations.clusters.base import Resources
 
 
@@ -106,3 +107,14 @@ def put_live(service: InferenceService, state: ServiceState, now: datetime) -> N
     """Write that the service is live into its row, which the caller saves."""
     if state.live and service.live_at is None:
         service.live_at = now
+
+
+def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
+    """Return whether the revision is what a service file and the version that it means ask for."""
+    return (
+        row.model_version_id == version_id
+        and scaling_of(row) == spec.scaling
+        and row.model_config == dict(spec.model_config)
+        and row.env == dict(spec.env)
+        and (row.cpu_cores, row.memory_bytes) == (spec.resources.cpu_cores, spec.resources.memory_bytes)
+    )

@@ -135,6 +135,14 @@ class ImportView:
 
 
 @dataclass(frozen=True, slots=True)
+class FileView:
+    """Whether what the service's file says is live; `message` says what is in its place, and why."""
+
+    is_live: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceView:
     """A service with its running revisions and its newest rollout; `preview_url` is there in a blue/green rollout.
 
@@ -156,6 +164,7 @@ class ServiceView:
     event_seq: int
     changes: int
     created_at: datetime
+    file: FileView
     preview_url: str | None = None
     import_state: ImportView | None = None
 

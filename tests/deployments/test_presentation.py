@@ -15,6 +15,7 @@ from deployments.selectors import (
     ServiceView,
     StepView,
 )
+from deployments.shapes import FileView
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STEPS = tuple(StepView(weight, 10.0, pause=False, analysis=None) for weight in (10, 25, 50))
@@ -58,6 +59,7 @@ SERVICE = ServiceView(
     event_seq=1,
     changes=1,
     created_at=NOW,
+    file=FileView(False, ""),
 )
 
 

@@ -10,6 +10,7 @@ from deployments.models import Cluster, RolloutPolicy
 from deployments.shapes import (
     AnalysisRunView,
     EventView,
+    FileView,
     Plan,
     ReasonView,
     RequestsView,
@@ -167,6 +168,13 @@ class AwaitedImportSerializer(serializers.Serializer[Any]):
     ended_badly = serializers.BooleanField()
 
 
+class FileSerializer(serializers.Serializer[FileView]):
+    """Whether what was applied last is live; `message` says what is in its place, and why."""
+
+    is_live = serializers.BooleanField()
+    message = serializers.CharField()
+
+
 class ServiceSerializer(serializers.Serializer[ServiceView]):
     """A service with its running revisions and its newest rollout."""
 
@@ -183,6 +191,7 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     stable_revision = serializers.CharField(allow_null=True)
     revisions = RevisionSerializer(many=True)
     rollout = RolloutSerializer(allow_null=True)
+    file = FileSerializer()
     created_at = serializers.DateTimeField()
 
 

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 from django.conf import settings
 from django.db.models import Max, Q, QuerySet
 
-from common.errors import NotFound
+from common.errors import InvalidInput, NotFound
 from deployments import rows
 from deployments.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.selectors.revisions import revision_rows, revision_view
 from deployments.selectors.rollouts import OF_ROLLOUT, rollout_views
-from deployments.shapes import ImportView, RolloutView, ServiceView
+from deployments.shapes import FileView, ImportView, RolloutView, ServiceView
+from deployments.spec import parse_service
 from integrations.clusters.base import PREVIEW_SUFFIX
 from registry.models import ModelImport
 
@@ -80,6 +81,7 @@ def _service_view(
         event_seq=service.event_seq,
         changes=service.changes,
         created_at=service.created_at,
+        file=_file_view(service, stable, newest),
         import_state=None if service.awaited_import is None else _import_view(service, service.awaited_import),
     )
 
@@ -88,6 +90,25 @@ def _import_view(service: InferenceService, awaited: ModelImport) -> ImportView:
     return ImportView(
         awaited.pk, awaited.model, awaited.shown_uri, service.import_note, ended_badly=awaited.ended_badly
     )
+
+
+def _file_view(service: InferenceService, stable: Revision | None, newest: Rollout | None) -> FileView:
+    if stable is None or service.live_at is None:
+        return FileView(False, f"nothing of {service} is live yet")
+    live = f"{stable.name} ({stable.model_version}) is live, not what the file says"
+    if service.awaited_import is not None:
+        return FileView(False, f"{live}: {service.import_note}")
+    try:
+        spec = parse_service(service.document, namespace=service.namespace, name=service.name)
+    except InvalidInput as error:  # an earlier release took it
+        return FileView(False, f"{live}, which this release does not take: {error.message}")
+    if rows.is_what(stable, spec, service.model_version_id):
+        return FileView(True, "")
+    if newest is None or not rows.is_what(newest.to_revision, spec, service.model_version_id):
+        return FileView(False, live)
+    verb = "ended" if Phase(newest.phase).is_finished else "is"
+    why = f"rollout {newest.pk} to {newest.to_revision.name} {verb} {newest.phase}: {newest.reason_message}"
+    return FileView(False, f"{live}: {why}")
 
 
 def _preview_url(service: InferenceService) -> str:

@@ -63,14 +63,14 @@ def turn_to(
     stable = change.revision(Role.STABLE)
     check_ready(version)
     if stable is None or change.service.live_at is None:
-        if stable is None or not _is_same(stable, spec, version):
+        if stable is None or not rows.is_what(stable, spec, version.pk):
             _replace(change, stable, spec, version, actor)
         return None
     check_signature(stable.model_version, version)
     going = change.rollout
-    if going is not None and _is_same(going.to_revision, spec, version):
+    if going is not None and rows.is_what(going.to_revision, spec, version.pk):
         return None
-    if _is_same(stable, spec, version):
+    if rows.is_what(stable, spec, version.pk):
         give_up(change, by)
         return None
     return begin(change, stable, spec=spec, version=version, policy=policy, actor=actor, by=by)
@@ -189,17 +189,6 @@ def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, r
     change.revisions.append(revision)
     change.event(Kind.REVISION_CREATED, f"{revision.name} serves {version}", revision=revision.name)
     return revision
-
-
-def _is_same(revision: Revision, spec: ServiceSpec, version: ModelVersion) -> bool:
-    """Return whether the revision is what `spec` and `version` ask for."""
-    return (
-        revision.model_version_id == version.pk
-        and rows.scaling_of(revision) == spec.scaling
-        and revision.model_config == dict(spec.model_config)
-        and revision.env == dict(spec.env)
-        and (revision.cpu_cores, revision.memory_bytes) == (spec.resources.cpu_cores, spec.resources.memory_bytes)
-    )
 
 
 def _how(policy: Policy) -> str:

@@ -10,7 +10,7 @@ from fairlead_cli.call import Call, count, service_path
 from fairlead_cli.client import Json, path, wait_until
 from fairlead_cli.commands import rollouts
 from fairlead_cli.commands.rollout_view import share
-from fairlead_cli.errors import CliError, EndedBadly
+from fairlead_cli.errors import Aborted, CliError, EndedBadly
 
 
 def _weight(revision: Mapping[str, Any]) -> str:
@@ -87,7 +87,8 @@ def apply_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait",
         action="store_true",
-        help="wait until it is Ready, or its rollout ends: exit 0 Healthy, 3 Degraded, 6 Aborted",
+        help="wait until it is Ready, or its rollout ends: exit 0 when what the file says is live, 3 or 6 when its "
+        "rollout was Degraded or Aborted, also earlier",
     )
     parser.add_argument(
         "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
@@ -125,9 +126,20 @@ def _ready(call: Call, service: Json) -> Json:
         return seen
 
     what = f"service {service['namespace']}/{service['name']} as Ready"
-    return wait_until(
+    ready = wait_until(
         look, lambda seen: seen["phase"] == "Ready", timeout_s=call.options.timeout, every_s=_LOOK_EVERY_S, what=what
     )
+    _require_live(ready)
+    return ready
+
+
+def _require_live(service: Json) -> None:
+    """Raise Aborted or EndedBadly where something else than the file is live, unless its rollout was to end so."""
+    file, rollout = service["file"], service["rollout"] or {}
+    if file["is_live"] or (rollout.get("phase") == "Healthy" and rollout.get("then") == "end"):
+        return
+    error = Aborted if rollout.get("phase") == "Aborted" else EndedBadly
+    raise error(f"service {service['namespace']}/{service['name']}: {file['message']}")
 
 
 def _imported(call: Call, where: str) -> Json:

@@ -5,7 +5,8 @@ import pytest
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound
 from deployments.models import Event, InferenceService, Revision, Rollout
-from deployments.services import service_apply, service_delete
+from deployments.services import rollout_abort, service_apply, service_delete
+from deployments.shapes import FileView
 from registry.lifecycle import Status
 from registry.services import version_delete
 from tests.deployments.conftest import Platform
@@ -183,3 +184,43 @@ def test_the_registry_does_not_delete_a_version_that_a_service_has(platform: Pla
 def test_a_bad_file_is_refused_before_anything_is_asked(platform: Platform) -> None:
     with pytest.raises(InvalidInput, match="the service file is a list"):
         service_apply(document=[], namespace="default", name="digits", actor="alice", now=platform.clock())
+
+
+def test_whether_what_the_file_says_is_live_is_told_with_the_reason(platform: Platform) -> None:
+    platform.version(1)
+    platform.version(2)
+    platform.policy()
+    platform.apply()
+    assert platform.view().file == FileView(False, "nothing of default/digits is live yet")
+    platform.until(lambda: platform.view().phase == "Ready")
+    assert platform.view().file == FileView(True, "")
+    platform.metrics.serve("digits-00001", 1000, slow=20)
+
+    platform.apply(uri="models:/digits/2")
+    rollout = platform.rollout()
+    live = "digits-00001 (digits version 1) is live, not what the file says"
+    assert platform.view().file.message.startswith(f"{live}: rollout {rollout.pk} to digits-00002 is Pending: ")
+    rollout_abort(rollout_id=rollout.pk, actor="bob", now=platform.clock())
+    told = platform.view().file
+    assert (told.is_live, told.message.startswith(f"{live}: rollout {rollout.pk} to digits-00002 ended Aborted: ")) == (
+        False,
+        True,
+    )
+    platform.apply(uri="models:/digits/2")
+    assert platform.view().file == told, "the same file again changes nothing, and says so"
+
+
+def test_after_a_rollback_the_file_says_what_is_live(platform: Platform) -> None:
+    platform.live()
+    platform.promoted()
+    assert platform.view().file.is_live
+    platform.back()
+    platform.until(lambda: platform.view().model_version == 1)
+    assert platform.view().file.is_live
+
+
+def test_a_stored_file_that_this_release_does_not_take_is_told_about(platform: Platform) -> None:
+    platform.live()
+    InferenceService.objects.update(document={"kind": "Nothing"})
+    told = platform.view().file
+    assert (told.is_live, "which this release does not take" in told.message) == (False, True)

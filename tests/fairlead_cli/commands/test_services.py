@@ -31,6 +31,7 @@ SERVICE: dict[str, Any] = {
         }
     ],
     "rollout": None,
+    "file": {"is_live": True, "message": ""},
     "created_at": "2026-01-01",
 }
 
@@ -126,6 +127,30 @@ def test_apply_waits_for_the_rollout_that_it_starts(
     ended, _, told = fairlead("services", "apply", "-f", "service.yaml", "--wait")
 
     assert (ended, "because of this" in told) == (code, True)
+
+
+@pytest.mark.parametrize(
+    ("ended", "code"),
+    [
+        pytest.param({"phase": "Degraded"}, 3, id="it was found bad"),
+        pytest.param({"phase": "Aborted"}, 6, id="somebody gave it up"),
+        pytest.param({"phase": "Healthy"}, 3, id="something else was rolled out since"),
+        pytest.param({"phase": "Healthy", "then": "end"}, 0, id="a shadow that was to end"),
+    ],
+)
+def test_apply_of_a_file_that_is_not_live_says_what_is(
+    fairlead: Fairlead, api: Any, at_home: Path, ended: dict[str, str], code: int
+) -> None:
+    (at_home / "service.yaml").write_text("metadata: {name: digits}\n")
+    file = {"is_live": False, "message": "digits-00001 is live, not what the file says: rollout 7 ended so"}
+    service = {**SERVICE, "file": file, "rollout": {**rollout("x"), **ended}}
+    applies(api, "PUT /services/default/digits", service)
+    api.on("GET /services/default/digits", service)
+
+    got, _, told = fairlead("services", "apply", "-f", "service.yaml", "--wait")
+
+    assert got == code
+    assert (f"service default/digits: {file['message']}" == told.splitlines()[-1]) is (code > 0)
 
 
 def test_apply_that_waits_too_long_ends_with_4(fairlead: Fairlead, api: Any, at_home: Path) -> None:
