@@ -39,7 +39,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("P11", "error mapping", "yes"),
         Row("P12", "`grpc.health.v1.Health`", "yes", "`Check` and `Watch`"),
         Row("P13", "`ModelStreamInfer`", "yes"),
-        Row("P14", "OpenAPI of the data plane", "no", "not built yet"),
+        Row("P14", "OpenAPI of the data plane", "yes", "`GET /v2/docs` and per model, with OpenAPI documents"),
         Row("P15", "list of all models", "yes", "`GET /v2/models`, names only, and `POST /v2/repository/index`"),
         Row("P16", "compressed bodies", "yes", "gzip and deflate, both directions"),
         Row("P17", "IPv6", "yes", "HTTP, gRPC and metrics"),

@@ -19,7 +19,7 @@ from serving_runtime.protocol import json_tensors, parameters
 from serving_runtime.protocol.http.events import EventStream
 from serving_runtime.protocol.http.infer_head import request_id
 from serving_runtime.protocol.http.message import JSON, Reply, Request, Response, error_response
-from serving_runtime.protocol.http.routes import Call, Route, of_versions
+from serving_runtime.protocol.http.routes import EVENTS, Call, Route, of_versions
 from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
 from serving_runtime.scheduler.job import Job
 
@@ -45,8 +45,24 @@ def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequ
         return events.job
 
     return [
-        *of_versions("POST", "/generate", "inference", "one answer to plain JSON", generate),
-        *of_versions("POST", "/generate_stream", "inference", "answers to plain JSON, as events", generate_stream),
+        *of_versions(
+            "POST",
+            "/generate",
+            "inference",
+            "one answer to plain JSON",
+            generate,
+            takes="GenerateRequest",
+            gives="GenerateResponse",
+        ),
+        *of_versions(
+            "POST",
+            "/generate_stream",
+            "inference",
+            "answers to plain JSON, as events",
+            generate_stream,
+            takes="GenerateRequest",
+            gives=EVENTS,
+        ),
     ]
 
 

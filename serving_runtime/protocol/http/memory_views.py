@@ -16,20 +16,20 @@ def routes(memory: SharedMemory) -> list[Route]:
     Clients that clean up before they begin ask for all regions of both kinds, which must not fail.
     """
     views = _Views(memory)
-    one, all_ = "/v2/systemsharedmemory/region/{region}", "/v2/systemsharedmemory"
-    cuda = [
-        Route(method, f"/v2/cudasharedmemory/region/{{region}}/{what}", _GROUP, "refused: there is no CUDA", _no_cuda)
+    one, all_, cuda = "/v2/systemsharedmemory/region/{region}", "/v2/systemsharedmemory", "/v2/cudasharedmemory"
+    refused = [
+        Route(method, f"{cuda}/region/{{region}}/{what}", _GROUP, "refused: there is no CUDA", _no_cuda)
         for method, what in (("GET", "status"), ("POST", "register"), ("POST", "unregister"))
     ]
     return [
-        Route("GET", f"{all_}/status", _GROUP, "all registered regions", views.status),
-        Route("GET", f"{one}/status", _GROUP, "a registered region", views.status),
-        Route("POST", f"{one}/register", _GROUP, "register a region", views.register),
-        Route("POST", f"{all_}/unregister", _GROUP, "unregister all regions", views.unregister),
-        Route("POST", f"{one}/unregister", _GROUP, "unregister a region", views.unregister),
-        Route("GET", "/v2/cudasharedmemory/status", _GROUP, "no regions", lambda _call: json_response([])),
-        Route("POST", "/v2/cudasharedmemory/unregister", _GROUP, "none to forget", lambda _call: json_response({})),
-        *cuda,
+        Route("GET", f"{all_}/status", _GROUP, "all registered regions", views.status, gives="Regions"),
+        Route("GET", f"{one}/status", _GROUP, "a registered region", views.status, gives="Regions"),
+        Route("POST", f"{one}/register", _GROUP, "register a region", views.register, "RegisterRequest", "Object"),
+        Route("POST", f"{all_}/unregister", _GROUP, "unregister all regions", views.unregister, gives="Object"),
+        Route("POST", f"{one}/unregister", _GROUP, "unregister a region", views.unregister, gives="Object"),
+        Route("GET", f"{cuda}/status", _GROUP, "no regions", lambda _call: json_response([]), gives="Regions"),
+        Route("POST", f"{cuda}/unregister", _GROUP, "none to forget", lambda _call: json_response({}), gives="Object"),
+        *refused,
     ]
 
 

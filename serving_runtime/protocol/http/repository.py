@@ -15,11 +15,11 @@ def routes(engine: Engine) -> list[Route]:
     """Return the routes to these views."""
     views = _Views(engine)
     return [
-        Route("POST", f"/v2/repository{repository}{path}", "model-repository", summary, later(view))
-        for path, summary, view in (
-            ("/index", "the models of the repositories and their states", views.index),
-            ("/models/{model}/load", "load a model, or load it anew", views.load),
-            ("/models/{model}/unload", "unload a model", views.unload),
+        Route("POST", f"/v2/repository{repository}{path}", "model-repository", summary, later(view), takes, gives)
+        for path, summary, view, takes, gives in (
+            ("/index", "the models of the repositories and their states", views.index, "IndexRequest", "Index"),
+            ("/models/{model}/load", "load a model, or load it anew", views.load, "LoadRequest", ""),
+            ("/models/{model}/unload", "unload a model", views.unload, "UnloadRequest", ""),
         )
         for repository in ("", "/{repository}")
     ]

@@ -53,6 +53,9 @@ class Call(NamedTuple):
         return json_object(body)
 
 
+EVENTS = "events"
+"""What a route gives that answers by server-sent events."""
+
 View: TypeAlias = Callable[[Call], Response | Cancellable | None]
 """Returns the answer; or None, or what to cancel, where it calls `reply` itself. Raises ServingError."""
 
@@ -66,6 +69,7 @@ class Route:
 
     Attributes:
         group: what --http-restricted-api calls it.
+        takes, gives: what goes in and out as JSON, by its name in schemas.COMPONENTS; empty for nothing.
     """
 
     method: str
@@ -73,6 +77,8 @@ class Route:
     group: str
     summary: str
     view: View
+    takes: str = ""
+    gives: str = ""
 
 
 @dataclass(slots=True)
@@ -123,10 +129,12 @@ class Routes:
         return next(_matches(self._root, segments, 0, {}), None)
 
 
-def of_versions(method: str, ending: str, group: str, summary: str, view: View) -> list[Route]:
+def of_versions(
+    method: str, ending: str, group: str, summary: str, view: View, *, takes: str = "", gives: str = ""
+) -> list[Route]:
     """Return the two routes of what can be asked of a model and of one of its versions."""
     paths = (f"/v2/models/{{model}}{ending}", f"/v2/models/{{model}}/versions/{{version}}{ending}")
-    return [Route(method, path, group, summary, view) for path in paths]
+    return [Route(method, path, group, summary, view, takes, gives) for path in paths]
 
 
 def later(work: Callable[[Call], Coroutine[Any, Any, Response]]) -> View:

@@ -44,11 +44,41 @@ def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequ
     ]
     return [
         *refused,
-        Route("GET", "/v1/models", "metadata", "the names of the models that are ready", views.models),
-        Route("GET", "/v1/models/{model}", "metadata", "a model's versions and their states", views.status),
-        Route("GET", "/v1/models/{model}/versions/{version}", "metadata", "a version's state", views.status),
-        Route("POST", "/v1/models/{model}:predict", "inference", "predict", views.predict),
-        Route("POST", "/v1/models/{model}/versions/{version}:predict", "inference", "predict", views.predict),
+        Route("GET", "/v1/models", "metadata", "the names of the models that are ready", views.models, gives="Models"),
+        Route(
+            "GET",
+            "/v1/models/{model}",
+            "metadata",
+            "a model's versions and their states",
+            views.status,
+            gives="V1Model",
+        ),
+        Route(
+            "GET",
+            "/v1/models/{model}/versions/{version}",
+            "metadata",
+            "a version's state",
+            views.status,
+            gives="V1Model",
+        ),
+        Route(
+            "POST",
+            "/v1/models/{model}:predict",
+            "inference",
+            "predict",
+            views.predict,
+            "PredictRequest",
+            "PredictResponse",
+        ),
+        Route(
+            "POST",
+            "/v1/models/{model}/versions/{version}:predict",
+            "inference",
+            "predict",
+            views.predict,
+            "PredictRequest",
+            "PredictResponse",
+        ),
     ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
-from serving_runtime.protocol.http import generate, memory_views, repository, v1, views
+from serving_runtime.protocol.http import docs, generate, memory_views, repository, v1, views
 from serving_runtime.protocol.http.infer import InferCodec
 from serving_runtime.protocol.http.message import Cancellable, Reply, Request, error_response
 from serving_runtime.protocol.http.reader import KeepsHeader
@@ -63,12 +63,15 @@ class V2Application:
 
     def _table(self) -> Sequence[Route]:
         return [
-            *of_versions("POST", "/infer", "inference", "infer", self._first_infer),
+            *of_versions(
+                "POST", "/infer", "inference", "infer", self._first_infer, takes="InferRequest", gives="InferResponse"
+            ),
             *views.routes(self._engine),
             *repository.routes(self._engine),
             *generate.routes(self._engine, self._completed),
             *v1.routes(self._engine, self._completed),
             *memory_views.routes(self._engine.shared_memory),
+            *docs.routes(self._engine, lambda: self._routes.all),
         ]
 
     def _completed(self, decoded: InferRequest, request: Request) -> InferRequest:

@@ -11,15 +11,24 @@ def routes(engine: Engine) -> list[Route]:
     """Return the routes to these views."""
     views = _Views(engine)
     return [
-        Route("GET", "/v2/health/live", "health", "whether the server lives", views.live),
-        Route("GET", "/v2/health/ready", "health", "whether the server is ready", views.ready),
-        *of_versions("GET", "/ready", "health", "whether a model is ready", views.model_ready),
-        Route("GET", "/v2", "metadata", "the server's name, version and extensions", views.server),
-        Route("GET", "/v2/models", "metadata", "the names of the models that are ready", views.models),
-        *of_versions("GET", "", "metadata", "a model's inputs and outputs", views.metadata),
-        *of_versions("GET", "/config", "model-config", "a model's completed configuration", views.config),
-        Route("GET", "/v2/models/stats", "statistics", "statistics of all models", views.all_statistics),
-        *of_versions("GET", "/stats", "statistics", "a model's statistics", views.statistics),
+        Route("GET", "/v2/health/live", "health", "whether the server lives", views.live, gives="Live"),
+        Route("GET", "/v2/health/ready", "health", "whether the server is ready", views.ready, gives="Ready"),
+        *of_versions("GET", "/ready", "health", "whether a model is ready", views.model_ready, gives="Ready"),
+        Route("GET", "/v2", "metadata", "the server's name, version and extensions", views.server, gives="Server"),
+        Route("GET", "/v2/models", "metadata", "the names of the models that are ready", views.models, gives="Models"),
+        *of_versions("GET", "", "metadata", "a model's inputs and outputs", views.metadata, gives="Model"),
+        *of_versions(
+            "GET", "/config", "model-config", "a model's completed configuration", views.config, gives="Config"
+        ),
+        Route(
+            "GET",
+            "/v2/models/stats",
+            "statistics",
+            "statistics of all models",
+            views.all_statistics,
+            gives="Statistics",
+        ),
+        *of_versions("GET", "/stats", "statistics", "a model's statistics", views.statistics, gives="Statistics"),
     ]
 
 
