@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('deployments', '0009_cluster_checked'),
+        ('deployments', '0008_autoscaling'),
         ('registry', '0003_imports'),
     ]
 
