@@ -1,6 +1,7 @@
 """All models of a server: the one object that protocols talk to."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import Any
 
 from serving_runtime import __version__
 from serving_runtime.engine import classification, override, parts
+from serving_runtime.engine.budget import Budget
 from serving_runtime.engine.control import Control, ControlMode, changes
 from serving_runtime.engine.door import Cancellable, Door
 from serving_runtime.engine.lifecycle import Lifecycle
 from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.ondemand import OnDemand
 from serving_runtime.engine.repository import LocalRoot, Repository
 from serving_runtime.engine.servable import Servable
 from serving_runtime.engine.shared_memory import SharedMemory
@@ -63,7 +66,16 @@ class Engine:
         self.response_cache = response_cache
         self._control = control
         self._repository = Repository([LocalRoot(root) for root in roots])
-        self._lifecycle = Lifecycle(self._repository, settings, self, threads=control.load_threads)
+        self._lifecycle = Lifecycle(
+            self._repository,
+            settings,
+            self,
+            threads=control.load_threads,
+            budget=Budget(control.memory_budget_bytes),
+            evicts=control.on_demand,
+            patience_s=control.on_demand_timeout_s,
+        )
+        self._on_demand = OnDemand(self._lifecycle, control.on_demand_timeout_s) if control.on_demand else None
         self._models = self._lifecycle.models
         self._servables = self._lifecycle.servables
         self._strict_readiness = strict_readiness
@@ -111,7 +123,7 @@ class Engine:
     async def poll(self) -> None:
         """Load what has come or changed in the repositories, unload what has gone; failures are logged."""
         found = await self._lifecycle.scan()
-        todo = changes(found, self._models)
+        todo = changes(found, self._models, on_demand=self._control.on_demand)
         for name, error in todo.refuse.items():
             self._models[name].failed(error)
         outcomes = await asyncio.gather(
@@ -200,7 +212,10 @@ class Engine:
         """
         servable = self._servables.get((request.model_name, request.model_version))
         if servable is None:
-            raise self._unknown(request.model_name, request.model_version)
+            demand = self._demand(request.model_name)
+            if demand is None:
+                raise self._unknown(request.model_name, request.model_version)
+            return demand.infer(request, on_done, self.infer)
         if request.classes:
             on_done = _answering_classes(request, servable, on_done)
         if self._door is not None:
@@ -210,6 +225,20 @@ class Engine:
     def infer_step(self, request: InferRequest, on_done: OnDone) -> Job:
         """Start a request of an ensemble's step, as a part of one that was let in already; raises ServingError."""
         return self.servable(request.model_name, request.model_version).infer(request, on_done)
+
+    def _demand(self, name: str) -> OnDemand | None:
+        """Return who loads the model on demand, None where nobody does."""
+        model = self._models.get(name)
+        if self._on_demand is None or model is None or self.draining or not self._on_demand.may_load(model):
+            return None
+        return self._on_demand
+
+    async def arrive(self, name: str) -> None:
+        """Wait for a model that is loaded on demand; what becomes of it, the request for it will be told."""
+        demand = self._demand(name)
+        if demand is not None:
+            with contextlib.suppress(ServingError):
+                await demand.arrive(name)
 
     def stream(self, request: InferRequest, on_done: OnDone) -> Job:
         """Start a request, for a caller that takes any number of answers: the way to decoupled models.
@@ -297,6 +326,8 @@ class Engine:
     def close(self) -> None:
         if self._polling is not None:
             self._polling.cancel()
+        if self._on_demand is not None:
+            self._on_demand.close()
         self._lifecycle.close()
 
     def _unknown(self, name: str, version: str) -> ServingError:
@@ -304,7 +335,8 @@ class Engine:
         if model is None:
             return NotFound(f"unknown model '{name}' is not found")
         if not model.serving:
-            return Unavailable(f"model '{name}' is not ready: {model.reason}")
+            hint = "; its first inference request loads it" if self._demand(name) is not None else ""
+            return Unavailable(f"model '{name}' is not ready: {model.reason}{hint}")
         versions = ", ".join(str(version) for version in model.serving)
         return NotFound(f"model '{name}' has no version '{version}'; it serves {versions}")
 

@@ -9,21 +9,23 @@ A model loads whole or not at all, and a load that fails leaves the model as it 
 import asyncio
 import logging
 import shutil
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from serving_runtime.backends.base import LoadedModel, StreamingModel
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.engine import ensembles, loading
+from serving_runtime.engine.admission import Admission, Unused
+from serving_runtime.engine.budget import Budget, estimate_bytes
 from serving_runtime.engine.ensemble_servable import Answering
 from serving_runtime.engine.factory import make_servable, measure
 from serving_runtime.engine.loading import LoadPlan, LoadSettings, OpenedModel
 from serving_runtime.engine.memory import give_back
 from serving_runtime.engine.override import Override, materialize
-from serving_runtime.engine.parts import Parts
+from serving_runtime.engine.parts import Parts, orphans
 from serving_runtime.engine.repository import Found, Marks, ModelFolder, Repository
-from serving_runtime.engine.reuse import reusable
+from serving_runtime.engine.reuse import Reuse, reusable
 from serving_runtime.engine.servable import Servable
 from serving_runtime.engine.states import Model
 from serving_runtime.engine.threads import LoadThreads
@@ -41,9 +43,23 @@ class Lifecycle:
     Attributes:
         models: every name that was ever in a repository or loaded.
         servables: what answers, by name and version; by name and "" the highest version.
+
+    Args:
+        evicts: idle models make room for those that are loaded.
+        patience_s: how long to wait for busy ones to become idle.
     """
 
-    def __init__(self, repository: Repository, settings: LoadSettings, answering: Answering, *, threads: int) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        settings: LoadSettings,
+        answering: Answering,
+        *,
+        threads: int,
+        budget: Budget,
+        evicts: bool = False,
+        patience_s: float = 0.0,
+    ) -> None:
         self.models: dict[str, Model] = {}
         self.servables: dict[tuple[str, str], Servable] = {}
         self._repository = repository
@@ -51,6 +67,7 @@ class Lifecycle:
         self._answering = answering
         self._parts = Parts(self.models, self._load_part)
         self._threads = LoadThreads(threads)
+        self._admission = Admission(budget, self._unused, self._evict if evicts else None, patience_s)
         self._alive: set[Servable] = set()
         self._background: set[asyncio.Task[None]] = set()
 
@@ -79,13 +96,16 @@ class Lifecycle:
 
     async def unload(self, name: str) -> None:
         """Stop answering for a model; what it accepted is answered, its memory is given back in the background."""
-        model = self.models[name]
+        await self._unload(self.models[name])
+
+    async def _unload(self, model: Model) -> list[asyncio.Task[None]]:
         async with model.lock:
             old = model.loaded
-            self._switch(model, {}, None)
+            leaving = self._switch(model, {}, None)
             model.forget()
             self._discard(old)
-            logger.info("unloaded model '%s'", name)
+        logger.info("unloaded model '%s'", model.name)
+        return leaving
 
     def close(self) -> None:
         """End what runs in the background, and all schedulers."""
@@ -149,21 +169,74 @@ class Lifecycle:
         reuse = reusable(model.loaded, plan)
         missing = tuple(version for version in plan.versions if version not in reuse.kept)
         open_models = {version: model.serving[version].model for version in reuse.reconfigured}
-        opened = await self._threads.run(_open, plan, missing, self._settings, open_models)
+        fresh = [version for version in missing if version not in open_models]
+        claims = await self._admission.claim(model.name, self._needs(model, plan, fresh))
+        try:
+            opened = await self._threads.run(_open, plan, missing, self._settings, open_models)
+        except BaseException:
+            self._admission.release(claims.values())
+            raise
+        for version, claim in claims.items():
+            found = opened[version][0]
+            model.measured_bytes[version, plan.file_bytes[version]] = found.memory_bytes
+            self._admission.settle(claim, found.model, found.memory_bytes)
+        try:
+            await self._admission.check(model.name)
+            return self._servables(model, plan, reuse, opened)
+        except ServingError:
+            for version in claims:
+                await self._free(opened[version][0].model)
+            raise
+
+    def _servables(
+        self, model: Model, plan: LoadPlan, reuse: Reuse, opened: Mapping[int, tuple[OpenedModel, bool]]
+    ) -> dict[int, Servable]:
         serving = {}
         for version in plan.versions:
             if version in reuse.kept:
                 serving[version] = model.serving[version]
                 continue
             found, inline = opened[version]
-            serving[version] = make_servable(version, found, self._answering, inline=inline)
+            serving[version] = servable = make_servable(version, found, self._answering, inline=inline)
+            servable.memory_bytes = self._admission.size_bytes(found.model)
             how = "reconfigured" if version in reuse.reconfigured else "loaded"
             where = "inline" if inline else "threaded"
             logger.info("%s model '%s' version %s (%s)", how, model.name, version, where)
         return serving
 
-    def _switch(self, model: Model, serving: dict[int, Servable], plan: LoadPlan | None) -> None:
-        """Let `serving` answer from now on, in one step, and what answered until now finish what it has."""
+    def _needs(self, model: Model, plan: LoadPlan, versions: list[int]) -> dict[int, int]:
+        """Return how many bytes each version may take while it is opened."""
+        sizes = {version: plan.file_bytes[version] for version in versions}
+        return {
+            version: max(estimate_bytes(size), model.measured_bytes.get((version, size), 0))
+            for version, size in sizes.items()
+        }
+
+    def _unused(self) -> Iterator[Unused]:
+        """Yield models that do nothing now; an ensemble together with what was loaded for it alone."""
+        parts = {part for model in self.models.values() if model.serving for part in model.parts}
+        for model in self.models.values():
+            if not model.serving or model.name in parts:
+                continue
+            together = [model, *(self.models[name] for name in self._loaded_for(model))]
+            servables = [servable for member in together for servable in member.serving.values()]
+            if not any(member.lock.locked() for member in together) and not any(
+                servable.busy for servable in servables
+            ):
+                last_used_ms = max(servable.last_used_ms for servable in servables)
+                yield Unused(model.name, last_used_ms, tuple(servable.model for servable in servables))
+
+    def _loaded_for(self, ensemble: Model) -> list[str]:
+        others = {name: model for name, model in self.models.items() if model is not ensemble}
+        return orphans(ensemble.parts, others)
+
+    async def _evict(self, name: str) -> None:
+        model = self.models[name]
+        leaving = [await self._unload(self.models[member]) for member in (name, *self._loaded_for(model))]
+        await asyncio.gather(*[task for tasks in leaving for task in tasks])
+
+    def _switch(self, model: Model, serving: dict[int, Servable], plan: LoadPlan | None) -> list[asyncio.Task[None]]:
+        """Let `serving` answer from now on, in one step; returns those that finish what they have, until they have."""
         old = model.serving
         model.serve(serving, plan)
         for version in old:
@@ -173,16 +246,19 @@ class Lifecycle:
             self.servables[model.name, servable.version] = servable
             self.servables[model.name, ""] = servable
         self._alive.update(serving.values())
+        leaving = []
         for version, servable in old.items():
             successor = serving.get(version)
             if successor is servable:
                 continue
             if successor is not None:
                 successor.succeed(servable)
-            self._run(self._retire(model, version, servable))
+            leaving.append(self._run(self._retire(model, version, servable)))
+        return leaving
 
     async def _retire(self, model: Model, version: int, servable: Servable) -> None:
-        while servable.statistics.inflight:  # noqa: ASYNC110 - else every request would have to tell
+        # looked at, because else every request would have to tell; sequences go on here while there is a successor
+        while servable.statistics.inflight or (servable.live_sequences and version in model.serving):  # noqa: ASYNC110
             await asyncio.sleep(_DRAIN_LOOK_S)
         servable.scheduler.close()
         successor = model.serving.get(version)
@@ -190,13 +266,18 @@ class Lifecycle:
             successor.absorb(servable)
         self._alive.discard(servable)
         if all(other.model is not servable.model for other in self._alive):  # a reconfigured version shares it
-            await asyncio.to_thread(_free, servable.model)
+            await self._free(servable.model)
         model.gone(version)
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _free(self, model: LoadedModel | StreamingModel) -> None:
+        await asyncio.to_thread(_close, model)
+        self._admission.freed(model)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
     @staticmethod
     def _discard(plan: LoadPlan | None) -> None:
@@ -209,6 +290,7 @@ def _open(
 ) -> dict[int, tuple[OpenedModel, bool]]:
     """Return versions, opened and run, each with whether it begins in the event loop."""
     opened = loading.open_versions(plan, versions, settings, open_models)
+    give_back()  # what reading the files took
     return {version: (found, measure(found)) for version, found in opened.items()}
 
 
@@ -217,6 +299,6 @@ def _remove(folder: ModelFolder) -> None:
         shutil.rmtree(folder.path, ignore_errors=True)
 
 
-def _free(model: LoadedModel | StreamingModel) -> None:
+def _close(model: LoadedModel | StreamingModel) -> None:
     model.close()
     give_back()

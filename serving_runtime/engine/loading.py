@@ -1,5 +1,6 @@
 """From a model's folder to models in memory: read the config, open the files, complete, check. Runs in threads."""
 
+import dataclasses
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,8 @@ from serving_runtime.datatypes import Array
 from serving_runtime.engine import completion, ensembles, labels, sequences
 from serving_runtime.engine.classification import Labels
 from serving_runtime.engine.ensembles import EnsembleModel
-from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder, chosen_versions
+from serving_runtime.engine.memory import growth
+from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder, chosen_versions, folder_bytes
 from serving_runtime.engine.samples import run_samples
 from serving_runtime.errors import ModelError
 
@@ -48,11 +50,13 @@ class LoadPlan:
     Attributes:
         written: the ModelConfig message as its author wrote it.
         versions: those that the policy chooses, ascending.
+        file_bytes: the size of each one's files.
     """
 
     folder: ModelFolder
     written: Any
     versions: tuple[int, ...]
+    file_bytes: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class OpenedModel:
     model: Any
     initial_states: Mapping[str, Array]
     labels: Labels
+    memory_bytes: int = 0
 
 
 class VersionError(ModelError):
@@ -99,7 +104,9 @@ def plan(folder: ModelFolder, settings: LoadSettings, written: Any = None) -> Lo
         raise ModelError(f"model '{folder.name}': default_model_filename '{filename}' must be a plain file name")
     if not settings.auto_complete:
         completion.check_complete(written, name=folder.name)
-    return LoadPlan(folder, written, chosen_versions(folder.versions, written.version_policy, folder.name))
+    versions = chosen_versions(folder.versions, written.version_policy, folder.name)
+    sizes = {version: folder_bytes(folder.path / str(version)) for version in versions}
+    return LoadPlan(folder, written, versions, sizes)
 
 
 def open_versions(
@@ -110,13 +117,17 @@ def open_versions(
     Raises VersionError with one sentence that names model and version; what was opened is closed again.
     """
     opened: dict[int, OpenedModel] = {}
-    try:
-        for version in versions:
-            opened[version] = _open_version(wanted, version, settings, loaded.get(version))
-    except ModelError as error:
-        for number in opened.keys() - loaded.keys():
-            opened[number].model.close()
-        raise VersionError(str(error), version) from error
+    for version in versions:
+        try:
+            backend = _backend_of(wanted, version, settings)  # its library's memory is not the model's
+            with growth() as grown:
+                model = _open_version(wanted, version, backend, settings, loaded.get(version))
+        except ModelError as error:
+            for number in opened.keys() - loaded.keys():
+                opened[number].model.close()
+            raise VersionError(str(error), version) from error
+        measured = max(wanted.file_bytes[version], grown.size_bytes or 0)
+        opened[version] = dataclasses.replace(model, memory_bytes=measured)
     return opened
 
 
@@ -131,18 +142,30 @@ def _open_ensemble(wanted: LoadPlan) -> OpenedModel:
     return OpenedModel(message, config, EnsembleModel(config), {}, labels.read(wanted.folder.path, message))
 
 
-def _open_version(wanted: LoadPlan, version: int, settings: LoadSettings, loaded: Any) -> OpenedModel:
-    if wanted.written.HasField("ensemble_scheduling"):
+def _backend_of(wanted: LoadPlan, version: int, settings: LoadSettings) -> Backend | None:
+    """Return the backend of a model; an ensemble has none."""
+    written = wanted.written
+    if written.HasField("ensemble_scheduling"):
+        return None
+    try:
+        return backend_for(written.backend or PLATFORMS.get(written.platform, "onnxruntime"), settings)
+    except ModelError as error:
+        raise ModelError(f"model '{wanted.folder.name}' version {version}: {error}") from error
+
+
+def _open_version(
+    wanted: LoadPlan, version: int, backend: Backend | None, settings: LoadSettings, loaded: Any
+) -> OpenedModel:
+    if backend is None:
         return _open_ensemble(wanted)
     name = wanted.folder.name
     where = f"model '{name}' version {version}"
     message = proto.ModelConfig()
     message.CopyFrom(wanted.written)
+    message.backend = message.backend or PLATFORMS.get(message.platform, "onnxruntime")
+    message.platform = message.platform or backend.platform
+    message.default_model_filename = message.default_model_filename or backend.default_filename
     try:
-        message.backend = message.backend or PLATFORMS.get(message.platform, "onnxruntime")
-        backend = backend_for(message.backend, settings)
-        message.platform = message.platform or backend.platform
-        message.default_model_filename = message.default_model_filename or backend.default_filename
         names = labels.read(wanted.folder.path, message)
         model = loaded
         if model is None:

@@ -1,16 +1,111 @@
-"""This process's memory."""
+"""How much memory this process has and uses, and how freed memory is given back."""
 
 import ctypes
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUPS = Path("/proc/self/cgroup")
+_MEMORY = Path("/proc/meminfo")
+_STATUS = Path("/proc/self/status")
 
 
-def _trimmer() -> "ctypes._FuncPointer | None":
-    return getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's only
+def resident_bytes() -> int:
+    """Return how much of this process is in memory."""
+    return _kilobytes(_STATUS, "VmRSS:")
 
 
-_malloc_trim = _trimmer()
+class Growth:
+    """How much this process has grown over some work.
+
+    Attributes:
+        size_bytes: None where other such work ran beside it, so that nobody can say whose it is.
+    """
+
+    def __init__(self) -> None:
+        self.size_bytes: int | None = None
+
+
+_measuring: set[Growth] = set()
+_overlapped: set[Growth] = set()
+_lock = threading.Lock()
+
+
+@contextmanager
+def growth() -> Iterator[Growth]:
+    """Measure by how much the block makes this process grow."""
+    mine = Growth()
+    with _lock:
+        _measuring.add(mine)
+        if len(_measuring) > 1:
+            _overlapped.update(_measuring)
+    before = resident_bytes()
+    try:
+        yield mine
+    finally:
+        with _lock:
+            _measuring.discard(mine)
+            if mine not in _overlapped:
+                mine.size_bytes = max(0, resident_bytes() - before)
+            _overlapped.discard(mine)
+
+
+def limit_bytes(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS, memory: Path = _MEMORY) -> int:
+    """Return the most memory this process may have: its control groups' limit, or the machine's memory."""
+    limits = [_kilobytes(memory, "MemTotal:")]
+    for file in _limit_files(cgroups, own):
+        try:
+            text = file.read_text().strip()
+        except OSError:  # this kind of control group is not there
+            continue
+        if text.isdecimal():  # "max" is none
+            limits.append(int(text))
+    return min(limits)
+
+
+def _limit_files(cgroups: Path, own: Path) -> Iterator[Path]:
+    """Yield the files with the limits of this process's control group and of all around it, of either version."""
+    for line in own.read_text().splitlines() if own.is_file() else ():
+        _, controllers, path = line.split(":", 2)
+        inside = PurePosixPath(path.lstrip("/"))
+        for group in (inside, *inside.parents):
+            if not controllers:
+                yield cgroups / group / "memory.max"
+            elif "memory" in controllers.split(","):
+                yield cgroups / "memory" / group / "memory.limit_in_bytes"
+
+
+def _kilobytes(file: Path, field: str) -> int:
+    for line in file.read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+_libc = ctypes.CDLL(None)
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
+
+OWN_BLOCK_BYTES = 8 * 2**20
+"""Blocks from this size on are memory maps of their own, which vanish when they are freed."""
+
+KEPT_BYTES = 16 * 2**20
+"""What a thread's heap may keep at its end for later."""
+
+
+def keep_little() -> None:
+    """Tell glibc to keep little of what is freed.
+
+    By itself it raises both limits to 32 and 64 MiB once a block of that size was freed, per heap, and malloc_trim
+    does not touch the ends of threads' heaps: models that have been unloaded would go on taking memory.
+    """
+    if hasattr(_libc, "mallopt"):
+        _libc.mallopt(_M_MMAP_THRESHOLD, OWN_BLOCK_BYTES)
+        _libc.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
 
 
 def give_back() -> None:
     """Return freed memory to the operating system, which glibc else keeps for later."""
-    if _malloc_trim is not None:
-        _malloc_trim(0)
+    if hasattr(_libc, "malloc_trim"):
+        _libc.malloc_trim(0)

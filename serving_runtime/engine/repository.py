@@ -150,6 +150,11 @@ def local_marks(path: Path) -> dict[str, str]:
     return marks
 
 
+def folder_bytes(path: Path) -> int:
+    """Return the size of all files in a folder."""
+    return sum(int(mark.partition("-")[0]) for mark in local_marks(path).values() if mark)
+
+
 def model_folder(path: Path) -> ModelFolder:
     """Return the model in a folder of this machine."""
     marks = local_marks(path)

@@ -8,7 +8,7 @@ from serving_runtime.config.model import ModelConfig
 from serving_runtime.datatypes import Array
 from serving_runtime.engine.parameters import flag, sequence_id, unsigned
 from serving_runtime.engine.servable import Servable
-from serving_runtime.request import InferRequest
+from serving_runtime.request import InferRequest, OnDone
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.sequences.scheduler import SequenceScheduler
 from serving_runtime.scheduler.sequences.sequence import SequenceJob
@@ -46,6 +46,23 @@ class SequenceServable(Servable):
             statistics=self.statistics,
             loop=asyncio.get_running_loop(),
         )
+
+    def infer(self, request: InferRequest, on_done: OnDone) -> Job:
+        """Do as for any model, but a sequence that began before a reload ends with the model that it began with."""
+        for elder in self._predecessors:
+            if isinstance(elder, SequenceServable) and elder.follows(request):
+                return elder.infer(request, on_done)
+        return super().infer(request, on_done)
+
+    def follows(self, request: InferRequest) -> bool:
+        """Return whether a request goes on with a sequence that has begun here."""
+        assert isinstance(self.scheduler, SequenceScheduler)  # noqa: S101 - see _scheduler_for
+        return not flag(request, "sequence_start") and self.scheduler.follows(sequence_id(request))
+
+    @property
+    def live_sequences(self) -> int:
+        assert isinstance(self.scheduler, SequenceScheduler)  # noqa: S101
+        return self.scheduler.live
 
     def _schedule(self, job: Job, request: InferRequest) -> None:
         assert isinstance(job, SequenceJob)  # noqa: S101 - see _job_type

@@ -27,6 +27,7 @@ class Servable:
         labels: of the classes of its outputs.
         scheduler: chosen here, once; a subclass brings another by `_scheduler_for`, and the jobs that it takes.
         model: what runs; a predecessor may share it.
+        memory_bytes: what the model was found to take when it was loaded.
     """
 
     labels: Labels = NO_LABELS
@@ -39,6 +40,8 @@ class Servable:
         self.config = config
         self.model = model
         self.statistics = _statistics(config)
+        self.memory_bytes = 0
+        self._loaded_ms = time.time_ns() // 1_000_000
         self._predecessors: list[Servable] = []
         self._plan = RequestPlan(config, model.signature)
         self._batching: BatchPolicy | None = config.batching
@@ -101,6 +104,21 @@ class Servable:
         if predecessor in self._predecessors:
             self._predecessors.remove(predecessor)
             self.statistics.add(predecessor.statistics)
+
+    @property
+    def live_sequences(self) -> int:
+        """Return how many sequences have begun here and may go on."""
+        return 0
+
+    @property
+    def busy(self) -> bool:
+        """Return whether anybody waits for an answer, or will go on with a sequence."""
+        return bool(self.counts.inflight or self.live_sequences)
+
+    @property
+    def last_used_ms(self) -> int:
+        """Return when it ran last, or was loaded: wall clock, milliseconds since the epoch."""
+        return max(self._loaded_ms, self.statistics.last_inference_ms)
 
     @property
     def counts(self) -> ModelStatistics:

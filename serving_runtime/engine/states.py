@@ -48,6 +48,7 @@ class Model:
         tried: the marks of the files as they were last looked at; None when that is to be forgotten.
         by_name: loaded for its own sake, not as a part of an ensemble.
         parts: the models of an ensemble's steps, as it was last looked at.
+        measured_bytes: memory that versions were found to take, by number and size of their files.
         lock: held by whoever loads or unloads it.
     """
 
@@ -59,6 +60,7 @@ class Model:
         self.tried: Marks | None = None
         self.by_name = False
         self.parts: tuple[str, ...] = ()
+        self.measured_bytes: dict[tuple[int, int], int] = {}
         self.lock = asyncio.Lock()
         self._states: dict[int, tuple[State, str]] = {}
         self._failure = ""

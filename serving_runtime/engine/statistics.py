@@ -23,6 +23,7 @@ def _fill(message: Any, servable: Servable) -> None:
     message.last_inference = statistics.last_inference_ms
     message.inference_count = statistics.inferences
     message.execution_count = statistics.executions
+    message.memory_usage.add(type="CPU", id=0, byte_size=servable.memory_bytes)
     successes = statistics.successes
     computed = successes - statistics.cache_hits
     durations = message.inference_stats

@@ -11,7 +11,11 @@ from serving_runtime.server.flag_types import add_bool, cache_size, count, posit
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What the command line says about models; flag by flag."""
+    """What the command line says about models, flag by flag.
+
+    Attributes:
+        memory_budget_bytes: 0 for no limit, None to find it out.
+    """
 
     repositories: tuple[Path, ...]
     control_mode: str
@@ -19,6 +23,9 @@ class ModelOptions:
     poll_secs: int
     load_thread_count: int
     load_retry_count: int
+    memory_budget_bytes: int | None
+    load_on_demand: bool
+    load_on_demand_timeout_s: int
     exit_on_error: bool
     strict_readiness: bool
     auto_complete: bool
@@ -33,6 +40,10 @@ class ModelOptions:
             parser.error("--load-model needs --model-control-mode=explicit")
         if "*" in found.load_model and len(found.load_model) > 1:
             parser.error("--load-model=* loads every model, name no other beside it")
+        if found.load_on_demand and found.model_control_mode == "explicit":
+            parser.error(
+                "--load-on-demand loads by requests, --model-control-mode=explicit by clients' orders: take one"
+            )
         for backend, _, _ in found.backend_config:
             own = registry.own_file(backend, found.backend_directory)
             if backend not in registry.BUILT_IN and (own is None or not own.is_file()):
@@ -45,6 +56,9 @@ class ModelOptions:
             poll_secs=found.repository_poll_secs,
             load_thread_count=found.model_load_thread_count,
             load_retry_count=found.model_load_retry_count,
+            memory_budget_bytes=found.model_memory_budget_bytes,
+            load_on_demand=found.load_on_demand,
+            load_on_demand_timeout_s=found.load_on_demand_timeout_secs,
             exit_on_error=found.exit_on_error,
             strict_readiness=found.strict_readiness,
             auto_complete=not found.disable_auto_complete_config,
@@ -90,6 +104,22 @@ def add(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--model-load-retry-count", type=count, default=0, metavar="N", help="times to try a failed load again (0)"
+    )
+    group.add_argument(
+        "--model-memory-budget-bytes",
+        type=count,
+        metavar="N",
+        help="memory for all models together, 0 for no limit (80 percent of what the process may have)",
+    )
+    add_bool(
+        group, "--load-on-demand", default=False, text="load a model at its first request, unload idle ones for it"
+    )
+    group.add_argument(
+        "--load-on-demand-timeout-secs",
+        type=positive,
+        default=30,
+        metavar="N",
+        help="how long a request waits for its model to load (30)",
     )
     add_bool(group, "--exit-on-error", default=True, text="end when a model fails to load")
     add_bool(group, "--strict-readiness", default=True, text="a model that failed to load makes the server not ready")

@@ -16,6 +16,8 @@ import sys
 
 import uvloop
 
+from serving_runtime.engine import memory
+from serving_runtime.engine.budget import SHARE
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.loading import LoadSettings
@@ -44,8 +46,16 @@ def run(options: Options) -> int:
     level = logging.DEBUG if options.log_verbose else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    memory.keep_little()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(Server(options).run())
+
+
+def _budget_bytes(asked: int | None) -> int | None:
+    """Return the budget asked for; where none is, a share of what this process may have and does not use yet."""
+    if asked is not None:
+        return asked or None
+    return max(0, int(memory.limit_bytes() * SHARE) - memory.resident_bytes())
 
 
 def _engine(every: Options, tap: Tap | None) -> Engine:
@@ -62,6 +72,9 @@ def _engine(every: Options, tap: Tap | None) -> Engine:
         load_models=options.load_models,
         poll_secs=options.poll_secs,
         load_threads=options.load_thread_count,
+        memory_budget_bytes=_budget_bytes(options.memory_budget_bytes),
+        on_demand=options.load_on_demand,
+        on_demand_timeout_s=options.load_on_demand_timeout_s,
     )
     make = Engine if tap is None else functools.partial(TappedEngine, tap=tap)
     return make(

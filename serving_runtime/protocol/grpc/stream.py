@@ -111,6 +111,7 @@ class InferStream:
         async for message, size_bytes in requests:
             if self._draining:
                 return
+            await self._engine.arrive(message.model_name)
             self._begin(_Request(message, size_bytes))
             while self._is_full():
                 self._room.clear()

@@ -90,6 +90,15 @@ class SequenceScheduler:
     def inline(self) -> bool:
         return self._meter.inline
 
+    @property
+    def live(self) -> int:
+        """Return how many sequences may go on."""
+        return len(self._sequences)
+
+    def follows(self, correlation_id: CorrelationId) -> bool:
+        """Return whether a sequence has begun here and may go on."""
+        return correlation_id in self._sequences
+
     def submit(self, job: Job) -> None:
         """Queue a request behind its sequence's; raises InvalidArgument where it does not belong to one."""
         assert isinstance(job, SequenceJob), "a sequence model's servable makes no others"  # noqa: S101

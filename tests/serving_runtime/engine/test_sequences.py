@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from serving_runtime.datatypes import DATATYPES, Array
+from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.errors import Cancelled, FailureReason, InvalidArgument, ServingError, Unavailable
 from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
 from serving_runtime.scheduler.job import Job
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime.engine.serving import until
 
 pytestmark = pytest.mark.feature("C9", "E15")
 
@@ -407,3 +409,24 @@ async def test_warm_up_samples_are_first_requests(tmp_path: Path, rows: int) -> 
         inputs {{ key: "x" value {{ data_type: TYPE_FP32 dims: [2] random_data: true }} }} }}"""
     async with serving(tmp_path, configured("direct { }", more=more)) as asker:
         assert sums(await asker.ask(request("m", 1, 1, start=True))) == [1]
+
+
+@pytest.mark.feature("E6")
+async def test_a_sequence_that_began_before_a_reload_ends_with_the_model_it_began_with(tmp_path: Path) -> None:
+    onnx_models.accumulator(onnx_models.configure(tmp_path / "m", CONFIGS["direct"]) / "1" / "model.onnx")
+    engine = Engine([tmp_path], LoadSettings(), Control(ControlMode.EXPLICIT, ("m",)))
+    assert await engine.load_all() == []
+    asker = Asker(engine)
+    first = engine.servable("m")
+    assert sums(await asker.ask(request("m", 1, 7, start=True), request("m", 10, 8, start=True))) == [1, 10]
+    onnx_models.configure(tmp_path / "m", CONFIGS["oldest"])
+    await engine.load("m")
+    assert engine.servable("m") is not first
+    assert sums(await asker.ask(request("m", 2, 7), request("m", 5, 9, start=True), request("m", 6, 9))) == [3, 5, 11]
+    assert sums(await asker.ask(request("m", 4, 8, start=True))) == [4], "a new start is the new model's"
+    assert sums(await asker.ask(request("m", 3, 7, end=True))) == [6]
+    assert first.live_sequences == 1, "the other one was begun anew elsewhere; it will be idle for too long"
+    await engine.unload("m")
+    assert isinstance((await asker.ask(request("m", 1, 9)))[0], Unavailable)
+    await until(lambda: not engine._lifecycle._alive, "after an unload nobody waits for sequences")
+    engine.close()
