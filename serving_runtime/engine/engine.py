@@ -29,6 +29,7 @@ SERVER_NAME = "fairlead"
 EXTENSIONS = (
     "binary_tensor_data",
     "classification",
+    "logging",
     "model_configuration",
     "model_repository",
     "model_repository(unload_dependents)",

@@ -11,29 +11,41 @@ from serving_runtime.protocol.grpc.health import HealthService
 from serving_runtime.protocol.grpc.memory import MemoryService
 from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.grpc.service import V2Service
+from serving_runtime.protocol.grpc.settings_service import SettingsService
 from serving_runtime.protocol.http import logged, metrics
 from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.listener import Listener
-from serving_runtime.protocol.http.reader import either
+from serving_runtime.protocol.http.message import Application
+from serving_runtime.protocol.http.reader import KeepsHeader, either
 from serving_runtime.protocol.http.v2 import V2Application
 from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.server.metrics_options import MetricsOptions
 from serving_runtime.server.options import Options
 from serving_runtime.telemetry.cpu import CpuMeter
+from serving_runtime.telemetry.logsettings import LogControl
 from serving_runtime.telemetry.tap.tap import Tap
 
 
-def http_listener(options: Options, engine: Engine, sock: socket.socket) -> Listener:
+def http_listener(options: Options, engine: Engine, log: LogControl, sock: socket.socket) -> Listener:
     limits = HttpLimits(max_body_bytes=options.http.max_input_bytes)
     v2 = V2Application(
         engine,
         restrictions=Restrictions(options.http.restrictions),
         forwarded=options.http.header_forward_pattern,
         with_context=options.wants_context,
+        log=log,
     )
-    if not options.log_verbose:
-        return Listener(v2, sock, limits, v2.keeps_header)
-    return Listener(logged.LoggedApplication(v2), sock, limits, either(v2.keeps_header, logged.keeps_header))
+
+    def application() -> tuple[Application, KeepsHeader | None]:
+        """Return the application as the log's settings want it; without a line per request there is nothing around."""
+        if not log.verbose:
+            return v2, v2.keeps_header
+        return logged.LoggedApplication(v2), either(v2.keeps_header, logged.keeps_header)
+
+    found, keeps_header = application()
+    listener = Listener(found, sock, limits, keeps_header)
+    log.on_change.append(lambda: listener.change(*application()))
+    return listener
 
 
 def metrics_listener(options: MetricsOptions, engine: Engine, sock: socket.socket, tap: Tap | None) -> Listener:
@@ -58,16 +70,15 @@ def _again_and_again(look: Callable[[], None], interval_s: float) -> None:
     loop.call_later(interval_s, turn)
 
 
-def grpc_server(options: Options, engine: Engine) -> GrpcServer:
+def grpc_server(options: Options, engine: Engine, log: LogControl) -> GrpcServer:
     """Return the server; raises ValueError, naming the flag, for certificates that do not serve."""
     policy = CallPolicy(
-        logs=options.log_verbose > 0,
         with_context=options.wants_context,
         restrictions=Restrictions(options.grpc.restrictions, HEADER_PREFIX),
         forwarded=options.grpc.header_forward_pattern,
     )
     return GrpcServer(
-        [V2Service(engine), MemoryService(engine.shared_memory), HealthService(engine)],
+        [V2Service(engine), MemoryService(engine.shared_memory), SettingsService(log), HealthService(engine)],
         options.grpc.settings,
         policy,
     )

@@ -9,6 +9,7 @@ from typing import NoReturn
 from serving_runtime.server import (
     grpc_options,
     http_options,
+    log_options,
     metrics_options,
     model_options,
     refused_flags,
@@ -20,6 +21,7 @@ from serving_runtime.server.http_options import HttpOptions
 from serving_runtime.server.metrics_options import MetricsOptions
 from serving_runtime.server.model_options import ModelOptions
 from serving_runtime.server.tap_options import TapOptions
+from serving_runtime.telemetry.logsettings import LogSettings
 
 DESCRIPTION = """Serve the models of a repository over the V2 protocol (HTTP, gRPC) with Prometheus metrics.
 
@@ -43,7 +45,7 @@ class Options:
     max_concurrent_requests: int
     allow_client_shm: bool
     id: str
-    log_verbose: int
+    log: LogSettings
 
     @property
     def wants_context(self) -> bool:
@@ -75,7 +77,7 @@ def parse(arguments: Sequence[str]) -> Options:
         max_concurrent_requests=found.max_concurrent_requests,
         allow_client_shm=found.allow_client_shm,
         id=found.id,
-        log_verbose=found.log_verbose,
+        log=log_options.parsed(found),
     )
 
 
@@ -120,5 +122,5 @@ def _parser() -> Parser:
     process.add_argument(
         "--id", default="fairlead", metavar="NAME", help="the server's name in its metadata (fairlead)"
     )
-    process.add_argument("--log-verbose", type=count, default=0, metavar="LEVEL", help="1 logs a line per request (0)")
+    log_options.add(parser.add_argument_group("log"))
     return parser

@@ -30,6 +30,7 @@ from serving_runtime.server.endpoints import grpc_server, http_listener, metrics
 from serving_runtime.server.options import Options
 from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, write_port_file
 from serving_runtime.server.tap_options import open_tap
+from serving_runtime.telemetry.logsettings import LogControl
 from serving_runtime.telemetry.tap.tap import Tap
 
 logger = logging.getLogger(__name__)
@@ -43,12 +44,15 @@ _LAST_ACCEPT_S = 0.02
 
 def run(options: Options) -> int:
     """Serve until told to stop; returns the exit code. Raises ServingError when the server cannot start."""
-    level = logging.DEBUG if options.log_verbose else logging.INFO
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    log = LogControl(options.log)
+    try:
+        log.open()
+    except OSError as error:
+        raise StartError(f"--log-file {options.log.log_file} cannot be written: {error.strerror}") from error
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     memory.keep_little()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(Server(options).run())
+        return runner.run(Server(options, log).run())
 
 
 def _budget_bytes(asked: int | None) -> int | None:
@@ -92,13 +96,14 @@ def _engine(every: Options, tap: Tap | None) -> Engine:
 class Server:
     """The endpoints of one process and the engine behind them."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, log: LogControl) -> None:
         self._options = options
         self._stop = asyncio.Event()
         self._ports: dict[str, int] = {}
         self._http: Listener | None = None
         self._metrics: Listener | None = None
         self._grpc: GrpcServer | None = None
+        self._log = log
         self._tap = open_tap(options.tap, options.id) if options.tap.url else None
         self._engine = _engine(options, self._tap)
 
@@ -125,7 +130,7 @@ class Server:
     def _grpc_server(self) -> GrpcServer:
         options = self._options.grpc
         try:
-            server = grpc_server(self._options, self._engine)
+            server = grpc_server(self._options, self._engine, self._log)
         except ValueError as error:
             raise StartError(str(error)) from error
         reuse_port = options.settings.reuse_port
@@ -149,7 +154,7 @@ class Server:
 
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
         if http is not None:
-            self._http = http_listener(self._options, self._engine, http)
+            self._http = http_listener(self._options, self._engine, self._log, http)
             await listen(self._http, self._options.http.address, self._ports["http"], "--http-port")
         if metrics is not None:
             self._metrics = metrics_listener(self._options.metrics, self._engine, metrics, self._tap)

@@ -17,6 +17,11 @@ _WORD = re.compile(r"[\w.~%:/+=-]{1,128}", re.ASCII)
 _LONGEST_CALL = 200
 
 
+def wanted() -> bool:
+    """Return whether lines are written; the log's settings may change while the server runs."""
+    return logger.isEnabledFor(logging.DEBUG)
+
+
 def note(request_id: str, model: str, call: str, status: str, began_ns: int) -> None:
     """Write the line of a request that ends now.
 

@@ -26,13 +26,11 @@ class CallPolicy:
     """What is done with every call.
 
     Attributes:
-        logs: write a line for it, but for health checks (`telemetry.request_log`).
         with_context: let the methods know its context.
         restrictions: which groups of calls need which metadata.
         forwarded: names of metadata that become request parameters; None for none.
     """
 
-    logs: bool = False
     with_context: bool = False
     restrictions: Restrictions = Restrictions(())  # noqa: RUF009 - never changes
     forwarded: "re.Pattern[str] | None" = None
@@ -50,7 +48,7 @@ def handlers(service: Service, policy: CallPolicy) -> Any:
             answer = _in_context(answer)
         if policy.restrictions.restricts(group):
             answer = _restricted(policy.restrictions, group, answer)
-        if policy.logs and group != "health":
+        if group != "health":
             answer = _noted(method, answer)
         return answer
 
@@ -107,6 +105,8 @@ def _asked_once(answer: Answer) -> Answer:
 
 def _noted(name: str, answer: Answer) -> Answer:
     async def noted(request: Any, context: Context) -> Any:
+        if not request_log.wanted():
+            return await answer(request, context)
         began_ns = time.perf_counter_ns()
         sent = dict(context.invocation_metadata() or ())
         status = "GONE"

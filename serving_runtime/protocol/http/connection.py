@@ -20,6 +20,7 @@ from serving_runtime.protocol.http import answer
 from serving_runtime.protocol.http.answer import CONTINUE, BodyWriter
 from serving_runtime.protocol.http.limits import LINGER_S, MAX_HEADER_BYTES, MAX_PIPELINED, too_slow, write_stuck
 from serving_runtime.protocol.http.message import (
+    Application,
     BodySource,
     Cancellable,
     Request,
@@ -27,7 +28,7 @@ from serving_runtime.protocol.http.message import (
     error_response,
     text_error,
 )
-from serving_runtime.protocol.http.reader import RequestReader
+from serving_runtime.protocol.http.reader import KeepsHeader, RequestReader
 
 if TYPE_CHECKING:
     from serving_runtime.protocol.http.listener import Listener
@@ -58,6 +59,11 @@ class Connection(asyncio.Protocol):
         self._since = listener.now  # of the state it is in
         self._write_paused_since: float | None = None
         self._write_buffered = 0
+
+    def serve(self, application: Application, keeps_header: KeepsHeader | None) -> None:
+        """Answer requests that have not begun yet by another application."""
+        self._app = application
+        self._reader.keeps_header = keeps_header
 
     @property
     def busy(self) -> bool:

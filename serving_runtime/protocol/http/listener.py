@@ -46,6 +46,12 @@ class Listener:
         self._server = await self._loop.create_server(lambda: Connection(self), sock=self._socket, backlog=4096)
         self._sweep()
 
+    def change(self, application: Application, keeps_header: KeepsHeader | None) -> None:
+        """Answer requests that have not begun yet by another application."""
+        self.application, self.keeps_header = application, keeps_header
+        for connection in self._connections:
+            connection.serve(application, keeps_header)
+
     def add(self, connection: Connection) -> None:
         self._connections.add(connection)
 

@@ -55,7 +55,7 @@ class RequestReader:
     def __init__(self, owner: Owner, limits: HttpLimits, keeps_header: KeepsHeader | None) -> None:
         self._owner = owner
         self._max_body_bytes = limits.max_body_bytes
-        self._keeps_header = keeps_header
+        self.keeps_header = keeps_header
         self._parser = httptools.HttpRequestParser(self)
         self.feed = self._parser.feed_data
         self._begin()
@@ -91,7 +91,7 @@ class RequestReader:
         take = _TAKEN.get(name.lower())
         if take is not None:
             take(self, value)
-        if self._keeps_header is not None and self._keeps_header(name):
+        if self.keeps_header is not None and self.keeps_header(name):
             if self._headers is None:
                 self._headers = []
             self._headers.append((name, value))

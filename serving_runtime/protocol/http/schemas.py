@@ -87,6 +87,17 @@ COMPONENTS: dict[str, Schema] = {
     "Region": _object({"name": _TEXT, "key": _TEXT, "offset": _COUNT, "byte_size": _COUNT}),
     "Regions": _list(_of("Region")),
     "RegisterRequest": _object({"key": _TEXT, "byte_size": _COUNT}, {"offset": _COUNT}),
+    "LogSettings": _object(
+        {},
+        {
+            "log_file": _TEXT,
+            "log_info": _FLAG,
+            "log_warning": _FLAG,
+            "log_error": _FLAG,
+            "log_verbose_level": _COUNT,
+            "log_format": {"type": "string", "enum": ["default", "ISO8601"]},
+        },
+    ),
     "Object": {"type": "object"},
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
-from serving_runtime.protocol.http import docs, generate, memory_views, repository, v1, views
+from serving_runtime.protocol.http import docs, generate, memory_views, repository, settings_views, v1, views
 from serving_runtime.protocol.http.infer import InferCodec
 from serving_runtime.protocol.http.message import Cancellable, Reply, Request, error_response
 from serving_runtime.protocol.http.reader import KeepsHeader
@@ -18,6 +18,7 @@ from serving_runtime.protocol.http.routes import Call, Route, Routes, of_version
 from serving_runtime.protocol.parameters import with_headers
 from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.request import InferRequest, Outcome
+from serving_runtime.telemetry.logsettings import LogControl, LogSettings
 
 _KEPT_CODECS = 4096
 """Only paths of models that are there are kept, but models come and go."""
@@ -29,6 +30,7 @@ class V2Application:
     Args:
         forwarded: names of the headers that become request parameters; None for none.
         with_context: whether requests carry theirs to the engine.
+        log: what the log's settings are changed by.
     """
 
     def __init__(
@@ -38,11 +40,13 @@ class V2Application:
         restrictions: Restrictions | None = None,
         forwarded: "re.Pattern[str] | None" = None,
         with_context: bool = False,
+        log: LogControl | None = None,
     ) -> None:
         self._engine = engine
         self._restrictions = restrictions or Restrictions(())
         self._forwarded = forwarded
         self._context = with_context
+        self._log = log if log is not None else LogControl(LogSettings())
         self._codecs: dict[bytes, InferCodec] = {}
         self._routes = Routes(self._table(), self._guard)
 
@@ -71,6 +75,7 @@ class V2Application:
             *generate.routes(self._engine, self._completed),
             *v1.routes(self._engine, self._completed),
             *memory_views.routes(self._engine.shared_memory),
+            *settings_views.routes(self._log),
             *docs.routes(self._engine, lambda: self._routes.all),
         ]
 
