@@ -26,6 +26,7 @@ def navigation(request: HttpRequest) -> dict[str, list[Link]]:
         return {"navigation": []}
     views = {
         "Services": "deployments:service-list",
+        "Models": "registry:model-list",
         "Platform": "deployments:platform",
         "Teams": "accounts:team-list",
         "Tokens": "accounts:token-list",

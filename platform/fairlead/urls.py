@@ -16,5 +16,6 @@ urlpatterns = [
     path("api/v1/", include("deployments.api.urls")),
     re_path(r"^api/", NothingHereView.as_view()),
     path("", include("accounts.urls")),
+    path("", include("registry.urls")),
     path("", include("deployments.urls")),
 ]

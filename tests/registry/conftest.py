@@ -15,6 +15,7 @@ from integrations.artifacts import StoredArtifact
 from registry.lifecycle import Status
 from registry.models import ModelVersion
 from registry.services import version_register
+from tests.accounts.views import conftest as views
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -88,3 +89,6 @@ def usage_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, ModelVe
     usage.register(provider)
     yield lambda phrase, version: uses.__setitem__(version.pk, phrase)
     usage.unregister(provider)
+
+
+browser = views.browser

@@ -1,0 +1,45 @@
+"""How the pages of models write descriptions, sizes and tensors."""
+
+from collections.abc import Mapping
+
+from django import template
+from django.utils.safestring import SafeString, mark_safe
+
+from common import markdown
+from registry.models import ModelImport
+
+register = template.Library()
+_STEPS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+@register.filter(name="markdown")
+def markdown_filter(text: str) -> SafeString:
+    """Return the HTML of a description."""
+    return mark_safe(markdown.render(text))  # noqa: S308 - the renderer escapes what is not its own
+
+
+@register.filter
+def is_web_address(text: str) -> bool:
+    """Return whether the text is one to be shown as a link."""
+    return text.startswith(("http://", "https://")) and markdown.is_link(text)
+
+
+@register.filter
+def size(count: int) -> str:
+    """Return `1.5 MiB` for 1572864."""
+    value, step = float(count), 0
+    while value >= 1024 and step < len(_STEPS) - 1:
+        value, step = value / 1024, step + 1
+    return f"{value:.0f}\u00a0{_STEPS[step]}" if step == 0 or value >= 100 else f"{value:.1f}\u00a0{_STEPS[step]}"
+
+
+@register.filter
+def came(row: ModelImport) -> str:
+    """Return how much of an import came in."""
+    return size(row.bytes_done) if row.bytes_total is None else f"{size(row.bytes_done)} of {size(row.bytes_total)}"
+
+
+@register.filter
+def tensor(spec: Mapping[str, object]) -> str:
+    """Return `FP32 [-1, 4]`."""
+    return f"{spec.get('datatype')} {spec.get('shape')}"

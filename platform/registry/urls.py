@@ -1,0 +1,15 @@
+"""Pages of models and versions."""
+
+from django.urls import path
+
+from registry import views
+
+app_name = "registry"
+urlpatterns = [
+    path("models/", views.model_list_page, name="model-list"),
+    path("models/<str:name>/", views.model_detail_page, name="model-detail"),
+    path("models/<str:name>/tags", views.tag_action, name="model-tag"),
+    path("models/<str:name>/imports/<int:import_id>/stop", views.import_stop_action, name="import-stop"),
+    path("models/<str:name>/versions/<int:number>/", views.version_detail_page, name="version-detail"),
+    path("models/<str:name>/versions/<int:number>/tags", views.tag_action, name="version-tag"),
+]

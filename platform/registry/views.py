@@ -1,0 +1,93 @@
+"""The pages of models and versions: descriptions, tags, lineage, and imports under way."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.access import Place, may, require, visible
+from accounts.permissions import page_actor, page_scope, page_token
+from accounts.roles import Owned
+from accounts.scopes import Scope
+from common.errors import InvalidInput
+from common.pages import is_fragment, leave, newest
+from registry import annotations, imports, selectors, usage
+from registry.annotations import Changes
+from registry.import_lifecycle import ImportStatus
+from registry.lineage import Lineage
+
+_IMPORTS_SHOWN = 5
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def model_list_page(request: HttpRequest) -> HttpResponse:
+    """Show the models that the caller may see, the newest first."""
+    rows, older = newest(request, selectors.model_list().filter(visible(page_token(request), Owned.MODEL, "name")))
+    return render(request, "registry/model_list.html", {"models": rows, "older": older})
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
+    """Show one model with its versions and imports; to htmx, only the imports."""
+    require(page_token(request), Scope.READ, Place.model(name))
+    found = list(selectors.import_list(model=name).order_by("-pk")[:_IMPORTS_SHOWN])
+    context: dict[str, Any] = {
+        "name": name,
+        "imports": found,
+        "are_coming": any(row.status == ImportStatus.PENDING.value for row in found),
+        "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
+    }
+    if is_fragment(request):
+        return render(request, "registry/_imports.html", context)
+    context["model"] = selectors.model_get(name=name)
+    context["versions"], context["older"] = newest(request, selectors.version_list(model=name))
+    return render(request, "registry/model_detail.html", context)
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """Show one version: what it takes and gives, where it came from, and what is said of it."""
+    require(page_token(request), Scope.READ, Place.model(name))
+    version = selectors.model_version_get(model=name, number=number)
+    context = {
+        "version": version,
+        "lineage": {**Lineage().as_json(), **version.lineage},
+        "uses": usage.uses_of([version.pk]),
+        "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
+    }
+    return render(request, "registry/version_detail.html", context)
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def tag_action(request: HttpRequest, name: str, number: int | None = None) -> HttpResponse:
+    """Set a tag of a model or version, or take it away where the form says so, and go back to the page."""
+    require(page_token(request), Scope.WRITE, Place.model(name))
+    key = request.POST.get("key", "").strip()
+    if not key:
+        raise InvalidInput("key is missing; give the tag a key such as team", field="key")
+    value = None if "remove" in request.POST else request.POST.get("value", "")
+    said: dict[str, Any] = {"changes": Changes(tags={key: value}), "now": timezone.now(), "actor": page_actor(request)}
+    if number is None:
+        annotations.model_annotate(name=name, **said)
+        return leave(request, "registry:model-detail", name)
+    annotations.version_annotate(model=name, number=number, **said)
+    return leave(request, "registry:version-detail", name, number)
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def import_stop_action(request: HttpRequest, name: str, import_id: int) -> HttpResponse:
+    """Stop an import that goes on."""
+    require(page_token(request), Scope.WRITE, Place.model(name))
+    imports.import_stop(model=name, import_id=import_id, now=timezone.now(), actor=page_actor(request))
+    return leave(request, "registry:model-detail", name)

@@ -1,0 +1,61 @@
+"""The pages of models: descriptions that are safe, tags that a deployer changes, imports whose progress moves."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+from pytest_django.fixtures import Settings
+
+from common.uris import parse_prefixes
+from registry import imports
+from registry.models import ModelImport, ModelVersion, RegisteredModel
+from tests import scenes
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(autouse=True)
+def _no_complaints(complaints: list[str]) -> Iterator[None]:
+    yield
+    assert complaints == []
+
+
+def test_a_tag_is_set_and_removed_on_the_page_of_a_version(page: Page) -> None:
+    scenes.model_version(1)
+    page.get_by_role("link", name="Models").click()
+    page.get_by_role("link", name="digits").click()
+    page.get_by_role("link", name="1", exact=True).click()
+    page.get_by_label("Key").fill("stage")
+    page.get_by_label("Value").fill("live")
+    page.get_by_role("button", name="Set tag").click()
+    page.get_by_role("button", name="Remove the tag stage").click()
+    expect(page.get_by_text("None.")).to_be_visible()
+    assert ModelVersion.objects.get().tags == {}
+
+
+def test_a_description_that_tries_to_run_is_only_text(page: Page) -> None:
+    scenes.model_version(1)
+    text = (
+        "<img src=x onerror=document.title='x'>\n\n[a](javascript:document.title='x')\n\n![p](https://h.example/p.png)"
+    )
+    RegisteredModel.objects.update(description=text)
+    page.goto("/models/digits/")
+    expect(page.get_by_text("onerror")).to_be_visible()
+    expect(page.get_by_role("link", name="p", exact=True)).to_be_visible()
+    assert page.title() == "digits · Fairlead"
+    assert page.locator(".prose img").count() == 0
+
+
+def test_the_progress_of_an_import_moves_until_its_end(page: Page, settings: Settings) -> None:
+    scenes.model_version(1)
+    settings.IMPORT_FROM = parse_prefixes(["https://models.example"])
+    now = timezone.now()
+    imports.import_request(model="digits", uri="https://models.example/digits.onnx", now=now, actor="test")
+    ModelImport.objects.update(bytes_done=40 << 20, bytes_total=120 << 20)
+    page.goto("/models/digits/")
+    expect(page.get_by_text("40.0 MiB of 120 MiB")).to_be_visible()
+    ModelImport.objects.update(bytes_done=80 << 20)
+    expect(page.get_by_text("80.0 MiB of 120 MiB")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("FAILED", exact=True)).to_be_visible()

@@ -1,0 +1,142 @@
+"""The pages of models and versions."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from accounts import teams
+from accounts.models import AuditEntry
+from accounts.roles import Owned, Role
+from accounts.scopes import Scope
+from common.uris import parse_prefixes
+from registry import imports
+from registry.models import ModelImport, ModelVersion, RegisteredModel
+from registry.services import alias_set
+from tests.accounts.views.conftest import Browser, page
+
+Register = Callable[..., ModelVersion]
+MODEL, VERSION = "/models/digits/", "/models/digits/versions/1/"
+LINEAGE = {
+    "source_commit": "abc123",
+    "run_url": "https://ci.example/run/7",
+    "data_reference": "s3://data/mnist",
+    "parameters": {"lr": "0.1"},
+    "source_uri": "https://models.example/digits.onnx",
+}
+
+
+@pytest.fixture
+def version(register: Register) -> ModelVersion:
+    made = register()
+    now = timezone.now()
+    alias_set(model="digits", name="champion", number=1, now=now, actor="test")
+    RegisteredModel.objects.update(description="# About\nReads **digits** <script>", tags={"team": "vision"})
+    ModelVersion.objects.update(description="[notes](javascript:x)", lineage=LINEAGE, tags={"stage": "live"})
+    return made
+
+
+def test_the_list_has_each_model_with_its_latest_version_aliases_and_tags(
+    browser: Browser, version: ModelVersion
+) -> None:
+    shown = page(browser(), "/models/")
+    for text in ('href="/models/digits/"', "@champion 1", "team=vision", 'aria-current="page">Models'):
+        assert text in shown
+
+
+def test_a_model_has_its_description_as_safe_html(browser: Browser, version: ModelVersion) -> None:
+    answer = browser().get(MODEL)
+    shown = answer.content.decode()
+    assert "About</h3>" in shown
+    assert "<strong>digits</strong> &lt;script&gt;" in shown
+    assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+
+
+def test_a_version_has_its_lineage_with_links_where_they_are_web_addresses(
+    browser: Browser, version: ModelVersion
+) -> None:
+    shown = page(browser(), VERSION)
+    assert '<a href="https://ci.example/run/7" rel="nofollow noopener noreferrer">' in shown
+    assert '<a href="https://models.example/digits.onnx" rel="nofollow noopener noreferrer">' in shown
+    for text in ("<code>s3://data/mnist</code>", "<code>abc123</code>", "<dt>lr</dt>", "@champion", version.digest):
+        assert text in shown
+    assert "javascript:x)" in shown  # as text, not as a link
+    assert 'href="javascript' not in shown
+
+
+@pytest.mark.parametrize(("address", "row"), [(MODEL, RegisteredModel), (VERSION, ModelVersion)])
+def test_a_deployer_sets_and_removes_tags(
+    browser: Browser, version: ModelVersion, address: str, row: type[RegisteredModel | ModelVersion]
+) -> None:
+    client = browser("default", Role.DEPLOYER, Scope.WRITE)
+    assert "Set tag" in page(client, address)
+    answer = client.post(f"{address}tags", {"key": "owner", "value": "alice"})
+    assert (answer.status_code, answer.headers["Location"]) == (302, address)
+    assert row.objects.values_list("tags", flat=True).get()["owner"] == "alice"
+    answer = client.post(f"{address}tags", {"key": "owner", "remove": "yes"}, headers={"HX-Request": "true"})
+    assert (answer.status_code, answer.headers["HX-Redirect"]) == (204, address)
+    assert "owner" not in row.objects.values_list("tags", flat=True).get()
+    assert AuditEntry.objects.filter(action__endswith="annotate").count() == 2
+    refused = client.post(f"{address}tags", {"key": "1x", "value": "y"})
+    assert (refused.status_code, b"is no key of a tag" in refused.content) == (400, True)
+    assert client.post(f"{address}tags", {"value": "y"}).status_code == 400
+
+
+def test_a_viewer_sees_no_forms_and_is_refused(browser: Browser, version: ModelVersion) -> None:
+    client = browser("default", Role.VIEWER)
+    for address in (MODEL, VERSION):
+        assert "Set tag" not in page(client, address)
+        assert client.post(f"{address}tags", {"key": "a", "value": "b"}).status_code == 403
+
+
+def test_a_model_of_another_team_is_not_there(browser: Browser, version: ModelVersion) -> None:
+    teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=timezone.now())
+    client = browser("default", Role.DEPLOYER)
+    assert "/models/digits/" not in page(client, "/models/")
+    for address in (MODEL, VERSION):
+        assert client.get(address).status_code == 404
+        assert client.post(f"{address}tags", {"key": "a", "value": "b"}).status_code == 404
+
+
+def test_imports_are_shown_with_their_progress_and_can_be_stopped(
+    browser: Browser, version: ModelVersion, settings: Settings
+) -> None:
+    settings.IMPORT_FROM = parse_prefixes(["https://models.example"])
+    now = timezone.now()
+    row = imports.import_request(model="digits", uri="https://models.example/m.onnx?sig=secret", now=now, actor="alice")
+    ModelImport.objects.update(bytes_done=1536 * 1024, bytes_total=3 << 20)
+    client = browser("default", Role.DEPLOYER, Scope.WRITE)
+    shown = page(client, MODEL)
+    assert "https://models.example/m.onnx" in shown
+    assert "secret" not in shown
+    assert "1.5\u00a0MiB of 3.0\u00a0MiB" in shown
+    part = client.get(MODEL, headers={"HX-Request": "true"}).content.decode()
+    assert part.lstrip().startswith("<section")
+    assert 'hx-trigger="every 2s"' in part
+    assert client.post(f"{MODEL}imports/{row.pk}/stop").status_code == 302
+    assert 'hx-trigger="every 2s"' not in page(client, MODEL)
+    assert "stopped it" in page(client, MODEL)
+
+
+def test_the_pages_ask_the_database_equally_often_for_many_rows(browser: Browser, version: ModelVersion) -> None:
+    client = browser()
+
+    def queries(address: str) -> int:
+        client.get(address)
+        with CaptureQueriesContext(connection) as captured:
+            page(client, address)
+        return len(captured)
+
+    before = {address: queries(address) for address in ("/models/", MODEL)}
+    now = timezone.now()
+    for number in range(2, 12):
+        copy = ModelVersion.objects.get(number=1)
+        copy.pk, copy.number, copy.digest = None, number, f"sha256:{number}"
+        copy.save()
+        alias_set(model="digits", name=f"a{number}", number=number, now=now + timedelta(seconds=1), actor="test")
+        RegisteredModel.objects.create(name=f"m{number}", created_at=now, created_by="test")
+    assert {address: queries(address) for address in before} == before
