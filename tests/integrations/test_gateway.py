@@ -51,6 +51,16 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, make_cluster: Any) -> Iter
             "digits/infer",
             id="a crooked path is put straight",
         ),
+        *(
+            pytest.param("POST", f"{SERVING}{path}", "x", 200, path, id=path)
+            for path in (
+                "/v2/models/digits/generate",
+                "/v2/models/digits/versions/1/generate_stream",
+                "/v1/models/digits:predict",
+                "/v1/models/digits/versions/2:predict",
+            )
+        ),
+        pytest.param("GET", f"{SERVING}/v1/models/digits", "x", 200, "/v1/models/digits", id="V1 model"),
         pytest.param("POST", "/v2/models/digits/infer", "digits.default", 200, "digits/infer", id="by host"),
         pytest.param(
             "POST", "/v2/models/digits/infer", "digits.default.svc.local:8090", 200, "digits/infer", id="by long host"
@@ -76,7 +86,10 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, make_cluster: Any) -> Iter
         pytest.param(
             "GET", f"{SERVING}/metrics", "x", 404, "health, metadata and infer", id="the replica's metrics page"
         ),
-        pytest.param("GET", INFER, "x", 404, "has no such path", id="infer by GET"),
+        pytest.param("GET", INFER, "x", 405, "takes POST only", id="infer by GET"),
+        pytest.param(
+            "PUT", f"{SERVING}/v1/models/digits/versions/2:predict", "x", 405, "POST only", id="predict by PUT"
+        ),
         pytest.param(
             "GET", f"{SERVING}x/v2", "x", 404, "no service of that name", id="a longer name is another service"
         ),
@@ -119,7 +132,14 @@ def test_http(gateway, method, path, host, status, said):
         pytest.param(f"{V2}/ModelInfer", {}, "digits.default.svc", 0, "digits-00001", id="by authority"),
         *(
             pytest.param(f"{V2}/{name}", {}, "digits.default", 0, "digits-00001", id=name)
-            for name in ("ServerLive", "ServerReady", "ServerMetadata", "ModelReady", "ModelMetadata")
+            for name in (
+                "ModelStreamInfer",
+                "ServerLive",
+                "ServerReady",
+                "ServerMetadata",
+                "ModelReady",
+                "ModelMetadata",
+            )
         ),
         pytest.param("/grpc.health.v1.Health/Check", {}, "digits.default", 0, "digits-00001", id="standard health"),
         pytest.param(

@@ -3,9 +3,9 @@
 A service is found by host (`digits.default`, `digits.default.anything`), by path (`/serving/default/digits/...`) or,
 for gRPC, by metadata (`fairlead-service: default/digits`). Behind it only health, metadata and infer are let through,
 each by its exact path, so that a route costs one comparison; a path with `/versions/N/` goes to the revisions that
-serve N. Infer calls that name no version in their path are what shadows get copies of. What is left is answered here,
-with a sentence that the listener puts into JSON. A preview is one more service, `digits-preview`, whose model is called
-`digits`.
+serve N. Infer calls that name no version in their path are what shadows get copies of, gRPC streams apart. What is left
+is answered here, with a sentence that the listener puts into JSON. A preview is one more service, `digits-preview`,
+whose model is called `digits`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,9 @@ REVISION_HEADER = "fairlead-revision"
 SERVICE_METADATA = "fairlead-service"
 _ROUTES = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 _PREVIOUS_HOSTS = "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
+_INFER_CALLS = ("infer", "generate", "generate_stream")
 _GRPC_INFER = "/inference.GRPCInferenceService/ModelInfer"
+_GRPC_STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 _GRPC_META = (
     r"/inference\.GRPCInferenceService/(Server(Live|Ready|Metadata)|Model(Ready|Metadata))",
     r"/grpc\.health\.v1\.Health/(Check|Watch)",
@@ -35,7 +37,7 @@ _RETRY = {
     ],
     "host_selection_retry_max_attempts": 3,
 }
-_ALLOWED = "the gateway lets through health, metadata and infer calls of the V2 protocol only"
+_ALLOWED = "the gateway lets through health, metadata and infer calls of the V2 and V1 protocols only"
 
 Json = dict[str, Any]
 
@@ -85,15 +87,20 @@ def _host(service: ServiceRoute) -> Json:
 
 def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
     """Yield the HTTP routes below `prefix`, which is taken off, and last a refusal of everything else below it."""
-    model = f"/v2/models/{service.model or service.service}"
+    name = service.model or service.service
+    model, v1 = f"/v2/models/{name}", f"/v1/models/{name}"
     infer, meta = ClusterUse.INFER, ClusterUse.META
-    yield _http(service, service.backends, prefix, f"{model}/infer", infer, mirror=ClusterUse.MIRROR_INFER)
+    for path in _infer_paths(model, v1):
+        yield _http(service, service.backends, prefix, path, infer, mirror=ClusterUse.MIRROR_INFER)
+        yield _posted_only(prefix + path)
     for version, backends in _by_version(service):
-        yield _http(service, backends, prefix, f"{model}/versions/{version}/infer", infer)
-    for path in (model, f"{model}/ready", "/v2/health/live", "/v2/health/ready", "/v2"):
+        for path in _infer_paths(f"{model}/versions/{version}", f"{v1}/versions/{version}"):
+            yield _http(service, backends, prefix, path, infer)
+            yield _posted_only(prefix + path)
+    for path in (model, f"{model}/ready", "/v2/health/live", "/v2/health/ready", "/v2", v1):
         yield _http(service, service.backends, prefix, path, meta)
     for version, backends in _by_version(service):
-        for path in (f"{model}/versions/{version}", f"{model}/versions/{version}/ready"):
+        for path in (f"{model}/versions/{version}", f"{model}/versions/{version}/ready", f"{v1}/versions/{version}"):
             yield _http(service, backends, prefix, path, meta)
     versions = ", ".join(version for version, _ in _by_version(service)) or "none"
     yield _refusal(
@@ -107,12 +114,24 @@ def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
     )
 
 
+def _infer_paths(v2: str, v1: str) -> list[str]:
+    return [*(f"{v2}/{call}" for call in _INFER_CALLS), f"{v1}:predict"]
+
+
+def _posted_only(path: str) -> Json:
+    return _refusal({"path": path}, 405, "this path takes POST only")
+
+
 def _grpc_routes(service: ServiceRoute, *, by_metadata: bool) -> Iterator[Json]:
     """Yield the gRPC routes, and last a refusal of every other method."""
     named: Json = {"grpc": {}}
     if by_metadata:
         named["headers"] = [{"name": SERVICE_METADATA, "string_match": {"exact": service.key}}]
-    calls: list[Json] = [{"path": _GRPC_INFER}, *({"safe_regex": {"regex": regex}} for regex in _GRPC_META)]
+    calls: list[Json] = [
+        {"path": _GRPC_INFER},
+        {"path": _GRPC_STREAM},
+        *({"safe_regex": {"regex": regex}} for regex in _GRPC_META),
+    ]
     for match in calls:
         mirror = ClusterUse.MIRROR_GRPC if match.get("path") == _GRPC_INFER else None
         yield {"match": {**match, **named}, **_action(service, service.backends, ClusterUse.GRPC, mirror=mirror)}
