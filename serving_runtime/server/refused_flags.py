@@ -7,7 +7,7 @@ REFUSED = {
     "--http-thread-count": "one event loop serves all HTTP connections; run more replicas for more cores",
     "--grpc-infer-thread-count": "one event loop serves all gRPC calls; run more replicas for more cores",
     "--grpc-infer-allocation-pool-size": "messages are not pooled",
-    "--grpc-max-response-pool-size": "messages are not pooled; a stream holds at most 4 MiB that its client has not read",
+    "--grpc-max-response-pool-size": "messages are not pooled; a stream holds at most 4 MiB of unread answers",
     "--buffer-manager-thread-count": "tensors are copied once, by the thread that runs the batch",
     "--pinned-memory-pool-byte-size": "models run on the CPU, which needs no pinned memory",
     "--cuda-memory-pool-byte-size": "models run on the CPU",

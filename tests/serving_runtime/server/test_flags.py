@@ -8,7 +8,9 @@ import pytest
 from serving_runtime.server import options
 from serving_runtime.server.refused_flags import REFUSED
 
-TRITON = """
+TRITON = re.findall(
+    r"--[a-z0-9-]+",
+    """
 --allow-client-shm --allow-cpu-metrics --allow-gpu-metrics --allow-grpc --allow-http --allow-metrics --allow-sagemaker
 --allow-vertex-ai --backend-config --backend-directory --buffer-manager-thread-count --cache-config --cache-directory
 --cuda-memory-pool-byte-size --cuda-virtual-address-size --disable-auto-complete-config --enable-peer-access
@@ -27,7 +29,8 @@ TRITON = """
 --reuse-http-port --sagemaker-port --sagemaker-safe-port-range --sagemaker-thread-count --strict-model-config
 --strict-readiness --trace-config --trace-count --trace-file --trace-level --trace-log-frequency --trace-rate
 --vertex-ai-default-model --vertex-ai-port --vertex-ai-thread-count
-""".split()
+""",
+)
 
 
 def offered() -> set[str]:
