@@ -175,12 +175,19 @@ def _unseen(service: InferenceService, now: datetime) -> timedelta:
 def _canary(row: Rollout, seen: Observed) -> CanarySeen:
     stable, canary = (rows.revision_state(each) for each in (row.from_revision, row.to_revision))
     there = seen.revision(canary.name)
+    least, full = (
+        capacity.bounds_of_canary(stable, canary, rows.rollout_state(row)).least,
+        capacity.at_full(stable, canary),
+    )
+    if row.to_revision.created_at < row.started_at:
+        # The way back does not wait for more replicas than must be: who goes it wants to be rid of what is live.
+        least, full = canary.scaling.min_replicas, 0
     return CanarySeen(
-        replicas_wanted=capacity.bounds_of_canary(stable, canary, rows.rollout_state(row)).least,
+        replicas_wanted=least,
         replicas_ready=0 if there is None else there.ready_replicas,
         restarts={} if there is None else {replica.name: replica.restarts for replica in there.replicas},
         message="" if there is None else there.message or _complaint(there),
-        replicas_at_full=capacity.at_full(stable, canary),
+        replicas_at_full=full,
     )
 
 

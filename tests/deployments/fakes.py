@@ -43,6 +43,7 @@ class FakeCluster:
 
     Attributes:
         broken: revisions whose replicas never become ready.
+        most_ready: of which revisions only so many replicas become ready.
         away: why the cluster cannot be reached; empty while it can.
         on_apply: called before each apply, for what happens at the worst moment.
     """
@@ -50,6 +51,7 @@ class FakeCluster:
     desired: dict[tuple[str, str], Desired] = field(default_factory=dict)
     observed: dict[tuple[str, str], Observed] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
+    most_ready: dict[str, int] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     deleted: set[tuple[str, str]] = field(default_factory=set)
     components: tuple[Component, ...] = ()
@@ -133,6 +135,8 @@ class FakeCluster:
         name = f"{revision}-{index}"
         message = self.broken.get(revision, "")
         phase = ReplicaPhase.BACKING_OFF if message else ReplicaPhase.READY
+        if index >= self.most_ready.get(revision, index + 1):
+            phase = ReplicaPhase.STARTING
         return ObservedReplica(name, phase, self.restarts.get(name, 0), message=message)
 
     def _reach(self) -> None:

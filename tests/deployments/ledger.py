@@ -9,6 +9,8 @@ from integrations.clusters.base import Desired
 from tests.deployments.conftest import Platform
 
 Weights = tuple[tuple[str, int], ...]
+Replicas = tuple[tuple[str, int], ...]
+Entry = tuple[int, Weights, Replicas]
 
 
 @dataclass
@@ -16,12 +18,13 @@ class Ledger:
     """Watches one service; `note_recorded` is to be called after every turn, whatever became of it.
 
     Attributes:
-        recorded, applied: the wishes in the order in which they were first seen: (generation, weights above zero).
+        recorded, applied: the wishes in the order in which they were first seen: (generation, weights above zero,
+            replicas).
     """
 
     platform: Platform
-    recorded: list[tuple[int, Weights]] = field(default_factory=list)
-    applied: list[tuple[int, Weights]] = field(default_factory=list)
+    recorded: list[Entry] = field(default_factory=list)
+    applied: list[Entry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.platform.cluster.on_apply = self._note_applied
@@ -47,10 +50,11 @@ class Ledger:
         assert len(applied) >= len(recorded) - 1, "at most what was wished before the watching began is missing"
 
     @staticmethod
-    def _weights(entries: list[tuple[int, Weights]]) -> list[Weights]:
-        return [weights for weights, _ in groupby(weights for _, weights in entries)]
+    def _weights(entries: list[Entry]) -> list[Weights]:
+        return [weights for weights, _ in groupby(weights for _, weights, _ in entries)]
 
 
-def _entry(desired: Desired) -> tuple[int, Weights]:
+def _entry(desired: Desired) -> Entry:
     weights = sorted((each.name, each.weight_percent) for each in desired.revisions if each.weight_percent)
-    return desired.generation, tuple(weights)
+    replicas = sorted((each.name, each.replicas) for each in desired.revisions)
+    return desired.generation, tuple(weights), tuple(replicas)

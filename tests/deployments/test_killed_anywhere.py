@@ -4,7 +4,7 @@ Each scenario is lived again and again. In every turn some workers are killed fi
 was killed in that situation yet, and another takes over once the dead one's lease is out. It ends when no line is left.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ import pytest
 from django.db import transaction
 
 from common.errors import Unavailable
-from deployments import reconciler, recording
+from deployments import reconciler, recording, replicas
 from deployments.models import Event, InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.services import service_delete
@@ -21,7 +21,7 @@ from tests.deployments.conftest import Platform
 from tests.deployments.killer import Line, killed_at
 from tests.deployments.ledger import Ledger
 
-FILES = {str(module.__file__) for module in (reconciler, recording)}
+FILES = {str(module.__file__) for module in (reconciler, recording, replicas)}
 MOST_LIVES = 500
 MOST_IN_A_ROW = 12
 Situation = tuple[object, ...]
@@ -52,7 +52,8 @@ def _situation() -> Situation:
     """Return what decides which way a turn goes."""
     service = InferenceService.objects.first()
     rollout = Rollout.objects.order_by("-id").first()
-    roles = tuple(Revision.objects.filter(stopped_at=None).order_by("number").values_list("role", flat=True))
+    running = Revision.objects.filter(stopped_at=None).order_by("number")
+    roles = tuple(running.values_list("role", "replicas"))
     if rollout is None:
         return (service and service.phase, roles)
     return (service and service.phase, rollout.phase, rollout.step_index, rollout.confirmed_at is None, roles)
@@ -123,13 +124,39 @@ def is_deleted(life: Life) -> None:
     assert not life.platform.cluster.desired
 
 
+def scales_up_and_down(life: Life) -> None:
+    """A service gets as many replicas as its load needs, and loses them again."""
+    life.platform.metrics.in_flight["digits-00001"] = 30
+    life.until(lambda: _replicas(life) == 3)
+    life.platform.metrics.in_flight["digits-00001"] = 1
+    life.until(lambda: _replicas(life) == 1, each=lambda: life.platform.clock.go_on(100))
+
+
+def _replicas(life: Life) -> int:
+    return sum(each.replicas for each in life.platform.cluster.desired["default", "digits"].revisions)
+
+
 @pytest.mark.django_db
 def test_whatever_line_a_worker_is_killed_at_the_next_turn_repairs_it() -> None:
     platform, deaths = Platform(), Deaths()
     platform.live()
     platform.version(2)
     platform.start()
-    for story in (promotes, rolls_back, waits_for_its_cluster, is_deleted):
+    _live_through((promotes, rolls_back, waits_for_its_cluster, is_deleted), platform, deaths)
+    assert len({line for _, line in deaths.done}) > 100, "lives execute many lines"
+
+
+@pytest.mark.django_db
+def test_a_worker_killed_while_it_scales_is_made_up_for() -> None:
+    platform, deaths = Platform(), Deaths()
+    platform.live(maxReplicas=4, scaleMetric="concurrency", scaleTarget=10)
+    _live_through((scales_up_and_down,), platform, deaths)
+    assert "replicas.py" in {file for _, (file, _) in deaths.done}
+
+
+def _live_through(stories: Iterable[Callable[[Life], None]], platform: Platform, deaths: Deaths) -> None:
+    """Live each story until there is no line left at which no worker was killed."""
+    for story in stories:
         for _ in range(MOST_LIVES):
             before = len(deaths.done)
             _live(story, deepcopy(platform), deaths)
@@ -137,7 +164,6 @@ def test_whatever_line_a_worker_is_killed_at_the_next_turn_repairs_it() -> None:
                 break
         else:
             pytest.fail(f"{story.__name__} has new lines after {MOST_LIVES} lives")
-    assert len({line for _, line in deaths.done}) > 100, "lives execute many lines"
 
 
 def _live(story: Callable[[Life], None], platform: Platform, deaths: Deaths) -> None:

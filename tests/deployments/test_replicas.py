@@ -164,3 +164,13 @@ def test_a_change_of_scaling_is_a_new_revision_and_the_way_back_brings_it_back(b
     busy.back()
     predictor = InferenceService.objects.get().document["spec"]["predictor"]
     assert {name: predictor[name] for name in SCALED} == SCALED
+
+
+def test_the_way_back_does_not_wait_for_the_replicas_that_the_load_needs(busy: Platform) -> None:
+    busy.promoted(2)
+    busy.metrics.in_flight["digits-00002"] = 60
+    busy.until(lambda: wanted(busy)["digits-00002"] == 6)
+    busy.cluster.most_ready["digits-00001"] = 3
+    busy.back()
+    busy.until(lambda: busy.cluster.weights() == {"digits-00001": 100, "digits-00002": 0}, turns=3)
+    assert wanted(busy)["digits-00001"] == 6

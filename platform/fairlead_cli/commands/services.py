@@ -40,6 +40,7 @@ _REVISIONS: render.Columns = {
     "version": "model_version",
     "role": "role",
     "ready": lambda row: f"{row['replicas_ready']}/{row['replicas_wanted']}",
+    "load": lambda row: row.get("scaling") or "-",
     "weight": _weight,
     "wanted": lambda row: render.percent(row["weight_wanted"]),
     "restarts": "restarts",

@@ -177,7 +177,7 @@ def test_show_lists_the_revisions(fairlead: Fairlead, api: Any) -> None:
     code, said, _ = fairlead("services", "show", "digits")
 
     assert code == 0
-    assert said.splitlines()[-1].split() == ["digits-00001", "1", "stable", "1/2", "100", "%", "100", "%", "0"]
+    assert said.splitlines()[-1].split() == ["digits-00001", "1", "stable", "1/2", "-", "100", "%", "100", "%", "0"]
 
 
 @pytest.mark.parametrize("name", ["", "a/b/c", "/x", "x/"])
