@@ -135,4 +135,4 @@ def test_two_workers_race_through_a_whole_rollout_and_it_ends_as_with_one(racing
         ledger.note_recorded()
     assert Rollout.objects.get().phase == Phase.HEALTHY
     ledger.check()
-    assert [weights for _, weights in dict.fromkeys(ledger.applied)][-1] == (("digits-00002", 100),)
+    assert [weights for _, weights, _ in dict.fromkeys(ledger.applied)][-1] == (("digits-00002", 100),)
