@@ -72,7 +72,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
             "partly",
             "they reach decoupled models; models of ONNX Runtime know no parameters",
         ),
-        Row("E17", "`generate` and `generate_stream`", "yes", "also for models that answer once"),
+        Row("E17", "`generate` and `generate_stream`", "yes", "also for models that answer once; `infer_stream` too"),
         Row("E18", "decoupled answers", "yes", "over `ModelStreamInfer` and `generate_stream`"),
         Row("E19", "restricted APIs", "yes"),
         Row("E20", "cancellation", "yes", "also of HTTP clients that have gone"),

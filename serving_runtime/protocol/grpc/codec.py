@@ -52,7 +52,7 @@ def decode(message: Any, memory: SharedMemory) -> tuple[InferRequest, Parts]:
         name = item.name
         datatype = tensors.datatype_named(item.datatype, name)
         shape = tensors.checked_shape(item.shape, name)
-        part = slice_of(_plain(item.parameters), f"input '{name}'") if item.parameters else None
+        part = slice_of(_plain(item.parameters), "input", name) if item.parameters else None
         array: Array
         if (raw or part is not None) and item.HasField("contents"):
             other = "raw_input_contents" if part is None else "the input in shared memory"
@@ -176,7 +176,7 @@ def _output_forms(message: Any) -> tuple[Mapping[str, int], Parts]:
         count = own.get("classification", 0)
         if type(count) is not int or count < 0:
             raise InvalidArgument(f"{owner}: 'classification' must be an integer >= 0")
-        part = slice_of(own, owner)
+        part = slice_of(own, "output", output.name)
         if count and part is not None:
             raise InvalidArgument(f"{owner}: shared memory excludes classification")
         if count:

@@ -55,6 +55,11 @@ class OutputForms(NamedTuple):
     classes: Mapping[str, int] = NO_PARAMETERS
     parts: Mapping[str, Slice] = _NO_SLICES
 
+    @property
+    def all_json(self) -> bool:
+        """Return whether every output is to be answered in the JSON itself."""
+        return not (self.binary or self.parts or any(self.binary_by_name.values()))
+
 
 class InferHead:
     """A checked head.
@@ -111,24 +116,35 @@ def _input(item: Any) -> InputHead:
     name = item.get("name")
     if type(name) is not str:
         raise InvalidArgument("each of 'inputs' must have a string 'name'")
-    owner = f"input '{name}'"
     datatype = tensors.datatype_named(item.get("datatype"), name)
     dims = item.get("shape")
     if type(dims) is not list:
-        raise InvalidArgument(f"{owner} must have an array 'shape'")
+        raise InvalidArgument(f"input '{name}' must have an array 'shape'")
     shape = tensors.checked_shape(dims, name)
-    own = _object(item.get("parameters"), owner)
+    own = item.get("parameters")
+    if own is None:
+        own = NO_PARAMETERS
+    elif type(own) is not dict:
+        raise InvalidArgument(f"input '{name}': 'parameters' must be an object")
     size = own.get("binary_data_size")
     if size is not None and (type(size) is not int or size < 0):
-        raise InvalidArgument(f"{owner}: binary_data_size must be an integer >= 0")
-    part = slice_of(own, owner)
-    given = [what for what, there in (("data", "data" in item), ("the parameter binary_data_size", size is not None),
-                                      ("shared memory", part is not None)) if there]  # fmt: skip
-    if not given:
-        raise InvalidArgument(f"{owner} has neither data nor the parameter binary_data_size nor shared memory")
-    if len(given) > 1:
-        raise InvalidArgument(f"{owner} has both {given[0]} and {given[1]}")
+        raise InvalidArgument(f"input '{name}': binary_data_size must be an integer >= 0")
+    part = slice_of(own, "input", name)
+    if (size is not None) + (part is not None) + ("data" in item) != 1:
+        raise _unclear_source(item, size, part)
     return InputHead(name, datatype, shape, size, item.get("data"), part)
+
+
+def _unclear_source(item: dict[str, Any], size: int | None, part: Slice | None) -> InvalidArgument:
+    owner = f"input '{item['name']}'"
+    given = [
+        *(["data"] if "data" in item else []),
+        *(["the parameter binary_data_size"] if size is not None else []),
+        *(["shared memory"] if part is not None else []),
+    ]
+    if not given:
+        return InvalidArgument(f"{owner} has neither data nor the parameter binary_data_size nor shared memory")
+    return InvalidArgument(f"{owner} has both {given[0]} and {given[1]}")
 
 
 def _forms(outputs: Any, *, binary: bool) -> OutputForms:
@@ -145,29 +161,24 @@ def _forms(outputs: Any, *, binary: bool) -> OutputForms:
         if type(name) is not str:
             raise InvalidArgument("each of 'outputs' must be an object with a string 'name'")
         names.append(name)
-        owner = f"output '{name}'"
-        own = _object(item.get("parameters"), owner)
+        own = item.get("parameters")
+        if own is None:
+            continue
+        if type(own) is not dict:
+            raise InvalidArgument(f"output '{name}': 'parameters' must be an object")
         if "binary_data" in own:
-            binary_by_name[name] = _flag(own, "binary_data", owner, default=binary)
+            binary_by_name[name] = _flag(own, "binary_data", f"output '{name}'", default=binary)
         count = own.get("classification", 0)
         if type(count) is not int or count < 0:
-            raise InvalidArgument(f"{owner}: 'classification' must be an integer >= 0")
+            raise InvalidArgument(f"output '{name}': 'classification' must be an integer >= 0")
         if count:
             classes[name] = count
-        part = slice_of(own, owner)
+        part = slice_of(own, "output", name)
         if part is not None:
             if count or binary_by_name.get(name):
-                raise InvalidArgument(f"{owner}: shared memory excludes binary_data and classification")
+                raise InvalidArgument(f"output '{name}': shared memory excludes binary_data and classification")
             parts[name] = part
     return OutputForms(tuple(names), binary, binary_by_name, classes or NO_PARAMETERS, parts)
-
-
-def _object(value: Any, owner: str) -> Mapping[str, Any]:
-    if value is None:
-        return NO_PARAMETERS
-    if type(value) is not dict:
-        raise InvalidArgument(f"{owner}: 'parameters' must be an object")
-    return value
 
 
 def _flag(own: Mapping[str, Any], key: str, owner: str, *, default: bool) -> bool:

@@ -8,13 +8,14 @@ import re
 from collections.abc import Sequence
 
 from serving_runtime.engine.engine import Engine
-from serving_runtime.errors import ServingError
+from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import context
 from serving_runtime.protocol.http import docs, generate, memory_views, repository, settings_views, v1, views
+from serving_runtime.protocol.http.events import EventStream
 from serving_runtime.protocol.http.infer import InferCodec
 from serving_runtime.protocol.http.message import Cancellable, Reply, Request, error_response
 from serving_runtime.protocol.http.reader import KeepsHeader
-from serving_runtime.protocol.http.routes import Call, Route, Routes, of_versions
+from serving_runtime.protocol.http.routes import EVENTS, Call, Route, Routes, of_versions
 from serving_runtime.protocol.parameters import with_headers
 from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.request import InferRequest, Outcome
@@ -70,6 +71,15 @@ class V2Application:
             *of_versions(
                 "POST", "/infer", "inference", "infer", self._first_infer, takes="InferRequest", gives="InferResponse"
             ),
+            *of_versions(
+                "POST",
+                "/infer_stream",
+                "inference",
+                "infer, answers as events",
+                self._infer_stream,
+                takes="InferRequest",
+                gives=EVENTS,
+            ),
             *views.routes(self._engine),
             *repository.routes(self._engine),
             *generate.routes(self._engine, self._completed),
@@ -99,6 +109,20 @@ class V2Application:
                 self._codecs.clear()
             self._codecs[codec.path] = codec
         return self._infer(codec, call.request, call.reply)
+
+    def _infer_stream(self, call: Call) -> Cancellable:
+        """Answer with V2's JSON as events, one per response (MLServer)."""
+        codec = InferCodec(call.model, call.version, self._engine)
+        decoded, head = codec.decode(call.request)
+        if not head.forms.all_json:
+            raise InvalidArgument("infer_stream answers in JSON only; leave binary outputs and shared memory out")
+        decoded = self._completed(decoded, call.request)
+        empty_final = decoded.parameters.get("triton_enable_empty_final_response") is True
+        events = EventStream(
+            call.reply, lambda response: codec.encode(response, head).chunks[0], shows_empty_final=empty_final
+        )
+        events.job = self._engine.stream(decoded, events.on_done)
+        return events.job
 
     def _infer(self, codec: InferCodec, request: Request, reply: Reply) -> Cancellable | None:
         decoded, head = codec.decode(request)

@@ -61,6 +61,9 @@ def test_all_that_is_told_is_told_in_its_form(documented: ServerProcess) -> None
 
 BODIES = {
     "/infer": {"inputs": [{"name": name, "datatype": "INT32", "shape": [1, 4], "data": [1, 2, 3, 4]} for name in "ab"]},
+    "/infer_stream": {
+        "inputs": [{"name": name, "datatype": "INT32", "shape": [1, 4], "data": [1, 2, 3, 4]} for name in "ab"]
+    },
     "/generate": {"a": [1, 2, 3, 4], "b": [1, 2, 3, 4]},
     "/generate_stream": {"a": [1, 2, 3, 4], "b": [1, 2, 3, 4]},
     ":predict": {"instances": [{"a": [1, 2, 3, 4], "b": [1, 2, 3, 4]}]},

@@ -129,6 +129,21 @@ def test_what_fails_between_answers_is_an_event(texts: ServerProcess) -> None:
         assert client.get("/v2/health/ready").status_code == 200
 
 
+def test_v2_requests_are_answered_as_events_too(texts: ServerProcess) -> None:
+    words = {"inputs": [{"name": "text_input", "datatype": "BYTES", "shape": [1], "data": ["one two fail"]}], "id": "7"}
+    first, second, last = events(ask(texts, "words/infer_stream", words))
+    assert (first["id"], second["outputs"][0]) == (
+        "7",
+        {"name": "text_output", "datatype": "BYTES", "shape": [1], "data": ["two"]},
+    )
+    assert last == {"error": "the model failed at a word"}
+    binary = ask(texts, "words/infer_stream", {**words, "parameters": {"binary_data_output": True}})
+    assert (binary.status_code, "in JSON only" in binary.json()["error"]) == (400, True)
+    echo = {"inputs": [{"name": "x", "datatype": "BYTES", "shape": [1, 1], "data": ["a"]}]}
+    (only,) = events(ask(texts, "echo/infer_stream", echo))
+    assert only["outputs"][0]["data"] == ["a"]
+
+
 @pytest.mark.feature("E16")
 @pytest.mark.parametrize(("header", "word"), [("x-word-case", "ONE"), ("y-word-case", "one")])
 def test_a_forwarded_header_reaches_the_model(texts: ServerProcess, header: str, word: str) -> None:
