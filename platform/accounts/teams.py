@@ -148,8 +148,8 @@ def _keep_an_administrator(row: Membership) -> None:
     """Raise Conflict where nobody would administer the installation after `row` changes."""
     if row.team.name != DEFAULT_TEAM or row.role != Role.ADMIN:
         return
-    # Locked, so that two administrators cannot remove each other at the same time.
-    admins = Membership.objects.select_for_update().filter(team=row.team, role=Role.ADMIN)
+    # Locked, in one order, so that two administrators cannot remove each other at the same time.
+    admins = Membership.objects.select_for_update().filter(team=row.team, role=Role.ADMIN).order_by("pk")
     if not [other for other in admins if other.pk != row.pk]:
         raise Conflict(
             f"user {row.user.username!r} is the last administrator of the installation; name another one first"

@@ -1,10 +1,13 @@
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.db import connection
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, Membership
 from accounts.scopes import Scope
 from tests import scenes
 
@@ -143,3 +146,52 @@ def test_who_has_no_role_is_told_so(api: Api, admin: APIClient) -> None:
     answer = caller.get("/api/v1/whoami")
     assert answer.status_code == 403
     assert "user 'nora' is no member" in answer.json()["error"]["message"]
+
+
+def at_once(*acts: Callable[[], object]) -> list[object]:
+    """Do all of it at the same time, each in a thread of its own, and return the answers in the order of `acts`."""
+    together = threading.Barrier(len(acts))
+
+    def act(do: Callable[[], object]) -> object:
+        together.wait()
+        try:
+            return do()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return list(pool.map(act, acts))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("way", ["taken out", "given less"])
+def test_two_administrators_who_remove_each_other_leave_one(api: Api, way: str) -> None:
+    names = ("ann", "bob")
+    clients = {name: api(Scope.ADMIN, name) for name in names}
+
+    def remove(by: str, whom: str) -> object:
+        address = f"/api/v1/teams/default/members/{whom}"
+        own = APIClient()
+        own.credentials(**clients[by]._credentials)
+        return (own.delete(address) if way == "taken out" else own.put(address, {"role": "viewer"})).status_code
+
+    answers = at_once(lambda: remove("ann", "bob"), lambda: remove("bob", "ann"))
+
+    left = Membership.objects.filter(team__name="default", role="admin")
+    assert left.count() == 1
+    # Who comes second is refused: he is the last one, or no administrator any more.
+    assert sorted(answer in (200, 204) for answer in answers) == [False, True]
+    assert set(answers) - {200, 204} <= {403, 404, 409}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_team_that_is_made_by_several_at_once_is_there_once(api: Api) -> None:
+    credentials = api(Scope.ADMIN)._credentials
+
+    def make() -> object:
+        own = APIClient()
+        own.credentials(**credentials)
+        return own.post("/api/v1/teams", {"name": "crowd"}).status_code
+
+    assert sorted(map(str, at_once(make, make, make, make))) == ["201", "409", "409", "409"]
+    assert AuditEntry.objects.filter(action="team.create", target="teams/crowd").count() == 1

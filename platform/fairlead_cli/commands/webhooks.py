@@ -151,8 +151,8 @@ def _follow(call: Call, delivery: Json) -> None:
     )
     call.show(ended, _DELIVERIES)
     if ended["status"] != "DELIVERED":
-        answered = f"answered {ended['answer_status']}" if ended["answer_status"] else "did not answer"
-        raise EndedBadly(f"webhook {call.options.id} {answered}: {ended['answer'] or 'nothing more was said'}")
+        answered = f" answered {ended['answer_status']}" if ended["answer_status"] else ""
+        raise EndedBadly(f"webhook {call.options.id}{answered}: {ended['answer'] or 'nothing more was said'}")
 
 
 def _show_secret(call: Call, webhook: Json) -> None:
