@@ -2,6 +2,7 @@
 
 import enum
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from serving_runtime.engine.repository import Found
@@ -30,6 +31,7 @@ class Control:
         memory_budget_bytes: for all models together; None for no limit.
         on_demand: models are loaded by their first request, and idle ones make room for them.
         on_demand_timeout_s: how long such a request waits.
+        cache_directory: for copies of models in object stores.
     """
 
     mode: ControlMode = ControlMode.NONE
@@ -39,6 +41,7 @@ class Control:
     memory_budget_bytes: int | None = None
     on_demand: bool = False
     on_demand_timeout_s: float = 30.0
+    cache_directory: Path | None = None
 
     def wanted_at_start(self, known: dict[str, Any]) -> list[str]:
         """Return the names to load at the start."""

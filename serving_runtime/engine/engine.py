@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from serving_runtime import __version__
@@ -14,8 +13,10 @@ from serving_runtime.engine.control import Control, ControlMode, changes
 from serving_runtime.engine.door import Cancellable, Door
 from serving_runtime.engine.lifecycle import Lifecycle
 from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.location import Location
 from serving_runtime.engine.ondemand import OnDemand
-from serving_runtime.engine.repository import LocalRoot, Repository
+from serving_runtime.engine.repository import Repository
+from serving_runtime.engine.roots import Roots
 from serving_runtime.engine.servable import Servable
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.engine.states import IndexEntry
@@ -53,7 +54,7 @@ class Engine:
 
     def __init__(
         self,
-        roots: Sequence[Path],
+        roots: Sequence[Location],
         settings: LoadSettings,
         control: Control = Control(),  # noqa: B008 - frozen
         *,
@@ -66,7 +67,8 @@ class Engine:
         self._name = name
         self.response_cache = response_cache
         self._control = control
-        self._repository = Repository([LocalRoot(root) for root in roots])
+        self._roots = Roots(control.cache_directory)
+        self._repository = Repository([self._roots.open(root) for root in roots])
         self._lifecycle = Lifecycle(
             self._repository,
             settings,
@@ -303,7 +305,10 @@ class Engine:
             repository: the name of one repository, to leave out what lies in others.
         """
         if self._control.mode is ControlMode.EXPLICIT:  # the others know what there is
-            await self._lifecycle.scan()
+            try:
+                await self._lifecycle.scan()
+            except ModelError as error:  # what is loaded can be told without the repository
+                logger.warning("%s", error)
         if repository and repository not in self._repository.names():
             known = ", ".join(sorted(self._repository.names()))
             raise NotFound(f"there is no repository '{repository}'; there are {known}")
@@ -330,6 +335,7 @@ class Engine:
         if self._on_demand is not None:
             self._on_demand.close()
         self._lifecycle.close()
+        self._roots.close()
 
     def _unknown(self, name: str, version: str) -> ServingError:
         model = self._models.get(name)

@@ -18,7 +18,7 @@ from serving_runtime.engine import completion, ensembles, labels, sequences
 from serving_runtime.engine.classification import Labels
 from serving_runtime.engine.ensembles import EnsembleModel
 from serving_runtime.engine.memory import growth
-from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder, chosen_versions, folder_bytes
+from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder, chosen_versions, version_bytes
 from serving_runtime.engine.samples import run_samples
 from serving_runtime.errors import ModelError
 
@@ -105,7 +105,7 @@ def plan(folder: ModelFolder, settings: LoadSettings, written: Any = None) -> Lo
     if not settings.auto_complete:
         completion.check_complete(written, name=folder.name)
     versions = chosen_versions(folder.versions, written.version_policy, folder.name)
-    sizes = {version: folder_bytes(folder.path / str(version)) for version in versions}
+    sizes = {version: version_bytes(folder.marks, version) for version in versions}
     return LoadPlan(folder, written, versions, sizes)
 
 
@@ -119,6 +119,8 @@ def open_versions(
     opened: dict[int, OpenedModel] = {}
     for version in versions:
         try:
+            if version not in loaded:
+                wanted.folder.bring(version)
             backend = _backend_of(wanted, version, settings)  # its library's memory is not the model's
             with growth() as grown:
                 model = _open_version(wanted, version, backend, settings, loaded.get(version))

@@ -15,7 +15,8 @@ from serving_runtime.errors import ModelError, NotFound
 CONFIG_FILENAME = "config.pbtxt"
 
 Marks: TypeAlias = Mapping[str, str]
-"""Files by their path in the model's folder, folders with a slash at the end; the mark changes with the content."""
+"""Files by their path in the model's folder, each with its size, a dash, and what changes with its content; folders by
+their path with a slash at the end, without a mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class ModelFolder:
     Attributes:
         versions: those found in it, ascending.
         marks: of its files.
+        root: the repository it is of; None for one that came in another way.
         temporary: made for one load, to be removed when what was loaded from it is gone.
     """
 
@@ -32,7 +34,13 @@ class ModelFolder:
     path: Path
     versions: tuple[int, ...]
     marks: Marks = field(default_factory=dict)
+    root: "Root | None" = None
     temporary: bool = False
+
+    def bring(self, version: int) -> None:
+        """See to it that a version's files are in the folder; raises ModelError."""
+        if self.root is not None:
+            self.root.bring(self.path, self.name, self.marks, version)
 
 
 class Root(Protocol):
@@ -52,7 +60,11 @@ class Root(Protocol):
         ...
 
     def fetch(self, model: str, marks: Marks) -> Path:
-        """Return a folder of this machine with the model's files; raises ModelError."""
+        """Return a folder of this machine with the files that all versions share; raises ModelError."""
+        ...
+
+    def bring(self, folder: Path, model: str, marks: Marks, version: int) -> None:
+        """See to it that a version's files are in the folder too; raises ModelError."""
         ...
 
 
@@ -79,6 +91,8 @@ class LocalRoot:
     def fetch(self, model: str, marks: Marks) -> Path:  # noqa: ARG002 - they are here already
         return self._path / model
 
+    def bring(self, folder: Path, model: str, marks: Marks, version: int) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -90,7 +104,8 @@ class Found:
 
     def fetch(self) -> ModelFolder:
         """Return the model's folder on this machine; raises ModelError."""
-        return ModelFolder(self.name, self.root.fetch(self.name, self.marks), versions_in(self.marks), self.marks)
+        path = self.root.fetch(self.name, self.marks)
+        return ModelFolder(self.name, path, versions_in(self.marks), self.marks, root=self.root)
 
 
 class Repository:
@@ -150,9 +165,10 @@ def local_marks(path: Path) -> dict[str, str]:
     return marks
 
 
-def folder_bytes(path: Path) -> int:
-    """Return the size of all files in a folder."""
-    return sum(int(mark.partition("-")[0]) for mark in local_marks(path).values() if mark)
+def version_bytes(marks: Marks, version: int) -> int:
+    """Return the size of a version's files."""
+    files = [mark for path, mark in marks.items() if path.startswith(f"{version}/") and mark]
+    return sum(int(mark.partition("-")[0]) for mark in files)
 
 
 def model_folder(path: Path) -> ModelFolder:
@@ -163,7 +179,7 @@ def model_folder(path: Path) -> ModelFolder:
 
 def versions_in(marks: Iterable[str]) -> tuple[int, ...]:
     """Return the versions among a model's files, ascending: folders named by a number without leading zeros."""
-    return tuple(sorted({int(path.partition("/")[0]) for path in marks if "/" in path and _is_version(path)}))
+    return tuple(sorted({int(path.partition("/")[0]) for path in marks if is_version_path(path)}))
 
 
 def marks_by_version(marks: Marks) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
@@ -174,7 +190,7 @@ def marks_by_version(marks: Marks) -> tuple[dict[str, str], dict[int, dict[str, 
     common: dict[str, str] = {}
     versions: dict[int, dict[str, str]] = {}
     for path, mark in marks.items():
-        if "/" in path and _is_version(path):
+        if is_version_path(path):
             versions.setdefault(int(path.partition("/")[0]), {})[path] = mark
         elif path != CONFIG_FILENAME and PurePosixPath(path).parts[0] != "configs":
             common[path] = mark
@@ -202,6 +218,7 @@ def chosen_versions(available: Sequence[int], policy: Any, model: str) -> tuple[
     return chosen
 
 
-def _is_version(path: str) -> bool:
-    name = path.partition("/")[0]
-    return name.isascii() and name.isdigit() and not name.startswith("0") and len(name) <= 18
+def is_version_path(path: str) -> bool:
+    """Return whether a path in a model's folder leads into a version's."""
+    name, slash, _ = path.partition("/")
+    return bool(slash) and name.isascii() and name.isdigit() and not name.startswith("0") and len(name) <= 18

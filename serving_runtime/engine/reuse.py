@@ -22,7 +22,7 @@ class Reuse:
 
 def reusable(old: LoadPlan | None, new: LoadPlan) -> Reuse:
     """Return which versions of `old` can serve on under `new`."""
-    if old is None or old.folder.path != new.folder.path:
+    if old is None or old.folder.root is None or old.folder.root is not new.folder.root:
         return Reuse()
     old_common, old_versions = marks_by_version(old.folder.marks)
     new_common, new_versions = marks_by_version(new.folder.marks)

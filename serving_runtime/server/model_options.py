@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from serving_runtime.backends import registry
+from serving_runtime.engine import location
+from serving_runtime.engine.location import Location
+from serving_runtime.errors import ModelError
 from serving_runtime.server.flag_types import add_bool, cache_size, count, positive
 
 
@@ -17,7 +20,8 @@ class ModelOptions:
         memory_budget_bytes: 0 for no limit, None to find it out.
     """
 
-    repositories: tuple[Path, ...]
+    repositories: tuple[Location, ...]
+    cache_directory: Path | None
     control_mode: str
     load_models: tuple[str, ...]
     poll_secs: int
@@ -51,6 +55,7 @@ class ModelOptions:
                 parser.error(f"--backend-config={backend}: there is no such backend; built in is {known}")
         return cls(
             repositories=tuple(found.model_repository),
+            cache_directory=found.model_cache_directory,
             control_mode=found.model_control_mode,
             load_models=tuple(found.load_model),
             poll_secs=found.repository_poll_secs,
@@ -74,10 +79,16 @@ def add(group: "argparse._ArgumentGroup") -> None:
         "--model-repository",
         "--model-store",
         action="append",
-        type=Path,
+        type=_location,
         required=True,
+        metavar="PLACE",
+        help="folder of models, s3://[http[s]://host:port/]bucket/path or gs://bucket/path; may be given several times",
+    )
+    group.add_argument(
+        "--model-cache-directory",
+        type=Path,
         metavar="DIR",
-        help="folder of models; may be given several times",
+        help="where copies of models from s3:// and gs:// stay over a restart (a temporary folder)",
     )
     group.add_argument(
         "--model-control-mode",
@@ -150,6 +161,13 @@ def add(group: "argparse._ArgumentGroup") -> None:
         metavar="local,size=BYTES",
         help="keep answers of the models whose config has response_cache { enable: true }, at most so many bytes",
     )
+
+
+def _location(text: str) -> Location:
+    try:
+        return location.parse(text)
+    except ModelError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _backend_setting(text: str) -> tuple[str, str, str]:

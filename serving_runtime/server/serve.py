@@ -77,6 +77,7 @@ def _engine(every: Options, tap: Tap | None) -> Engine:
         poll_secs=options.poll_secs,
         load_threads=options.load_thread_count,
         memory_budget_bytes=_budget_bytes(options.memory_budget_bytes),
+        cache_directory=options.cache_directory,
         on_demand=options.load_on_demand,
         on_demand_timeout_s=options.load_on_demand_timeout_s,
     )

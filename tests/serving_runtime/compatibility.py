@@ -107,7 +107,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("C23", "`--model-config-name`", "no", "not built yet"),
         Row("C24", "auto-completed configuration", "yes"),
         Row("C25", "model control modes", "partly", "not `--model-namespacing`, `--model-load-gpu-limit`"),
-        Row("C26", "several repositories, object stores", "partly", "several local folders"),
+        Row("C26", "several repositories, object stores", "partly", "not Azure Storage (`as://`)"),
     ),
     "Metrics": (
         Row("M1", "request counters", "yes"),
