@@ -11,10 +11,10 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from common.errors import Conflict, NotFound
-from integrations.artifacts import digest_of_folder, folder_of
+from integrations.artifacts import folder_of
 from integrations.clusters.base import DesiredRevision
 from integrations.clusters.local.model_config import rewrite
+from integrations.clusters.local.seals import check_artifact
 
 _CONFIG = "config.pbtxt"
 
@@ -27,17 +27,20 @@ def materialise(revision: DesiredRevision, repository: Path) -> None:
         Conflict: its files are not those of the digest.
         InvalidInput: its URI or its config.pbtxt cannot be understood.
     """
-    artifact = folder_of(revision.artifact_uri)
-    if not artifact.is_dir():
-        raise NotFound(f"the artifact of revision {revision.name} is not at {artifact}; push the model version again")
-    found = digest_of_folder(artifact)
-    if found != revision.artifact_digest:
-        raise Conflict(
-            f"the artifact of revision {revision.name} was changed on disk: "
-            f"expected {revision.artifact_digest}, found {found}"
-        )
+    _check(revision, repository)
     shutil.rmtree(repository, ignore_errors=True)
+    artifact = folder_of(revision.artifact_uri)
     lay_out(artifact, repository / revision.model_name, version=revision.model_version, config=revision.model_config)
+
+
+def _check(revision: DesiredRevision, repository: Path) -> None:
+    """Raise what `materialise` raises where the artifact is not what the revision was made of."""
+    artifact = folder_of(revision.artifact_uri)
+    check_artifact(artifact, revision.artifact_digest, _seal_of(repository), revision=revision.name)
+
+
+def _seal_of(repository: Path) -> Path:
+    return repository.with_name(f"{repository.name}.seal")
 
 
 def lay_out(artifact: Path, model: Path, *, version: str, config: Mapping[str, object]) -> None:
@@ -80,12 +83,14 @@ class Repository:
         self._making: asyncio.Task[None] | None = None
 
     async def prepare(self) -> None:
-        """Make the repository where that has not been done; raises what `materialise` raises.
+        """Make the repository unless that was done, else look at its artifact; raises what `materialise` raises.
 
         The work is a thread's, since files may be large, and goes on when the caller is cancelled.
         """
-        if self._making is None or (self._making.done() and self._making.exception() is not None):
-            self._making = asyncio.create_task(asyncio.to_thread(materialise, self._revision, self.folder))
+        if self._making is None or self._making.done():
+            is_made = self._making is not None and self._making.exception() is None
+            work = _check if is_made else materialise
+            self._making = asyncio.create_task(asyncio.to_thread(work, self._revision, self.folder))
         await asyncio.shield(self._making)
 
     async def remove(self) -> None:
@@ -93,3 +98,4 @@ class Repository:
         if self._making is not None:
             await asyncio.wait({self._making})
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+        _seal_of(self.folder).unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from common.processes import start_ticks
+from integrations.artifacts import folder_of
 from integrations.clusters.base import Desired, Observed, ReplicaPhase
 from integrations.clusters.local.files import write_text
 from integrations.clusters.local.records import ProcessRecord, write_record
@@ -128,6 +129,25 @@ def test_artifact_that_is_gone_or_changed_is_told(cluster, eventually):
     eventually(
         lambda: "was changed on disk" in "".join(each.message for each in cluster.observe().revisions), "it says so"
     )
+
+
+def test_artifact_that_changes_while_it_is_served_is_told_when_a_replica_is_started_again(cluster, eventually):
+    cluster.start()
+    revision = cluster.revision(1, 100)
+    cluster.apply(1, revision)
+    cluster.until_ready(1)
+    file = next(path for path in folder_of(revision.artifact_uri).rglob("*") if path.is_file())
+    content = file.read_bytes()
+    file.unlink()  # what the repository links to stays as it was
+    file.write_bytes(b"other")
+    os.kill(cluster.pid("default.digits-00001-0"), signal.SIGKILL)
+
+    def told() -> bool:
+        return "was changed on disk: expected sha256" in cluster.observe().revisions[0].replicas[0].message
+
+    eventually(told, "it is told")
+    file.write_bytes(content)
+    cluster.until_ready(1)
 
 
 def test_request_in_flight_is_finished_when_its_revision_goes(cluster, eventually):
