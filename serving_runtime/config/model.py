@@ -10,6 +10,7 @@ from typing import Any
 
 from serving_runtime.config.batching import BatchPolicy, batch_policy
 from serving_runtime.config.ensembles import Ensemble, ensemble
+from serving_runtime.config.instances import InstanceGroup, instance_groups
 from serving_runtime.config.metrics import MetricsConfig, metrics_config
 from serving_runtime.config.sequences import SequencePolicy, sequence_policy
 from serving_runtime.config.tensors import ModelTensor, model_tensors
@@ -55,13 +56,18 @@ class ModelConfig:
     inputs: tuple[ModelTensor, ...]
     outputs: tuple[ModelTensor, ...]
     batching: BatchPolicy | None
-    instance_count: int
+    instance_groups: tuple[InstanceGroup, ...]
     decoupled: bool = False
     warmup: tuple[WarmupSample, ...] = ()
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
     sequences: SequencePolicy | None = None
     ensemble: Ensemble | None = None
     cached: bool = False
+
+    @property
+    def instance_count(self) -> int:
+        """Return how many runs there may be at the same time."""
+        return sum(group.count for group in self.instance_groups)
 
     @classmethod
     def from_message(cls, config: Any) -> "ModelConfig":
@@ -77,7 +83,7 @@ class ModelConfig:
             inputs=model_tensors(config.input, name, "input", batched=batched),
             outputs=model_tensors(config.output, name, "output", batched=batched),
             batching=batch_policy(config),
-            instance_count=_instance_count(config),
+            instance_groups=instance_groups(config),
             decoupled=config.model_transaction_policy.decoupled,
             warmup=warmup_samples(config),
             metrics=metrics_config(config),
@@ -100,15 +106,3 @@ def _cached(config: Any) -> bool:
         if found:
             raise ModelError(f"model '{config.name}': response_cache of {kind} is not supported")
     return True
-
-
-def _instance_count(config: Any) -> int:
-    total = 0
-    for group in config.instance_group:
-        kind = type(group).DESCRIPTOR.enum_types_by_name["Kind"].values_by_number[group.kind].name
-        if kind not in ("KIND_AUTO", "KIND_CPU"):
-            raise ModelError(f"model '{config.name}': instance_group kind {kind} is not supported; use KIND_CPU")
-        if group.count < 0:
-            raise ModelError(f"model '{config.name}': instance_group count must be >= 0, found {group.count}")
-        total += group.count or 1
-    return total or 1

@@ -24,6 +24,7 @@ class DecoupledServable(Servable):
             instances=self.config.instance_count,
             statistics=self.statistics,
             loop=asyncio.get_running_loop(),
+            limit=self._limit,
         )
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Job:  # noqa: ARG002 - refused whatever it is

@@ -23,6 +23,7 @@ from serving_runtime.engine.states import IndexEntry
 from serving_runtime.errors import ModelError, NotFound, ServingError, Unavailable
 from serving_runtime.request import InferRequest, OnDone
 from serving_runtime.scheduler.job import Job
+from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.scheduler.response_cache import ResponseCache
 from serving_runtime.telemetry.families import ModelSeries
 
@@ -49,6 +50,7 @@ class Engine:
 
     Attributes:
         response_cache: for models that ask for it; None where --cache-config names none.
+        rate_limiter: of the resources that runs wait for; None where --rate-limit is off.
         shared_memory: the regions that clients have registered, over whichever protocol.
     """
 
@@ -63,9 +65,11 @@ class Engine:
         shared_memory: SharedMemory | None = None,
         max_concurrent_requests: int = 0,
         response_cache: ResponseCache | None = None,
+        rate_limiter: RateLimiter | None = None,
     ) -> None:
         self._name = name
         self.response_cache = response_cache
+        self.rate_limiter = rate_limiter
         self._control = control
         self._roots = Roots(control.cache_directory)
         self._repository = Repository([self._roots.open(root) for root in roots])
@@ -225,9 +229,15 @@ class Engine:
             return self._door.infer(servable.infer, servable.statistics, request, on_done)
         return servable.infer(request, on_done)
 
-    def infer_step(self, request: InferRequest, on_done: OnDone) -> Job:
+    def infer_step(self, request: InferRequest, on_done: OnDone) -> Cancellable:
         """Start a request of an ensemble's step, as a part of one that was let in already; raises ServingError."""
-        return self.servable(request.model_name, request.model_version).infer(request, on_done)
+        servable = self._servables.get((request.model_name, request.model_version))
+        if servable is not None:
+            return servable.infer(request, on_done)
+        demand = self._demand(request.model_name)
+        if demand is None:
+            raise self._unknown(request.model_name, request.model_version)
+        return demand.infer(request, on_done, self.infer_step)
 
     def _demand(self, name: str) -> OnDemand | None:
         """Return who loads the model on demand, None where nobody does."""
@@ -263,12 +273,15 @@ class Engine:
         return servable
 
     def model_ready(self, name: str, version: str = "") -> bool:
-        return not self.draining and self.serves(name, version)
+        servable = self._servables.get((name, version))
+        return not self.draining and servable is not None and not servable.problem
 
     def serves(self, name: str, version: str = "") -> bool:
-        """Return whether a model version answers, be the server on its way out or not."""
+        """Return whether a model version answers, now or once it is loaded; be the server on its way out or not."""
         servable = self._servables.get((name, version))
-        return servable is not None and not servable.problem
+        if servable is None:
+            return self._demand(name) is not None
+        return not servable.problem
 
     def servables(self) -> Iterator[Servable]:
         """Yield every model version, by name and then by version."""

@@ -7,8 +7,9 @@ from serving_runtime.config.model import ModelConfig
 from serving_runtime.engine.servable import Servable
 from serving_runtime.errors import Unavailable
 from serving_runtime.request import InferRequest, OnDone
-from serving_runtime.scheduler.ensembles.scheduler import EnsembleJob, EnsembleScheduler
+from serving_runtime.scheduler.ensembles.scheduler import Cancellable, EnsembleJob, EnsembleScheduler
 from serving_runtime.scheduler.job import Job
+from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.scheduler.response_cache import ResponseCache
 
 
@@ -16,8 +17,9 @@ class Answering(Protocol):
     """The server, as what it has loaded asks it: other models for an ensemble's steps, and what all models share."""
 
     response_cache: ResponseCache | None
+    rate_limiter: RateLimiter | None
 
-    def infer_step(self, request: InferRequest, on_done: OnDone) -> Job: ...
+    def infer_step(self, request: InferRequest, on_done: OnDone) -> Cancellable: ...
 
     def serves(self, name: str, version: str) -> bool: ...
 
@@ -27,13 +29,11 @@ class EnsembleServable(Servable):
 
     _job_type = EnsembleJob
 
-    def __init__(
-        self, *, version: str, message: Any, config: ModelConfig, model: Any, inline: bool, answering: Answering
-    ) -> None:
+    def __init__(self, *, config: ModelConfig, answering: Answering, **given: Any) -> None:
         assert config.ensemble is not None  # noqa: S101 - what this class is for
         self._answering = answering
         self._parts = sorted({(step.model, step.version) for step in config.ensemble.steps})
-        super().__init__(version=version, message=message, config=config, model=model, inline=inline)
+        super().__init__(config=config, **given)
 
     @property
     def steps_under_way(self) -> int:

@@ -11,6 +11,7 @@ from serving_runtime.engine.sequence_servable import SequenceServable
 from serving_runtime.engine.servable import Servable
 from serving_runtime.engine.warmup import begins_inline
 from serving_runtime.scheduler.cached import CachedScheduler
+from serving_runtime.scheduler.rate_limiter import Limit, RateLimiter
 
 
 def measure(opened: OpenedModel) -> bool:
@@ -24,6 +25,8 @@ def make_servable(version: int, opened: OpenedModel, answering: Answering, *, in
 
     Args:
         answering: the server that this becomes a part of.
+
+    Raises ModelError for instances that need more of a resource than the server is given.
     """
     kind: Callable[..., Servable] = Servable
     if opened.config.decoupled:
@@ -33,7 +36,12 @@ def make_servable(version: int, opened: OpenedModel, answering: Answering, *, in
     elif opened.config.sequences is not None:
         kind = partial(SequenceServable, initial_states=opened.initial_states)
     servable = kind(
-        version=str(version), message=opened.message, config=opened.config, model=opened.model, inline=inline
+        version=str(version),
+        message=opened.message,
+        config=opened.config,
+        model=opened.model,
+        inline=inline,
+        limit=_limit(opened, answering.rate_limiter),
     )
     servable.labels = opened.labels
     cache = answering.response_cache
@@ -41,3 +49,10 @@ def make_servable(version: int, opened: OpenedModel, answering: Answering, *, in
         loop = asyncio.get_running_loop()
         servable.scheduler = CachedScheduler(servable.scheduler, cache, cache.namespace(), servable.statistics, loop)
     return servable
+
+
+def _limit(opened: OpenedModel, limiter: RateLimiter | None) -> Limit | None:
+    groups = opened.config.instance_groups
+    if limiter is None or not any(group.resources for group in groups):
+        return None
+    return limiter.limit(groups, opened.config.name)

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from serving_runtime.config.model import ModelConfig
 from serving_runtime.datatypes import Array
 from serving_runtime.engine.parameters import flag, sequence_id, unsigned
 from serving_runtime.engine.servable import Servable
@@ -19,18 +18,9 @@ class SequenceServable(Servable):
 
     _job_type = SequenceJob
 
-    def __init__(
-        self,
-        *,
-        version: str,
-        message: Any,
-        config: ModelConfig,
-        model: Any,
-        inline: bool,
-        initial_states: Mapping[str, Array],
-    ) -> None:
+    def __init__(self, *, initial_states: Mapping[str, Array], **given: Any) -> None:
         self._initial_states = initial_states
-        super().__init__(version=version, message=message, config=config, model=model, inline=inline)
+        super().__init__(**given)
 
     def _scheduler_for(self, model: Any, *, inline: bool) -> SequenceScheduler:
         assert self.config.sequences is not None  # noqa: S101 - what this class is for
@@ -45,6 +35,7 @@ class SequenceServable(Servable):
             inline=inline,
             statistics=self.statistics,
             loop=asyncio.get_running_loop(),
+            limit=self._limit,
         )
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Job:

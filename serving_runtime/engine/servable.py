@@ -14,6 +14,7 @@ from serving_runtime.errors import ServingError
 from serving_runtime.request import InferRequest, InferResponse, OnDone
 from serving_runtime.scheduler.base import ModelScheduler
 from serving_runtime.scheduler.job import Job, Result
+from serving_runtime.scheduler.rate_limiter import Limit
 from serving_runtime.scheduler.scheduler import Scheduler
 from serving_runtime.telemetry.histogram import Histogram, Layout
 from serving_runtime.telemetry.statistics import ModelStatistics, SummarisedStatistics
@@ -33,7 +34,16 @@ class Servable:
     labels: Labels = NO_LABELS
     _job_type: type[Job] = Job
 
-    def __init__(self, *, version: str, message: Any, config: ModelConfig, model: Any, inline: bool) -> None:
+    def __init__(
+        self,
+        *,
+        version: str,
+        message: Any,
+        config: ModelConfig,
+        model: Any,
+        inline: bool,
+        limit: Limit | None = None,
+    ) -> None:
         self.name = config.name
         self.version = version
         self.message = message
@@ -42,6 +52,7 @@ class Servable:
         self.statistics = _statistics(config)
         self.memory_bytes = 0
         self._loaded_ms = time.time_ns() // 1_000_000
+        self._limit = limit
         self._predecessors: list[Servable] = []
         self._plan = RequestPlan(config, model.signature)
         self._batching: BatchPolicy | None = config.batching
@@ -56,6 +67,7 @@ class Servable:
             inline=inline,
             statistics=self.statistics,
             loop=asyncio.get_running_loop(),
+            limit=self._limit,
         )
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Job:

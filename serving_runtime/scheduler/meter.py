@@ -11,12 +11,16 @@ class RunMeter:
 
     Attributes:
         inline: whether the next run should be in the loop; at first what was measured at warm-up.
+
+    Args:
+        moves: whether that may change.
     """
 
-    __slots__ = ("_mean_requests", "_mean_run_us", "inline")
+    __slots__ = ("_mean_requests", "_mean_run_us", "_moves", "inline")
 
-    def __init__(self, *, inline: bool) -> None:
+    def __init__(self, *, inline: bool, moves: bool = True) -> None:
         self.inline = inline
+        self._moves = moves
         self._mean_run_us = 0.0
         self._mean_requests = 1.0
 
@@ -26,4 +30,5 @@ class RunMeter:
             self._mean_run_us, self._mean_requests = run_ns / 1000, float(requests)
         self._mean_run_us += (run_ns / 1000 - self._mean_run_us) * _DRIFT
         self._mean_requests += (requests - self._mean_requests) * _DRIFT
-        self.inline = runs_inline(now_inline=self.inline, run_us=self._mean_run_us, requests=self._mean_requests)
+        if self._moves:
+            self.inline = runs_inline(now_inline=self.inline, run_us=self._mean_run_us, requests=self._mean_requests)

@@ -21,6 +21,7 @@ from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.meter import RunMeter
 from serving_runtime.scheduler.ordering import AnswerOrder
 from serving_runtime.scheduler.queue import NO_POLICY, JobQueue
+from serving_runtime.scheduler.rate_limiter import Limit
 from serving_runtime.telemetry.statistics import ModelStatistics
 
 _INLINE_BUDGET_NS = 1_000_000
@@ -33,6 +34,7 @@ class Scheduler:
     Args:
         policy: how to join requests; None runs each one alone, in the order of arrival (Triton: default scheduler).
         inline: whether to begin in the event loop, as measured at warm-up; measured on while it serves.
+        limit: makes runs wait until they may, which keeps them out of the event loop.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Scheduler:
         inline: bool,
         statistics: ModelStatistics,
         loop: asyncio.AbstractEventLoop,
+        limit: Limit | None = None,
     ) -> None:
         self._run = run
         self._policy = policy
@@ -52,11 +55,14 @@ class Scheduler:
         self._loop = loop
         self._queue = JobQueue(policy.queues if policy is not None else NO_POLICY)
         self._order = AnswerOrder() if policy is not None and policy.preserve_ordering else None
-        self._instances = [Instance(run, loop, self._freed, f"{name}-{number}") for number in range(instances)]
+        in_thread = limit(execute) if limit is not None else execute
+        self._instances = [
+            Instance(run, loop, self._freed, f"{name}-{number}", execute=in_thread) for number in range(instances)
+        ]
         self._idle = list(self._instances)
         self._dispatching = False
         self._delay_timer: asyncio.TimerHandle | None = None
-        self._meter = RunMeter(inline=inline)
+        self._meter = RunMeter(inline=inline and limit is None, moves=limit is None)
 
     @property
     def pending(self) -> int:

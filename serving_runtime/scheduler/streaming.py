@@ -18,6 +18,7 @@ from serving_runtime.scheduler.execution import Execution
 from serving_runtime.scheduler.instance import Instance
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.queue import NO_POLICY, JobQueue
+from serving_runtime.scheduler.rate_limiter import Limit
 from serving_runtime.scheduler.stream_job import Sender, StreamJob
 from serving_runtime.telemetry.statistics import BatchTiming, ModelStatistics
 
@@ -39,8 +40,10 @@ class StreamScheduler:
         instances: int,
         statistics: ModelStatistics,
         loop: asyncio.AbstractEventLoop,
+        limit: Limit | None = None,
     ) -> None:
         self._stream = stream
+        self._run = limit(self._execute) if limit is not None else self._execute
         self._name = name
         self._outputs = outputs
         self._statistics = statistics
@@ -75,7 +78,7 @@ class StreamScheduler:
 
     def _instance(self, number: int) -> Instance:
         name = f"{self._name}-{number}"
-        return Instance(self._stream, self._loop, self._finished, name, execute=self._execute)
+        return Instance(self._stream, self._loop, self._finished, name, execute=self._run)
 
     def _dispatch(self) -> None:
         while self._idle and self._queue:

@@ -66,6 +66,16 @@ def cache_size(text: str) -> int:
     return int(value)
 
 
+def resource(text: str) -> tuple[str, int]:
+    """Return name and size of a resource, NAME:COUNT; the device that Triton allows behind it would be a GPU."""
+    name, *rest = text.split(":")
+    if not name or not rest or not rest[0].isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME:COUNT")
+    if len(rest) > 1:
+        raise argparse.ArgumentTypeError(f"'{text}' names a device; models run on the CPU, whose resources have none")
+    return name, int(rest[0])
+
+
 def restriction(text: str) -> Restriction:
     try:
         return parse_restriction(text)

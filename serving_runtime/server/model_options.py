@@ -9,7 +9,7 @@ from serving_runtime.backends import registry
 from serving_runtime.engine import location
 from serving_runtime.engine.location import Location
 from serving_runtime.errors import ModelError
-from serving_runtime.server.flag_types import add_bool, cache_size, count, positive
+from serving_runtime.server.flag_types import add_bool, cache_size, count, positive, resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class ModelOptions:
     backend_config: dict[str, dict[str, str]]
     backend_directory: Path | None
     cache_bytes: int
+    rate_limit: bool
+    rate_limit_resources: dict[str, int]
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "ModelOptions":
@@ -53,6 +55,8 @@ class ModelOptions:
             if backend not in registry.BUILT_IN and (own is None or not own.is_file()):
                 known = ", ".join(registry.BUILT_IN)
                 parser.error(f"--backend-config={backend}: there is no such backend; built in is {known}")
+        if found.rate_limit_resource and found.rate_limit == "off":
+            parser.error("--rate-limit-resource needs --rate-limit=execution_count")
         return cls(
             repositories=tuple(found.model_repository),
             cache_directory=found.model_cache_directory,
@@ -70,6 +74,8 @@ class ModelOptions:
             backend_config=_by_backend(found.backend_config),
             backend_directory=found.backend_directory,
             cache_bytes=found.cache_config,
+            rate_limit=found.rate_limit != "off",
+            rate_limit_resources=dict(found.rate_limit_resource),
         )
 
 
@@ -160,6 +166,20 @@ def add(group: "argparse._ArgumentGroup") -> None:
         default=0,
         metavar="local,size=BYTES",
         help="keep answers of the models whose config has response_cache { enable: true }, at most so many bytes",
+    )
+    group.add_argument(
+        "--rate-limit",
+        choices=("off", "execution_count"),
+        default="off",
+        help="execution_count: runs wait for the resources that instance_group's rate_limiter names (off)",
+    )
+    group.add_argument(
+        "--rate-limit-resource",
+        action="append",
+        type=resource,
+        default=[],
+        metavar="NAME:COUNT",
+        help="size of a resource (the largest that one instance needs); may be given several times",
     )
 
 

@@ -16,8 +16,6 @@ REFUSED = {
     "--model-load-gpu-limit": "models run on the CPU",
     "--enable-peer-access": "models run on the CPU",
     "--host-policy": "instances are not bound to cores; bind the whole process, as by taskset or numactl",
-    "--rate-limit": "there is no rate limiter; instance_group and --max-concurrent-requests limit what runs at once",
-    "--rate-limit-resource": "there is no rate limiter",
     "--cache-directory": "the cache is built in, there is nothing to load",
     "--response-cache-byte-size": "use --cache-config local,size=BYTES",
     "--model-config-name": "every model has one configuration, config.pbtxt",

@@ -25,6 +25,7 @@ from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.engine.tapped import TappedEngine
 from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.http.listener import Listener
+from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.scheduler.response_cache import ResponseCache
 from serving_runtime.server.endpoints import grpc_server, http_listener, metrics_listener
 from serving_runtime.server.options import Options
@@ -89,6 +90,7 @@ def _engine(every: Options, tap: Tap | None) -> Engine:
         name=every.id,
         strict_readiness=options.strict_readiness,
         max_concurrent_requests=every.max_concurrent_requests,
+        rate_limiter=RateLimiter(options.rate_limit_resources) if options.rate_limit else None,
         response_cache=ResponseCache(every.models.cache_bytes) if every.models.cache_bytes else None,
         shared_memory=SharedMemory(allowed=every.allow_client_shm, max_read_bytes=every.http.max_input_bytes),
     )

@@ -88,7 +88,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
             "partly",
             "`count` on `KIND_CPU` and `KIND_AUTO`; other kinds and devices are refused by name",
         ),
-        Row("C6", "rate limiter", "no", "not built yet"),
+        Row("C6", "rate limiter", "yes", "resources have no devices on the CPU"),
         Row("C7", "`dynamic_batching`", "yes"),
         Row("C8", "queue policies", "yes"),
         Row("C9", "`sequence_batching`", "partly", "not `iterative_sequence`, `use_growable_memory`, decoupled models"),

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from serving_runtime.config.ensembles import Ensemble
 from serving_runtime.datatypes import ABSENT, Array
@@ -19,7 +19,14 @@ from serving_runtime.scheduler.ensembles.graph import Graph
 from serving_runtime.scheduler.job import Job, OnResult
 from serving_runtime.telemetry.statistics import BatchTiming, ModelStatistics
 
-Submit: TypeAlias = Callable[[InferRequest, OnDone], Job]
+
+class Cancellable(Protocol):
+    """A step that has begun."""
+
+    def cancel(self) -> None: ...
+
+
+Submit: TypeAlias = Callable[[InferRequest, OnDone], Cancellable]
 """Starts a request to a model, as a protocol does; raises ServingError where it is refused right away."""
 
 
@@ -47,7 +54,7 @@ class _Run:
     Attributes:
         tensors: those of the ensemble that are there.
         waiting: the steps that have not begun.
-        running: the jobs of those that have, by number.
+        running: those that have, by number.
         over: answered or cancelled.
     """
 
@@ -57,7 +64,7 @@ class _Run:
         self.job = job
         self.tensors = tensors
         self.waiting = waiting
-        self.running: dict[int, Job] = {}
+        self.running: dict[int, Cancellable] = {}
         self.started_ns = started_ns
         self.over = False
 
@@ -139,9 +146,9 @@ class EnsembleScheduler:
         )
 
     def _stepped(self, run: _Run, number: int, outcome: Outcome) -> None:
-        self.steps_under_way -= 1
         if run.over:
             return
+        self.steps_under_way -= 1
         run.running.pop(number, None)
         if isinstance(outcome, ServingError):
             self._fail(run, outcome)
@@ -176,8 +183,7 @@ class EnsembleScheduler:
         run.over = True
         run.job.waiting = False
         run.waiting = ()
-        for job in run.running.values():
-            if job.waiting:
-                job.cancel()
-                self.steps_under_way -= 1
+        self.steps_under_way -= len(run.running)
+        for step in run.running.values():
+            step.cancel()
         run.running.clear()

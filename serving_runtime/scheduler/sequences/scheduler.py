@@ -22,6 +22,7 @@ from serving_runtime.scheduler.execution import Execution, Run, execute_once
 from serving_runtime.scheduler.instance import Instance
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.meter import RunMeter
+from serving_runtime.scheduler.rate_limiter import Limit
 from serving_runtime.scheduler.sequences.inputs import SequenceInputs
 from serving_runtime.scheduler.sequences.sequence import (
     CorrelationId,
@@ -58,6 +59,7 @@ class SequenceScheduler:
         inline: bool,
         statistics: ModelStatistics,
         loop: asyncio.AbstractEventLoop,
+        limit: Limit | None = None,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._run = run
@@ -70,9 +72,10 @@ class SequenceScheduler:
         self._statistics = statistics
         self._loop = loop
         self._clock = clock
-        self._meter = RunMeter(inline=inline)
+        self._meter = RunMeter(inline=inline and limit is None, moves=limit is None)
+        in_thread = limit(self._execute) if limit is not None else self._execute
         self._lanes = [
-            Lane(number, policy.slots, Instance(run, loop, self._freed, f"{name}-{number}", execute=self._execute))
+            Lane(number, policy.slots, Instance(run, loop, self._freed, f"{name}-{number}", execute=in_thread))
             for number in range(instances)
         ]
         self._lane_of = {lane.instance: lane for lane in self._lanes}

@@ -48,6 +48,17 @@ def parsed(text: str) -> ModelConfig:
             "priority_queue_policy names level 3",
             id="a policy for a level that is not there",
         ),
+        pytest.param(
+            """instance_group { rate_limiter { resources { name: "r" count: 1 }
+            resources { name: "r" count: 2 global: true } } }""",
+            "rate_limiter names resource 'r' twice",
+            id="a resource twice",
+        ),
+        pytest.param(
+            "instance_group { rate_limiter { resources { count: 1 } } }",
+            "must have a name",
+            id="a resource without a name",
+        ),
         pytest.param("instance_group { kind: KIND_GPU }", "KIND_GPU is not supported", id="instances on GPUs"),
         pytest.param('input { name: "x" dims: [4] }', "'x' must have a data_type", id="no data type"),
         pytest.param('input { name: "x" data_type: TYPE_FP32 }', "dims must not be empty", id="empty dims"),

@@ -504,3 +504,15 @@ async def test_steps_take_no_place_of_those_that_requests_may_have(tmp_path: Pat
     assert [outputs(outcome)["y"][0, 0] for outcome in found] == [3, 6, 9, 12, 15]
     assert engine.inflight == 0
     engine.close()
+
+
+async def test_on_demand_an_ensemble_and_its_models_are_loaded_by_requests(tmp_path: Path) -> None:
+    adder(tmp_path)
+    ensemble(tmp_path, "e", TWICE)
+    request = InferRequest("e", "", (tensor("x", ones()),))
+    async with engine_of(tmp_path, control=Control(on_demand=True)) as engine:
+        assert not engine.model_ready("e")
+        assert outputs((await infer(engine, request))[0])["y"].tolist() == [[3, 3, 3, 3]]
+        await engine._lifecycle.unload("add")  # as one that makes room for another
+        assert not engine.model_ready("add")
+        assert outputs((await infer(engine, request))[0])["y"].tolist() == [[3, 3, 3, 3]]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from serving_runtime.config.instances import InstanceGroup
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.config.tensors import ModelTensor
@@ -23,7 +24,7 @@ def plan(*, batch: int = 4) -> RequestPlan:
         inputs=(ModelTensor("a", FP32, (2,), None), ModelTensor("b", BF16, (-1, 3), None)),
         outputs=(ModelTensor("y", FP32, (2,), None), ModelTensor("z", FP32, (1,), ())),
         batching=None,
-        instance_count=1,
+        instance_groups=(InstanceGroup(1),),
     )
     signature = Signature(
         inputs=(TensorSpec("b", BF16, (*front, -1, 3)), TensorSpec("a", FP32, (*front, 2))),

@@ -185,6 +185,10 @@ def test_requests_that_make_no_sense_are_refused_in_words(tmp_path: Path) -> Non
     ("flags", "sentence"),
     [
         (["--load-model=m"], "--load-model needs --model-control-mode=explicit"),
+        (["--rate-limit=sometimes"], "argument --rate-limit: invalid choice: 'sometimes'"),
+        (["--rate-limit-resource=r:1"], "--rate-limit-resource needs --rate-limit=execution_count"),
+        (["--rate-limit=execution_count", "--rate-limit-resource=r:1:0"], "'r:1:0' names a device"),
+        (["--rate-limit=execution_count", "--rate-limit-resource=r"], "'r' is not NAME:COUNT"),
         (["--cache-config=redis,host=x"], "cache 'redis' is not supported; supported is local,size=BYTES"),
         (["--cache-config=local,size=0"], "'local,size=0' is not local,size=BYTES with a size >= 1"),
         ([EXPLICIT, "--load-model=*", "--load-model=m"], "--load-model=* loads every model"),
