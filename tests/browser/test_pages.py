@@ -8,7 +8,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from accounts.scopes import Scope
-from deployments.models import Rollout
+from deployments.models import Revision, Rollout
 from deployments.phases import Code, Phase
 from deployments.services import rollout_abort
 from tests import scenes
@@ -193,3 +193,15 @@ def _show(page: Page, *, hidden: bool) -> None:
         }""",
         hidden,
     )
+
+
+def test_replicas_that_follow_the_load_are_told_with_the_reason(page: Page) -> None:
+    service = scenes.service()
+    Revision.objects.filter(service=service).update(
+        replicas=3, max_replicas=8, load={"why": "42 requests in flight per replica, target 10"}
+    )
+    page.goto(DETAIL)
+    revisions = page.locator("#revisions")
+    assert "1 to 8" in revisions.inner_text()
+    assert "digits-00001 has 3 by its load: 42 requests in flight per replica, target 10." in revisions.inner_text()
+    assert revisions.evaluate("card => card.scrollWidth <= card.clientWidth"), "nothing is cut off"
