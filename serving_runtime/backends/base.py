@@ -32,6 +32,27 @@ class LoadedModel(Protocol):
         ...
 
 
+class Part(Protocol):
+    """One request of a batch: its rows follow those of the part before it."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the request's parameters: those the runtime understands, those of the model, forwarded headers."""
+        ...
+
+
+@runtime_checkable
+class ParameterizedModel(Protocol):
+    """A LoadedModel that wants to know the parameters of its requests; `run` is for warm-up only."""
+
+    def run_parts(self, inputs: Sequence[Array], parts: Sequence[Part]) -> list[Array]:
+        """Do as `run` for the rows of these requests, of which there is one where requests are not batched."""
+        ...
+
+
 class Send(Protocol):
     """Hands one response of a decoupled model on; belongs to one request and to the thread that runs it."""
 

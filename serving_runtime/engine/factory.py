@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
+from serving_runtime.backends.base import ParameterizedModel
 from serving_runtime.engine.decoupled import DecoupledServable
 from serving_runtime.engine.ensemble_servable import Answering, EnsembleServable
 from serving_runtime.engine.loading import OpenedModel
+from serving_runtime.engine.parameterized import ParameterizedServable
 from serving_runtime.engine.sequence_servable import SequenceServable
 from serving_runtime.engine.servable import Servable
 from serving_runtime.engine.warmup import begins_inline
@@ -35,6 +37,8 @@ def make_servable(version: int, opened: OpenedModel, answering: Answering, *, in
         kind = partial(EnsembleServable, answering=answering)
     elif opened.config.sequences is not None:
         kind = partial(SequenceServable, initial_states=opened.initial_states)
+    elif isinstance(opened.model, ParameterizedModel):
+        kind = ParameterizedServable
     servable = kind(
         version=str(version),
         message=opened.message,

@@ -16,7 +16,7 @@ from serving_runtime.errors import FailureReason, Unavailable
 from serving_runtime.scheduler import settling
 from serving_runtime.scheduler.batching import take
 from serving_runtime.scheduler.execution import Execution, Run, execute
-from serving_runtime.scheduler.instance import Instance
+from serving_runtime.scheduler.instance import Execute, Instance
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.meter import RunMeter
 from serving_runtime.scheduler.ordering import AnswerOrder
@@ -35,6 +35,7 @@ class Scheduler:
         policy: how to join requests; None runs each one alone, in the order of arrival (Triton: default scheduler).
         inline: whether to begin in the event loop, as measured at warm-up; measured on while it serves.
         limit: makes runs wait until they may, which keeps them out of the event loop.
+        execute: how a batch is run.
     """
 
     def __init__(
@@ -48,8 +49,10 @@ class Scheduler:
         statistics: ModelStatistics,
         loop: asyncio.AbstractEventLoop,
         limit: Limit | None = None,
+        execute: Execute = execute,
     ) -> None:
         self._run = run
+        self._execute = execute
         self._policy = policy
         self._statistics = statistics
         self._loop = loop
@@ -110,7 +113,7 @@ class Scheduler:
             if not self._meter.inline:
                 self._idle.pop().start(jobs)
                 continue
-            self._finish(execute(self._run, jobs))
+            self._finish(self._execute(self._run, jobs))
             if self._queue and time.monotonic_ns() > stop_ns:
                 self._dispatching = True
                 self._loop.call_soon(self._dispatch)

@@ -69,8 +69,8 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row(
             "E16",
             "custom parameters and forwarded headers",
-            "partly",
-            "they reach decoupled models; models of ONNX Runtime know no parameters",
+            "yes",
+            "for models of the operator's own backends; models of ONNX Runtime know no parameters",
         ),
         Row("E17", "`generate` and `generate_stream`", "yes", "also for models that answer once; `infer_stream` too"),
         Row("E18", "decoupled answers", "yes", "over `ModelStreamInfer` and `generate_stream`"),

@@ -1,5 +1,7 @@
 """A backend of an operator's own: y = factor * x. The factor comes from the model's parameters or --backend-config.
 
+Where the model's parameter `asks` is there, a request's parameter `times` multiplies its rows once more.
+
 The parameter `log` names a file to which each run appends how many rows it had.
 """
 
@@ -8,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from serving_runtime.backends.base import Part
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.datatypes import DATATYPES, Array
-from serving_runtime.errors import ModelError
+from serving_runtime.errors import BackendError, ModelError
 
 FP32 = DATATYPES["FP32"]
 
@@ -33,6 +36,14 @@ class Model:
     def close(self) -> None: ...
 
 
+class AskingModel(Model):
+    def run_parts(self, inputs: Sequence[Array], parts: Sequence[Part]) -> list[Array]:
+        times = np.repeat([float(part.parameters.get("times", 1)) for part in parts], [part.rows for part in parts])
+        if (times == 0).any():
+            raise BackendError("the model does not multiply by 0")
+        return [array * times.astype("f4")[:, None] for array in self.run(inputs)]
+
+
 class Scale:
     platform = ""
     default_filename = ""
@@ -48,7 +59,8 @@ class Scale:
         factor = options.parameters.get("factor", self._factor)
         if factor == "none":
             raise ModelError("the factor must be a number")
-        return Model(float(factor), options.parameters.get("log"))
+        kind = AskingModel if "asks" in options.parameters else Model
+        return kind(float(factor), options.parameters.get("log"))
 
 
 BACKEND = Scale()
