@@ -7,7 +7,7 @@ of each is made per request: a frozen dataclass takes four times as long to buil
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from serving_runtime.datatypes import Array, Datatype
 from serving_runtime.errors import ServingError
@@ -23,17 +23,27 @@ class Tensor(NamedTuple):
     array: Array
 
 
+class Followed(Protocol):
+    """A request that somebody follows through the server (telemetry.tracing)."""
+
+    def executed(self, model: str, version: str, arrived_ns: int, timing: Any) -> None:
+        """Take note that a model ran for it; `timing` is the execution's BatchTiming."""
+        ...
+
+
 class RequestContext(NamedTuple):
     """What a request's headers or metadata say beside the request, for who follows requests through a system.
 
     Attributes:
         request_id: the `x-request-id` that a gateway or a client gave; empty where none was.
         traceparent, tracestate: as W3C Trace Context defines them; empty where they were not sent.
+        trace: told how the request fares; None where it is not followed.
     """
 
     request_id: str = ""
     traceparent: str = ""
     tracestate: str = ""
+    trace: Followed | None = None
 
 
 class InferRequest(NamedTuple):

@@ -54,6 +54,8 @@ class DecoupledServable(Servable):
 
             job = StreamJob(arrays, rows, shape_key, answer, arrived_ns)
             job.parameters = request.parameters
+            if request.context is not None:
+                job.follow = self._follower(request.context)
             self._schedule(job, request)
             self.scheduler.submit(job)
         except ServingError as error:

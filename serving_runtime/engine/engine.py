@@ -40,6 +40,7 @@ EXTENSIONS = (
     "sequence",
     "sequence(string_id)",
     "statistics",
+    "trace",
 )
 
 logger = logging.getLogger(__name__)

@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from serving_runtime.config.batching import BatchPolicy
@@ -11,13 +13,13 @@ from serving_runtime.engine.classification import NO_LABELS, Labels
 from serving_runtime.engine.parameters import unsigned
 from serving_runtime.engine.plan import RequestPlan
 from serving_runtime.errors import ServingError
-from serving_runtime.request import InferRequest, InferResponse, OnDone
+from serving_runtime.request import InferRequest, InferResponse, OnDone, RequestContext
 from serving_runtime.scheduler.base import ModelScheduler
 from serving_runtime.scheduler.job import Job, Result
 from serving_runtime.scheduler.rate_limiter import Limit
 from serving_runtime.scheduler.scheduler import Scheduler
 from serving_runtime.telemetry.histogram import Histogram, Layout
-from serving_runtime.telemetry.statistics import ModelStatistics, SummarisedStatistics
+from serving_runtime.telemetry.statistics import BatchTiming, ModelStatistics, SummarisedStatistics
 
 
 class Servable:
@@ -86,6 +88,8 @@ class Servable:
                     on_done(InferResponse(self.name, self.version, outputs, request.id))
 
             job = self._job_type(arrays, rows, shape_key, answer, arrived_ns)
+            if request.context is not None:
+                job.follow = self._follower(request.context)
             self._schedule(job, request)
             self.scheduler.submit(job)
         except ServingError as error:
@@ -149,6 +153,10 @@ class Servable:
             {"name": tensor.name, "datatype": tensor.datatype.name, "shape": [*batch, *tensor.dims]}
             for tensor in tensors
         ]
+
+    def _follower(self, context: RequestContext) -> Callable[[int, BatchTiming], None] | None:
+        """Return what to tell of a request's execution; None where it is not followed."""
+        return partial(context.trace.executed, self.name, self.version) if context.trace is not None else None
 
     def _schedule(self, job: Job, request: InferRequest) -> None:
         """Read the schedule policy extension's parameters; they mean something to the dynamic batcher only."""

@@ -23,7 +23,8 @@ def from_headers(headers: Sequence[tuple[bytes, bytes]]) -> RequestContext:
 def from_metadata(metadata: Mapping[str, str]) -> RequestContext:
     """Return the context in a gRPC call's metadata, names in lower case."""
     found = [metadata.get(name, "") for name in ("x-request-id", "traceparent", "tracestate")]
-    return RequestContext(*[value if len(value) <= _LONGEST else "" for value in found])
+    request_id, traceparent, tracestate = [value if len(value) <= _LONGEST else "" for value in found]
+    return RequestContext(request_id, traceparent, tracestate)
 
 
 def numbered(context: RequestContext, number: int) -> RequestContext:

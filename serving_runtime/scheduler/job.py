@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeAlias
 
 from serving_runtime.datatypes import Array
 from serving_runtime.errors import ServingError
+from serving_runtime.telemetry.statistics import BatchTiming
 
 Result: TypeAlias = list[Array] | ServingError
 OnResult: TypeAlias = Callable[[Result], None]
@@ -25,11 +26,13 @@ class Job:
         shape_key: equal for jobs that may be joined.
         priority: the level of the queue it waits in; 0 where there are no levels.
         timeout_us: the longest it may wait, as the client asked; 0 is not asked.
+        follow: called with `arrived_ns` and the timing of its execution, where the request is followed.
         waiting: in a queue, neither running nor answered nor cancelled.
     """
 
     __slots__ = (
-        "arrays", "arrived_ns", "on_result", "owner", "priority", "rows", "shape_key", "timeout_us", "timer", "waiting",
+        "arrays", "arrived_ns", "follow", "on_result", "owner", "priority", "rows", "shape_key", "timeout_us", "timer",
+        "waiting",
     )  # fmt: skip
 
     decoupled = False
@@ -48,6 +51,7 @@ class Job:
         self.shape_key = shape_key
         self.on_result = on_result
         self.arrived_ns = arrived_ns
+        self.follow: Callable[[int, BatchTiming], None] | None = None
         self.priority = 0
         self.timeout_us = 0
         self.timer: asyncio.TimerHandle | None = None

@@ -27,6 +27,8 @@ def answer(executions: Sequence[Execution], loop: asyncio.AbstractEventLoop) -> 
     for execution in executions:
         for job, result in zip(execution.jobs, execution.results, strict=True):
             try:
+                if job.follow is not None and execution.timing is not None:
+                    job.follow(job.arrived_ns, execution.timing)
                 job.on_result(result)
             except Exception as error:
                 loop.call_exception_handler({"message": "answering a request failed", "exception": error})

@@ -130,6 +130,8 @@ class StreamScheduler:
             self._statistics.record_failure(reason, now_ns - job.arrived_ns)
         elif timing is not None:
             self._statistics.record_batch([job.arrived_ns], job.rows, timing)
+            if job.follow is not None:
+                job.follow(job.arrived_ns, timing)
         self._statistics.record_stream_end(job.sent, reason, now_ns - job.sent_ns)
         self._answer(job, result)
 

@@ -19,32 +19,32 @@ from serving_runtime.protocol.http.message import Application
 from serving_runtime.protocol.http.reader import KeepsHeader, either
 from serving_runtime.protocol.http.v2 import V2Application
 from serving_runtime.protocol.restrictions import Restrictions
+from serving_runtime.protocol.settings import RuntimeSettings
 from serving_runtime.server.metrics_options import MetricsOptions
 from serving_runtime.server.options import Options
 from serving_runtime.telemetry.cpu import CpuMeter
-from serving_runtime.telemetry.logsettings import LogControl
 from serving_runtime.telemetry.tap.tap import Tap
 
 
-def http_listener(options: Options, engine: Engine, log: LogControl, sock: socket.socket) -> Listener:
+def http_listener(options: Options, engine: Engine, settings: RuntimeSettings, sock: socket.socket) -> Listener:
     limits = HttpLimits(max_body_bytes=options.http.max_input_bytes)
     v2 = V2Application(
         engine,
         restrictions=Restrictions(options.http.restrictions),
         forwarded=options.http.header_forward_pattern,
         with_context=options.wants_context,
-        log=log,
+        settings=settings,
     )
 
     def application() -> tuple[Application, KeepsHeader | None]:
         """Return the application as the log's settings want it; without a line per request there is nothing around."""
-        if not log.verbose:
+        if not settings.log.verbose:
             return v2, v2.keeps_header
         return logged.LoggedApplication(v2), either(v2.keeps_header, logged.keeps_header)
 
     found, keeps_header = application()
     listener = Listener(found, sock, limits, keeps_header)
-    log.on_change.append(lambda: listener.change(*application()))
+    settings.log.on_change.append(lambda: listener.change(*application()))
     return listener
 
 
@@ -70,7 +70,7 @@ def _again_and_again(look: Callable[[], None], interval_s: float) -> None:
     loop.call_later(interval_s, turn)
 
 
-def grpc_server(options: Options, engine: Engine, log: LogControl) -> GrpcServer:
+def grpc_server(options: Options, engine: Engine, settings: RuntimeSettings) -> GrpcServer:
     """Return the server; raises ValueError, naming the flag, for certificates that do not serve."""
     policy = CallPolicy(
         with_context=options.wants_context,
@@ -78,7 +78,12 @@ def grpc_server(options: Options, engine: Engine, log: LogControl) -> GrpcServer
         forwarded=options.grpc.header_forward_pattern,
     )
     return GrpcServer(
-        [V2Service(engine), MemoryService(engine.shared_memory), SettingsService(log), HealthService(engine)],
+        [
+            V2Service(engine),
+            MemoryService(engine.shared_memory),
+            SettingsService(engine, settings),
+            HealthService(engine),
+        ],
         options.grpc.settings,
         policy,
     )

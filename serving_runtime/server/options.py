@@ -14,6 +14,7 @@ from serving_runtime.server import (
     model_options,
     refused_flags,
     tap_options,
+    trace_options,
 )
 from serving_runtime.server.flag_types import add_bool, count
 from serving_runtime.server.grpc_options import GrpcOptions
@@ -22,6 +23,7 @@ from serving_runtime.server.metrics_options import MetricsOptions
 from serving_runtime.server.model_options import ModelOptions
 from serving_runtime.server.tap_options import TapOptions
 from serving_runtime.telemetry.logsettings import LogSettings
+from serving_runtime.telemetry.tracing.settings import OPENTELEMETRY, TraceOptions
 
 DESCRIPTION = """Serve the models of a repository over the V2 protocol (HTTP, gRPC) with Prometheus metrics.
 
@@ -46,11 +48,12 @@ class Options:
     allow_client_shm: bool
     id: str
     log: LogSettings
+    trace: TraceOptions
 
     @property
     def wants_context(self) -> bool:
         """Return whether something follows requests by their id or trace."""
-        return bool(self.tap.url)
+        return bool(self.tap.url) or self.trace.mode == OPENTELEMETRY
 
 
 class Parser(argparse.ArgumentParser):
@@ -78,6 +81,7 @@ def parse(arguments: Sequence[str]) -> Options:
         allow_client_shm=found.allow_client_shm,
         id=found.id,
         log=log_options.parsed(found),
+        trace=trace_options.parsed(parser, found),
     )
 
 
@@ -123,4 +127,5 @@ def _parser() -> Parser:
         "--id", default="fairlead", metavar="NAME", help="the server's name in its metadata (fairlead)"
     )
     log_options.add(parser.add_argument_group("log"))
+    trace_options.add(parser.add_argument_group("traces"))
     return parser

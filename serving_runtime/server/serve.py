@@ -23,8 +23,10 @@ from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.engine.tapped import TappedEngine
+from serving_runtime.engine.traced import follow
 from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.http.listener import Listener
+from serving_runtime.protocol.settings import RuntimeSettings
 from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.scheduler.response_cache import ResponseCache
 from serving_runtime.server.endpoints import grpc_server, http_listener, metrics_listener
@@ -33,6 +35,10 @@ from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, 
 from serving_runtime.server.tap_options import open_tap
 from serving_runtime.telemetry.logsettings import LogControl
 from serving_runtime.telemetry.tap.tap import Tap
+from serving_runtime.telemetry.tracing.otlp import OtlpSink
+from serving_runtime.telemetry.tracing.settings import TRITON
+from serving_runtime.telemetry.tracing.tracer import Sink, Tracer
+from serving_runtime.telemetry.tracing.triton_file import TritonFile
 
 logger = logging.getLogger(__name__)
 
@@ -96,6 +102,17 @@ def _engine(every: Options, tap: Tap | None) -> Engine:
     )
 
 
+def _sink(options: Options) -> Sink:
+    """Return where followed requests are told; raises StartError where what that needs is not installed."""
+    if options.trace.mode == TRITON:
+        return TritonFile(options.trace.file)
+    try:
+        return OtlpSink(options.trace, options.id)
+    except ImportError as error:
+        hint = "pip install 'fairlead[tracing]'"
+        raise StartError(f"--trace-config mode=opentelemetry needs the OpenTelemetry SDK ({hint}): {error}") from error
+
+
 class Server:
     """The endpoints of one process and the engine behind them."""
 
@@ -106,9 +123,10 @@ class Server:
         self._http: Listener | None = None
         self._metrics: Listener | None = None
         self._grpc: GrpcServer | None = None
-        self._log = log
         self._tap = open_tap(options.tap, options.id) if options.tap.url else None
         self._engine = _engine(options, self._tap)
+        self._settings = RuntimeSettings(log, Tracer(options.trace, _sink(options)))
+        follow(self._engine, self._settings.tracer)
 
     async def run(self) -> int:
         options = self._options
@@ -133,7 +151,7 @@ class Server:
     def _grpc_server(self) -> GrpcServer:
         options = self._options.grpc
         try:
-            server = grpc_server(self._options, self._engine, self._log)
+            server = grpc_server(self._options, self._engine, self._settings)
         except ValueError as error:
             raise StartError(str(error)) from error
         reuse_port = options.settings.reuse_port
@@ -157,7 +175,7 @@ class Server:
 
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
         if http is not None:
-            self._http = http_listener(self._options, self._engine, self._log, http)
+            self._http = http_listener(self._options, self._engine, self._settings, http)
             await listen(self._http, self._options.http.address, self._ports["http"], "--http-port")
         if metrics is not None:
             self._metrics = metrics_listener(self._options.metrics, self._engine, metrics, self._tap)
@@ -195,6 +213,7 @@ class Server:
             self._metrics.stop_accepting()
             self._metrics.abort()
         self._engine.close()
+        self._settings.tracer.close()
         logger.info("stopped")
         return 0
 

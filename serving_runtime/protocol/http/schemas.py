@@ -11,6 +11,7 @@ Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
 _FLAG: Schema = {"type": "boolean"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
+_NUMBER_OR_NULL: Schema = {"type": ["string", "integer", "null"]}
 _PARAMETERS: Schema = {
     "type": "object",
     "additionalProperties": {"type": ["string", "number", "boolean"]},
@@ -96,6 +97,14 @@ COMPONENTS: dict[str, Schema] = {
             "log_error": _FLAG,
             "log_verbose_level": _COUNT,
             "log_format": {"type": "string", "enum": ["default", "ISO8601"]},
+        },
+    ),
+    "TraceSettings": _object(
+        {},
+        {
+            "trace_level": {"type": ["array", "string", "null"], "items": {"enum": ["OFF", "TIMESTAMPS"]}},
+            **dict.fromkeys(("trace_rate", "trace_count", "log_frequency"), _NUMBER_OR_NULL),
+            **dict.fromkeys(("trace_file", "trace_mode", "url"), _TEXT),
         },
     ),
     "Object": {"type": "object"},

@@ -1,34 +1,46 @@
-"""Settings that may be changed while the server runs, over HTTP (Triton: logging extension)."""
+"""Settings that may be changed while the server runs, over HTTP (Triton: logging and trace extensions)."""
 
+from serving_runtime.engine.engine import Engine
 from serving_runtime.protocol.http.message import Response, json_response
 from serving_runtime.protocol.http.routes import Call, Route
-from serving_runtime.telemetry.logsettings import LogControl
+from serving_runtime.protocol.settings import RuntimeSettings
 
 
-def routes(log: LogControl) -> list[Route]:
+def routes(engine: Engine, settings: RuntimeSettings) -> list[Route]:
     """Return the routes to these views."""
-    views = _Views(log)
+    views = _Views(engine, settings)
+    log, trace = "LogSettings", "TraceSettings"
+    every, one = "/v2/trace/setting", "/v2/models/{model}/trace/setting"
     return [
-        Route("GET", "/v2/logging", "logging", "the log's settings", views.log, gives="LogSettings"),
-        Route(
-            "POST",
-            "/v2/logging",
-            "logging",
-            "change the log's settings",
-            views.change_log,
-            "LogSettings",
-            "LogSettings",
-        ),
+        Route("GET", "/v2/logging", "logging", "the log's settings", views.log, gives=log),
+        Route("POST", "/v2/logging", "logging", "change the log's settings", views.change_log, log, log),
+        Route("GET", every, "trace", "which requests are followed", views.trace, gives=trace),
+        Route("POST", every, "trace", "change which requests are followed", views.change_trace, trace, trace),
+        Route("GET", one, "trace", "which requests to a model are followed", views.trace, gives=trace),
+        Route("POST", one, "trace", "change it for one model, null takes it back", views.change_trace, trace, trace),
     ]
 
 
 class _Views:
-    def __init__(self, log: LogControl) -> None:
-        self._log = log
+    def __init__(self, engine: Engine, settings: RuntimeSettings) -> None:
+        self._engine = engine
+        self._settings = settings
 
     def log(self, _call: Call) -> Response:
-        return json_response(self._log.settings.shown())
+        return json_response(self._settings.log.settings.shown())
 
     def change_log(self, call: Call) -> Response:
-        self._log.update(call.content())
-        return json_response(self._log.settings.shown())
+        self._settings.log.update(call.content())
+        return self.log(call)
+
+    def trace(self, call: Call) -> Response:
+        return json_response(self._settings.tracer.shown(self._model(call)))
+
+    def change_trace(self, call: Call) -> Response:
+        self._settings.tracer.update(call.content(), self._model(call))
+        return self.trace(call)
+
+    def _model(self, call: Call) -> str:
+        """Return the model in the path, empty for all; raises NotFound for one that is not there."""
+        name = call.names.get("model", "")
+        return self._engine.servable(name).name if name else ""

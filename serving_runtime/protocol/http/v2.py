@@ -18,8 +18,8 @@ from serving_runtime.protocol.http.reader import KeepsHeader
 from serving_runtime.protocol.http.routes import EVENTS, Call, Route, Routes, of_versions
 from serving_runtime.protocol.parameters import with_headers
 from serving_runtime.protocol.restrictions import Restrictions
+from serving_runtime.protocol.settings import RuntimeSettings, defaults
 from serving_runtime.request import InferRequest, Outcome
-from serving_runtime.telemetry.logsettings import LogControl, LogSettings
 
 _KEPT_CODECS = 4096
 """Only paths of models that are there are kept, but models come and go."""
@@ -31,7 +31,7 @@ class V2Application:
     Args:
         forwarded: names of the headers that become request parameters; None for none.
         with_context: whether requests carry theirs to the engine.
-        log: what the log's settings are changed by.
+        settings: what clients may change while the server runs.
     """
 
     def __init__(
@@ -41,13 +41,13 @@ class V2Application:
         restrictions: Restrictions | None = None,
         forwarded: "re.Pattern[str] | None" = None,
         with_context: bool = False,
-        log: LogControl | None = None,
+        settings: RuntimeSettings | None = None,
     ) -> None:
         self._engine = engine
         self._restrictions = restrictions or Restrictions(())
         self._forwarded = forwarded
         self._context = with_context
-        self._log = log if log is not None else LogControl(LogSettings())
+        self._settings = settings if settings is not None else defaults()
         self._codecs: dict[bytes, InferCodec] = {}
         self._routes = Routes(self._table(), self._guard)
 
@@ -85,7 +85,7 @@ class V2Application:
             *generate.routes(self._engine, self._completed),
             *v1.routes(self._engine, self._completed),
             *memory_views.routes(self._engine.shared_memory),
-            *settings_views.routes(self._log),
+            *settings_views.routes(self._engine, self._settings),
             *docs.routes(self._engine, lambda: self._routes.all),
         ]
 

@@ -1,0 +1,48 @@
+"""Puts a tracer before an engine while there is something to follow; else requests go to the engine itself."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from serving_runtime.engine.door import Cancellable
+from serving_runtime.engine.engine import Engine
+from serving_runtime.errors import ServingError
+from serving_runtime.request import InferRequest, OnDone, Outcome, RequestContext
+from serving_runtime.telemetry.tracing.tracer import Tracer
+
+Started = TypeVar("Started", bound=Cancellable)
+Start = Callable[[InferRequest, OnDone], Started]
+
+
+def follow(engine: Engine, tracer: Tracer) -> None:
+    """Have the tracer see the requests that clients send, whenever its settings ask for any."""
+    plain = {"infer": engine.infer, "stream": engine.stream}
+
+    def switch() -> None:
+        for name, start in plain.items():
+            setattr(engine, name, _followed(start, tracer) if tracer.active else start)
+
+    tracer.on_change = switch
+    switch()
+
+
+def _followed(start: "Start[Started]", tracer: Tracer) -> "Start[Started]":
+    def followed(request: InferRequest, on_done: OnDone) -> Started:
+        trace = tracer.begin(request.model_name, request.model_version, request.context)
+        if trace is None:
+            return start(request, on_done)
+
+        def noting(outcome: Outcome) -> None:
+            on_done(outcome)
+            if isinstance(outcome, ServingError):
+                tracer.end(trace, "", outcome.message)
+            elif outcome.final:
+                tracer.end(trace, outcome.model_version)
+
+        context = (request.context or RequestContext())._replace(trace=trace)
+        try:
+            return start(request._replace(context=context), noting)
+        except ServingError as error:
+            tracer.end(trace, "", error.message)
+            raise
+
+    return followed

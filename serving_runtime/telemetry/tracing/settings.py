@@ -1,0 +1,103 @@
+"""Which requests are followed (Triton: trace extension); may be changed while the server runs, for all models or one.
+
+Values are shown and given as strings, the levels as a list of them; none (JSON null, an empty list in gRPC) takes a
+setting back: a model's to that of all models, that of all models to what the command line says.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from serving_runtime.errors import InvalidArgument
+
+TRITON, OPENTELEMETRY = "triton", "opentelemetry"
+
+LEVELS = ("OFF", "TIMESTAMPS")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSettings:
+    """What is followed of one model's requests.
+
+    Attributes:
+        on: whether anything is (trace_level TIMESTAMPS; OFF is nothing).
+        rate: every so many requests one is followed.
+        count: so many more are followed, -1 for any number.
+        log_frequency: of mode triton: a new file after so many, 0 for one file.
+    """
+
+    on: bool = False
+    rate: int = 1000
+    count: int = -1
+    log_frequency: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """What the command line says.
+
+    Attributes:
+        mode: TRITON for a JSON file, OPENTELEMETRY for spans to a collector.
+        file: of mode triton; empty for none.
+        url: of the collector's OTLP/HTTP traces.
+        resource: attributes of the spans' resource.
+        batching: of the span processor, by the names of --trace-config.
+    """
+
+    mode: str = TRITON
+    settings: TraceSettings = field(default_factory=TraceSettings)
+    file: str = ""
+    url: str = "http://localhost:4318/v1/traces"
+    resource: Mapping[str, str] = field(default_factory=dict)
+    batching: Mapping[str, int] = field(default_factory=dict)
+
+
+_NUMBERS = {"trace_rate": ("rate", 1), "trace_count": ("count", -1), "log_frequency": ("log_frequency", 0)}
+"""By name: the attribute and its least value."""
+
+
+def changed(settings: TraceSettings, fallback: TraceSettings, changes: Mapping[str, Any]) -> TraceSettings:
+    """Return settings with some of them changed or taken back; raises InvalidArgument for what cannot be."""
+    for name, value in changes.items():
+        if name == "trace_level":
+            settings = replace(settings, on=fallback.on if value is None else _is_on(value))
+        elif name in _NUMBERS:
+            attribute, least = _NUMBERS[name]
+            number: Any = getattr(fallback, attribute) if value is None else _number(name, value, least)
+            settings = replace(settings, **{attribute: number})
+        elif name in ("trace_file", "trace_mode"):
+            raise InvalidArgument(f"{name} is chosen by --trace-config; it cannot be changed while the server runs")
+        else:
+            known = ", ".join(("trace_level", *_NUMBERS))
+            raise InvalidArgument(f"there is no trace setting '{name}'; there are {known}")
+    return settings
+
+
+def shown(settings: TraceSettings, options: TraceOptions) -> dict[str, str | list[str]]:
+    """Return settings as the protocols show them."""
+    found: dict[str, str | list[str]] = {
+        "trace_level": [LEVELS[settings.on]],
+        "trace_rate": str(settings.rate),
+        "trace_count": str(settings.count),
+        "trace_mode": options.mode,
+    }
+    if options.mode == TRITON:
+        return {**found, "log_frequency": str(settings.log_frequency), "trace_file": options.file}
+    return {**found, "url": options.url}
+
+
+def _is_on(value: Any) -> bool:
+    levels = [value] if isinstance(value, str) else value
+    if not isinstance(levels, Sequence) or len(levels) != 1 or levels[0] not in LEVELS:
+        raise InvalidArgument(f"trace_level must be one of {', '.join(LEVELS)}, found {value!r}")
+    return bool(levels[0] == "TIMESTAMPS")
+
+
+def _number(name: str, value: Any, least: int) -> int:
+    try:
+        number = int(value) if isinstance(value, str) else value
+    except ValueError:
+        number = None
+    if type(number) is not int or not least <= number < 2**31:
+        raise InvalidArgument(f"{name} must be a number >= {least}, found {value!r}")
+    return number

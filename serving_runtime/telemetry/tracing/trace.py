@@ -1,0 +1,56 @@
+"""One followed request: its moments, and those of the models that worked for it."""
+
+import re
+import time
+from typing import NamedTuple
+
+from serving_runtime.request import RequestContext
+from serving_runtime.telemetry.statistics import BatchTiming
+
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(-.*)?")
+"""W3C Trace Context: version, trace id, parent id, flags."""
+
+
+class Step(NamedTuple):
+    """One model's work for a request; of an ensemble there are several. Moments are of the monotonic clock."""
+
+    model: str
+    version: str
+    arrived_ns: int
+    timing: BatchTiming
+
+
+class Trace:
+    """What is known of a followed request.
+
+    Attributes:
+        id: counted from 1.
+        began_ns, ended_ns: of the monotonic clock; `epoch_ns` added, since the epoch.
+        error: why it failed; empty where it did not.
+    """
+
+    def __init__(self, number: int, model: str, version: str, context: RequestContext) -> None:
+        self.id = number
+        self.model = model
+        self.version = version
+        self.context = context
+        self.steps: list[Step] = []
+        self.error = ""
+        self.began_ns = time.monotonic_ns()
+        self.ended_ns = self.began_ns
+        self.epoch_ns = time.time_ns() - self.began_ns
+
+    def executed(self, model: str, version: str, arrived_ns: int, timing: BatchTiming) -> None:
+        """Take note that a model ran for the request."""
+        self.steps.append(Step(model, version, arrived_ns, timing))
+
+    def end(self, version: str, error: str) -> None:
+        self.version = version or self.version
+        self.error = error
+        self.ended_ns = time.monotonic_ns()
+
+
+def wants_to_be_followed(context: RequestContext | None) -> bool:
+    """Return whether a caller follows this request already (W3C: the sampled flag)."""
+    found = _TRACEPARENT.fullmatch(context.traceparent) if context is not None else None
+    return found is not None and bool(int(found[1], 16) & 1)

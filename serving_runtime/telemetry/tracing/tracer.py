@@ -1,0 +1,106 @@
+"""Decides which requests are followed, and hands them on when they have ended.
+
+Without anything to follow nothing of this is in a request's way: see engine.traced.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from serving_runtime.request import RequestContext
+from serving_runtime.telemetry.tracing.settings import OPENTELEMETRY, TraceOptions, TraceSettings, changed, shown
+from serving_runtime.telemetry.tracing.trace import Trace, wants_to_be_followed
+
+
+class Sink(Protocol):
+    """Where followed requests are told; must not raise, and not wait."""
+
+    def write(self, trace: Trace, settings: TraceSettings) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Sampler:
+    """Settings, how many requests they have seen, and how many they may still follow."""
+
+    def __init__(self, settings: TraceSettings) -> None:
+        self.settings = settings
+        self._seen = 0
+        self._left = settings.count
+
+    def change(self, settings: TraceSettings) -> None:
+        if settings.count != self.settings.count:
+            self._left = settings.count
+        self.settings = settings
+
+    def takes(self, *, forced: bool) -> bool:
+        """Return whether to follow one more request; `forced` where its caller follows it already."""
+        settings = self.settings
+        if not settings.on or not self._left:
+            return False
+        self._seen += 1
+        if not forced and self._seen % settings.rate:
+            return False
+        if self._left > 0:
+            self._left -= 1
+        return True
+
+
+class Tracer:
+    """Follows requests as the settings of all models, and those of single ones, say.
+
+    Attributes:
+        on_change: called after the settings have changed.
+    """
+
+    def __init__(self, options: TraceOptions, sink: Sink) -> None:
+        self.options = options
+        self.on_change: Callable[[], None] = lambda: None
+        self._sink = sink
+        self._common = _Sampler(options.settings)
+        self._changes: dict[str, dict[str, Any]] = {}
+        self._by_model: dict[str, _Sampler] = {}
+        self._number = 0
+
+    @property
+    def active(self) -> bool:
+        """Return whether any request may be followed."""
+        return any(sampler.settings.on for sampler in (self._common, *self._by_model.values()))
+
+    def shown(self, model: str = "") -> dict[str, str | list[str]]:
+        """Return the settings of a model, or of all for no model."""
+        return shown(self._sampler(model).settings, self.options)
+
+    def update(self, changes: Mapping[str, Any], model: str = "") -> None:
+        """Change settings of a model, or of all for no model; raises InvalidArgument and then changes nothing."""
+        if not model:
+            self._common.change(changed(self._common.settings, self.options.settings, changes))
+        else:
+            mine = {**self._changes.get(model, {}), **changes}
+            changed(self._common.settings, self._common.settings, mine)  # before anything is kept
+            self._changes[model] = {name: value for name, value in mine.items() if value is not None}
+            self._by_model.setdefault(model, _Sampler(self._common.settings))
+        for name, own in self._changes.items():  # what a model has not of its own follows the common settings
+            self._by_model[name].change(changed(self._common.settings, self._common.settings, own))
+        for name in [name for name, own in self._changes.items() if not own]:
+            del self._changes[name], self._by_model[name]
+        self.on_change()
+
+    def begin(self, model: str, version: str, context: RequestContext | None) -> Trace | None:
+        """Return a trace for a request that is to be followed, else None."""
+        forced = self.options.mode == OPENTELEMETRY and wants_to_be_followed(context)
+        if not self._sampler(model).takes(forced=forced):
+            return None
+        self._number += 1
+        return Trace(self._number, model, version, context or RequestContext())
+
+    def end(self, trace: Trace, version: str, error: str = "") -> None:
+        """Take the end of a request that was followed."""
+        trace.end(version, error)
+        self._sink.write(trace, self._sampler(trace.model).settings)
+
+    def close(self) -> None:
+        """Hand on what is left."""
+        self._sink.close()
+
+    def _sampler(self, model: str) -> _Sampler:
+        return self._by_model.get(model, self._common)

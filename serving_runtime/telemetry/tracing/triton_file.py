@@ -1,0 +1,86 @@
+"""Followed requests in a JSON file, as Triton's trace summary tools read it; the file is whole after each request.
+
+With a log frequency of N the files are PATH.0, PATH.1 ... with N requests each.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from serving_runtime.telemetry.tracing.settings import TraceSettings
+from serving_runtime.telemetry.tracing.trace import Trace
+
+logger = logging.getLogger(__name__)
+
+
+class TritonFile:
+    """Writes traces; nothing where the path is empty."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._number = 0
+        self._in_file = 0
+
+    def write(self, trace: Trace, settings: TraceSettings) -> None:
+        if not self._path:
+            return
+        if settings.log_frequency and self._in_file >= settings.log_frequency:
+            self._number += 1
+            self._in_file = 0
+        path = Path(f"{self._path}.{self._number}" if settings.log_frequency else self._path)
+        content = ",\n".join(json.dumps(item) for item in items(trace))
+        try:
+            _append(path, content, begins=self._in_file == 0)
+        except OSError as error:
+            logger.warning("the trace of a request cannot be written to %s: %s", path, error.strerror)
+        self._in_file += 1
+
+    def close(self) -> None:
+        """There is nothing left to write."""
+
+
+def items(trace: Trace) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a request, and of each model that worked for an ensemble's (Triton: trace)."""
+    about: dict[str, Any] = {"id": trace.id, "model_name": trace.model, "model_version": _number(trace.version)}
+    if trace.context.request_id:
+        about["request_id"] = trace.context.request_id
+    yield about
+    yield _timestamps(trace.id, {"REQUEST_START": trace.began_ns}, trace)
+    alone = len(trace.steps) == 1 and trace.steps[0].model == trace.model
+    for number, step in enumerate(trace.steps, 1):
+        identifier = trace.id if alone else f"{trace.id}.{number}"
+        if not alone:
+            version = _number(step.version)
+            yield {"id": identifier, "model_name": step.model, "model_version": version, "parent_id": trace.id}
+        started, input_done, infer_done, output_done = step.timing
+        moments = {
+            "QUEUE_START": step.arrived_ns,
+            "COMPUTE_START": started,
+            "COMPUTE_INPUT_END": input_done,
+            "COMPUTE_OUTPUT_START": infer_done,
+            "COMPUTE_END": output_done,
+        }
+        yield _timestamps(identifier, moments, trace)
+    yield _timestamps(trace.id, {"REQUEST_END": trace.ended_ns}, trace)
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdecimal() else -1
+
+
+def _timestamps(number: int | str, moments: dict[str, int], trace: Trace) -> dict[str, Any]:
+    stamps = [{"name": name, "ns": moment + trace.epoch_ns} for name, moment in moments.items()]
+    return {"id": number, "timestamps": stamps}
+
+
+def _append(path: Path, content: str, *, begins: bool) -> None:
+    """Put entries at the end of the list in a file, which is begun anew for the first ones."""
+    with path.open("wb" if begins else "r+b") as file:
+        if begins:
+            file.write(b"[\n")
+        else:
+            file.seek(-2, 2)  # over the end of the list
+            file.write(b",\n")
+        file.write(content.encode() + b"\n]")
