@@ -14,7 +14,7 @@ import numpy as np
 import onnxruntime as ort
 
 from serving_runtime.backends.onnx_file import read_header
-from serving_runtime.backends.onnxruntime_options import session_options, shrinkage
+from serving_runtime.backends.onnxruntime_options import register, session_options, share_threads, shrinkage
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.datatypes import ABSENT, BF16, BYTES, DATATYPES, Array
@@ -55,7 +55,7 @@ class OnnxRuntimeBackend:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         """Take the --backend-config=onnxruntime,key=value settings; raises ModelError for one that is unknown."""
-        known = {"default-max-batch-size", "intra_op_thread_count", "inter_op_thread_count"}
+        known = {"default-max-batch-size", "enable-global-threadpool", "intra_op_thread_count", "inter_op_thread_count"}
         for key in settings:
             if key not in known:
                 raise ModelError(
@@ -65,11 +65,23 @@ class OnnxRuntimeBackend:
         if not size.isdigit():
             raise ModelError(f"--backend-config=onnxruntime,default-max-batch-size must be a number, found '{size}'")
         self.default_max_batch_size = int(size)
-        self.default_parameters = {key: value for key, value in settings.items() if key != "default-max-batch-size"}
+        shared = settings.get("enable-global-threadpool", "0")
+        if shared not in ("0", "1"):
+            raise ModelError(f"--backend-config=onnxruntime,enable-global-threadpool must be 0 or 1, found '{shared}'")
+        self.default_parameters = {
+            key: value for key, value in settings.items() if key in ("intra_op_thread_count", "inter_op_thread_count")
+        }
+        self._shared_threads = shared == "1"
+        if self._shared_threads:
+            share_threads(self.default_parameters)
 
     def load(self, file: Path, options: BackendOptions) -> "OnnxModel":
         header = read_header(file)
-        settings = session_options({**self.default_parameters, **options.parameters}, options.graph_level)
+        settings = session_options(
+            {**self.default_parameters, **options.parameters}, options.graph_level, shared_threads=self._shared_threads
+        )
+        for library in options.op_libraries:
+            register(settings, library)
         try:
             session = ort.InferenceSession(str(file), sess_options=settings, providers=list(PROVIDERS))
         except Exception as error:  # ONNX Runtime's exceptions share no base class of their own

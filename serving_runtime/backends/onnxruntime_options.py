@@ -1,6 +1,8 @@
 """Model parameters and graph level as ONNX Runtime's session options (Triton: ONNX Runtime backend, parameters)."""
 
+import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import onnxruntime as ort
@@ -18,9 +20,46 @@ _GRAPH_LEVELS = {
 }
 
 
-def session_options(parameters: Mapping[str, str], graph_level: int) -> Any:
-    """Return the session options; raises ModelError for an unknown parameter or a value that makes no sense."""
+_THREADS = ("intra_op_thread_count", "inter_op_thread_count")
+_shared: tuple[int, ...] = ()
+
+
+def share_threads(parameters: Mapping[str, str]) -> None:
+    """Make the threads that all sessions share, once per process (Triton: enable-global-threadpool).
+
+    Raises ModelError when they were made with other numbers before.
+    """
+    global _shared  # noqa: PLW0603 - as ONNX Runtime's pool, one per process
+    wanted = tuple(_number(key, parameters.get(key, "0"), 0, 1024) for key in _THREADS)
+    with _sharing:
+        if not _shared:
+            ort.set_global_thread_pool_sizes(*wanted)
+            _shared = wanted
+        if _shared != wanted:
+            raise ModelError(
+                f"the threads that all sessions share were made as {_shared}, and are asked for as {wanted}"
+            )
+
+
+_sharing = threading.Lock()
+
+
+def register(options: Any, library: Path) -> None:
+    """Make a library's operators known to a session; raises ModelError."""
+    try:
+        options.register_custom_ops_library(str(library))
+    except Exception as error:  # ONNX Runtime's exceptions share no base class of their own
+        raise ModelError(f"op_library_filename '{library.name}' cannot be used: {error}") from error
+
+
+def session_options(parameters: Mapping[str, str], graph_level: int, *, shared_threads: bool = False) -> Any:
+    """Return the session options; raises ModelError for an unknown parameter or a value that makes no sense.
+
+    Args:
+        shared_threads: run in the threads that all sessions share; numbers of threads mean nothing then.
+    """
     options = ort.SessionOptions()
+    options.use_per_session_threads = not shared_threads
     options.log_severity_level = 4  # what fails is raised, and told once by whoever catches it
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

@@ -50,6 +50,12 @@ def find(name: str, directory: Path | None, settings: Mapping[str, str]) -> "Bac
     return backend
 
 
+def exists(name: str, directory: Path | None) -> bool:
+    """Return whether there is a backend of the name, built in or the operator's."""
+    file = own_file(name, directory)
+    return name in BUILT_IN or (file is not None and file.is_file())
+
+
 def own_file(name: str, directory: Path | None) -> Path | None:
     """Return where an operator's backend would be; None where the name or the command line leaves no place for it."""
     if directory is None or not _NAME.fullmatch(name):

@@ -6,6 +6,7 @@ that no reader has to.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from serving_runtime.config.batching import BatchPolicy, batch_policy
@@ -25,10 +26,12 @@ class BackendOptions:
     Attributes:
         parameters: the config's own; a backend puts them over its --backend-config settings.
         graph_level: Triton's optimization.graph.level.
+        op_libraries: with operators of the operator's own, to be made known before the file is opened.
     """
 
     parameters: Mapping[str, str]
     graph_level: int = 0
+    op_libraries: tuple[Path, ...] = ()
 
     @classmethod
     def from_message(cls, config: Any) -> "BackendOptions":

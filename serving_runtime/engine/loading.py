@@ -14,7 +14,8 @@ from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions, ModelConfig
 from serving_runtime.config.support import PLATFORMS, refuse_unsupported
 from serving_runtime.datatypes import Array
-from serving_runtime.engine import completion, ensembles, labels, sequences
+from serving_runtime.engine import checksums, completion, ensembles, labels, sequences
+from serving_runtime.engine.checksums import Expected
 from serving_runtime.engine.classification import Labels
 from serving_runtime.engine.ensembles import EnsembleModel
 from serving_runtime.engine.memory import growth
@@ -32,6 +33,7 @@ class LoadSettings:
     Attributes:
         backend_settings: --backend-config, by backend.
         backend_directory: where the operator's own backends are.
+        config_name: of the files configs/<name>.pbtxt that go before config.pbtxt; empty for none.
         retry_count: how often to try again to open a version that failed.
         summaries: whether models keep quantiles of their latencies.
     """
@@ -39,6 +41,7 @@ class LoadSettings:
     auto_complete: bool = True
     backend_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     backend_directory: Path | None = None
+    config_name: str = ""
     retry_count: int = 0
     summaries: bool = False
 
@@ -51,12 +54,14 @@ class LoadPlan:
         written: the ModelConfig message as its author wrote it.
         versions: those that the policy chooses, ascending.
         file_bytes: the size of each one's files.
+        checksums: that the files must have.
     """
 
     folder: ModelFolder
     written: Any
     versions: tuple[int, ...]
     file_bytes: Mapping[int, int]
+    checksums: tuple[Expected, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +100,29 @@ def plan(folder: ModelFolder, settings: LoadSettings, written: Any = None) -> Lo
     Raises ModelError for a config that cannot be honoured, and where it chooses no version.
     """
     if written is None:
-        written = text.read(folder.path / CONFIG_FILENAME, folder.name)
+        written = text.read(_config_file(folder, settings), folder.name)
     refuse_unsupported(written, folder.name)
     if written.name and written.name != folder.name:
         raise ModelError(f"model '{folder.name}': config.pbtxt names it '{written.name}'; it must be its folder's name")
-    filename = written.default_model_filename
-    if filename and (filename != Path(filename).name or filename == ".."):
-        raise ModelError(f"model '{folder.name}': default_model_filename '{filename}' must be a plain file name")
+    _check_plain(written.default_model_filename, f"model '{folder.name}': default_model_filename")
+    for capability in written.cc_model_filenames:  # a GPU's compute capability would choose; there is none
+        _check_plain(written.cc_model_filenames[capability], f"model '{folder.name}': cc_model_filenames")
     if not settings.auto_complete:
         completion.check_complete(written, name=folder.name)
     versions = chosen_versions(folder.versions, written.version_policy, folder.name)
     sizes = {version: version_bytes(folder.marks, version) for version in versions}
-    return LoadPlan(folder, written, versions, sizes)
+    return LoadPlan(folder, written, versions, sizes, checksums.expected(written, folder.name))
+
+
+def _config_file(folder: ModelFolder, settings: LoadSettings) -> Path:
+    """Return the config to read (Triton: --model-config-name)."""
+    own = folder.path / "configs" / f"{settings.config_name}.pbtxt"
+    return own if settings.config_name and own.is_file() else folder.path / CONFIG_FILENAME
+
+
+def _check_plain(filename: str, where: str) -> None:
+    if filename and (filename != Path(filename).name or filename == ".."):
+        raise ModelError(f"{where} '{filename}' must be a plain file name")
 
 
 def open_versions(
@@ -120,7 +136,7 @@ def open_versions(
     for version in versions:
         try:
             if version not in loaded:
-                wanted.folder.bring(version)
+                _bring(wanted, version)
             backend = _backend_of(wanted, version, settings)  # its library's memory is not the model's
             with growth() as grown:
                 model = _open_version(wanted, version, backend, settings, loaded.get(version))
@@ -131,6 +147,14 @@ def open_versions(
         measured = max(wanted.file_bytes[version], grown.size_bytes or 0)
         opened[version] = dataclasses.replace(model, memory_bytes=measured)
     return opened
+
+
+def _bring(wanted: LoadPlan, version: int) -> None:
+    wanted.folder.bring(version)
+    try:
+        checksums.check(wanted.folder.path, wanted.checksums, version)
+    except ModelError as error:
+        raise ModelError(f"model '{wanted.folder.name}' version {version}: {error}") from error
 
 
 def ensemble_config(wanted: LoadPlan) -> ModelConfig:
@@ -150,9 +174,37 @@ def _backend_of(wanted: LoadPlan, version: int, settings: LoadSettings) -> Backe
     if written.HasField("ensemble_scheduling"):
         return None
     try:
-        return backend_for(written.backend or PLATFORMS.get(written.platform, "onnxruntime"), settings)
+        return backend_for(_backend_name(wanted, settings), settings)
     except ModelError as error:
         raise ModelError(f"model '{wanted.folder.name}' version {version}: {error}") from error
+
+
+def _backend_name(wanted: LoadPlan, settings: LoadSettings) -> str:
+    """Return what the config says, else the ending of a folder named <name>.<backend>, else ONNX Runtime."""
+    written = wanted.written
+    name: str = written.backend or PLATFORMS.get(written.platform, "")
+    if not name and settings.auto_complete:
+        ending = wanted.folder.name.rpartition(".")[2]
+        name = ending if registry.exists(ending, settings.backend_directory) else ""
+    return name or "onnxruntime"
+
+
+def _options(message: Any, settings: LoadSettings) -> BackendOptions:
+    """Return what the backend is told; raises ModelError for a library of operators that is not the operator's own."""
+    options = BackendOptions.from_message(message)
+    libraries = []
+    for filename in message.model_operations.op_library_filename:
+        if settings.backend_directory is None:
+            raise ModelError(
+                f"model_operations.op_library_filename '{filename}' is code; it must be in the folder "
+                f"{message.backend} of --backend-directory, which is not given"
+            )
+        folder = (settings.backend_directory / message.backend).resolve()
+        library = (folder / filename).resolve()
+        if not library.is_relative_to(folder) or not library.is_file():
+            raise ModelError(f"model_operations.op_library_filename '{filename}' is not a file in {folder}")
+        libraries.append(library)
+    return dataclasses.replace(options, op_libraries=tuple(libraries))
 
 
 def _open_version(
@@ -164,7 +216,7 @@ def _open_version(
     where = f"model '{name}' version {version}"
     message = proto.ModelConfig()
     message.CopyFrom(wanted.written)
-    message.backend = message.backend or PLATFORMS.get(message.platform, "onnxruntime")
+    message.backend = _backend_name(wanted, settings)
     message.platform = message.platform or backend.platform
     message.default_model_filename = message.default_model_filename or backend.default_filename
     try:
@@ -172,7 +224,7 @@ def _open_version(
         model = loaded
         if model is None:
             file = _model_file(wanted.folder.path / str(version), message.default_model_filename)
-            model = _load(backend, file, BackendOptions.from_message(message), where, settings.retry_count)
+            model = _load(backend, file, _options(message, settings), where, settings.retry_count)
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
     try:

@@ -32,6 +32,7 @@ class ModelOptions:
     load_on_demand_timeout_s: int
     exit_on_error: bool
     strict_readiness: bool
+    config_name: str
     auto_complete: bool
     backend_config: dict[str, dict[str, str]]
     backend_directory: Path | None
@@ -51,8 +52,7 @@ class ModelOptions:
                 "--load-on-demand loads by requests, --model-control-mode=explicit by clients' orders: take one"
             )
         for backend, _, _ in found.backend_config:
-            own = registry.own_file(backend, found.backend_directory)
-            if backend not in registry.BUILT_IN and (own is None or not own.is_file()):
+            if not registry.exists(backend, found.backend_directory):
                 known = ", ".join(registry.BUILT_IN)
                 parser.error(f"--backend-config={backend}: there is no such backend; built in is {known}")
         if found.rate_limit_resource and found.rate_limit == "off":
@@ -70,6 +70,7 @@ class ModelOptions:
             load_on_demand_timeout_s=found.load_on_demand_timeout_secs,
             exit_on_error=found.exit_on_error,
             strict_readiness=found.strict_readiness,
+            config_name=found.model_config_name,
             auto_complete=not found.disable_auto_complete_config,
             backend_config=_by_backend(found.backend_config),
             backend_directory=found.backend_directory,
@@ -140,6 +141,13 @@ def add(group: "argparse._ArgumentGroup") -> None:
     )
     add_bool(group, "--exit-on-error", default=True, text="end when a model fails to load")
     add_bool(group, "--strict-readiness", default=True, text="a model that failed to load makes the server not ready")
+    group.add_argument(
+        "--model-config-name",
+        type=_config_name,
+        default="",
+        metavar="NAME",
+        help="read a model's configs/NAME.pbtxt where there is one, in place of its config.pbtxt",
+    )
     add_bool(
         group,
         "--disable-auto-complete-config",
@@ -152,7 +160,8 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=_backend_setting,
         default=[],
         metavar="BACKEND,KEY=VALUE",
-        help="onnxruntime: default-max-batch-size (4), intra_op_thread_count (1), inter_op_thread_count (1)",
+        help="onnxruntime: default-max-batch-size (4), intra_op_thread_count (1), inter_op_thread_count (1), "
+        "enable-global-threadpool (0)",
     )
     group.add_argument(
         "--backend-directory",
@@ -190,7 +199,16 @@ def _location(text: str) -> Location:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def _config_name(text: str) -> str:
+    if not set(text).isdisjoint("/\\\0") or text.startswith("."):
+        raise argparse.ArgumentTypeError(f"'{text}' is not the name of a file without its ending .pbtxt")
+    return text
+
+
 def _backend_setting(text: str) -> tuple[str, str, str]:
+    """Return backend, key and value; what is said for all backends is said for the built-in one."""
+    if "," not in text.partition("=")[0]:
+        text = f"{next(iter(registry.BUILT_IN))},{text}" if text.startswith("default-max-batch-size=") else text
     backend, comma, setting = text.partition(",")
     key, equals, value = setting.partition("=")
     if not (backend and comma and key and equals):

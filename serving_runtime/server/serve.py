@@ -75,6 +75,7 @@ def _engine(every: Options, tap: Tap | None) -> Engine:
         auto_complete=options.auto_complete,
         backend_settings=options.backend_config,
         backend_directory=options.backend_directory,
+        config_name=options.config_name,
         retry_count=options.load_retry_count,
         summaries=every.metrics.settings.summary_latencies,
     )

@@ -195,6 +195,12 @@ def test_requests_that_make_no_sense_are_refused_in_words(tmp_path: Path) -> Non
         (["--model-control-mode=always"], "argument --model-control-mode: invalid choice: 'always'"),
         (["--repository-poll-secs=0"], "argument --repository-poll-secs: '0' is not a number >= 1"),
         (["--model-load-thread-count=0"], "argument --model-load-thread-count: '0' is not a number >= 1"),
+        (["--model-config-name=a/b"], "argument --model-config-name: 'a/b' is not the name of a file"),
+        (
+            ["--backend-config=onnxruntime,enable-global-threadpool=2"],
+            "enable-global-threadpool must be 0 or 1, found '2'",
+        ),
+        (["--backend-config=onnxruntime,nothing=2"], "unknown setting; known are default-max-batch-size"),
         ([EXPLICIT, "--load-model=nobody"], "failed to load 'nobody', there is no such model in the repositories"),
     ],
 )
@@ -204,3 +210,27 @@ def test_flags_that_contradict_each_other_end_the_start(tmp_path: Path, flags: l
     )
     assert done.returncode == 1
     assert sentence in done.stderr
+
+
+@pytest.mark.feature("C18")
+def test_all_models_can_share_the_threads_in_which_they_run(tmp_path: Path) -> None:
+    for number in range(6):
+        onnx_models.mlp(tmp_path / "models" / f"m{number}" / "1" / "model.onnx", (4, 3))
+    threads = {}
+    for shared in (0, 1):
+        flags = [f"--backend-config=onnxruntime,enable-global-threadpool={shared}"]
+        flags += ["--backend-config=onnxruntime,intra_op_thread_count=4"]
+        with server(tmp_path / "models", *flags, scratch=tmp_path) as process:
+            x = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
+            for number in range(6):
+                answer = httpx.post(f"{process.url}/v2/models/m{number}/infer", json={"inputs": [x]})
+                assert answer.status_code == 200, answer.text
+            threads[shared] = len(list(Path(f"/proc/{process.process.pid}/task").iterdir()))
+    assert threads[0] - threads[1] >= 10, "three threads for each of six models, or three for all"
+
+
+@pytest.mark.feature("C18", "C24")
+def test_a_setting_for_all_backends_is_one_for_the_built_in_one(tmp_path: Path) -> None:
+    flags = ["--backend-config=default-max-batch-size=9", "--model-config-name=h100"]
+    with server(repository(tmp_path), *flags, scratch=tmp_path) as process:
+        assert httpx.get(f"{process.url}/v2/models/m/config").json()["max_batch_size"] == 9
