@@ -48,6 +48,7 @@ class V2Application:
         self._forwarded = forwarded
         self._context = with_context
         self._settings = settings if settings is not None else defaults()
+        self._infer_restricted = self._restrictions.restricts("inference")
         self._codecs: dict[bytes, InferCodec] = {}
         self._routes = Routes(self._table(), self._guard)
 
@@ -63,6 +64,8 @@ class V2Application:
     def handle(self, request: Request, reply: Reply) -> Cancellable | None:
         codec = self._codecs.get(request.target)
         if codec is not None and request.method == b"POST":
+            if self._infer_restricted:
+                self._guard("inference", request)
             return self._infer(codec, request, reply)
         return self._routes.handle(request, reply)
 
@@ -103,8 +106,7 @@ class V2Application:
     def _first_infer(self, call: Call) -> Cancellable | None:
         """Answer on a path that is not known yet, and know it from now on where its model is there."""
         codec = InferCodec(call.model, call.version, self._engine)
-        known = self._engine.model_ready(call.model, call.version) and call.request.target == codec.path
-        if known and not self._restrictions.restricts("inference"):
+        if self._engine.model_ready(call.model, call.version) and call.request.target == codec.path:
             if len(self._codecs) >= _KEPT_CODECS:
                 self._codecs.clear()
             self._codecs[codec.path] = codec
