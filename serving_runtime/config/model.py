@@ -13,6 +13,7 @@ from serving_runtime.config.batching import BatchPolicy, batch_policy
 from serving_runtime.config.ensembles import Ensemble, ensemble
 from serving_runtime.config.instances import InstanceGroup, instance_groups
 from serving_runtime.config.metrics import MetricsConfig, metrics_config
+from serving_runtime.config.ragged import Ragged, ragged
 from serving_runtime.config.sequences import SequencePolicy, sequence_policy
 from serving_runtime.config.tensors import ModelTensor, model_tensors
 from serving_runtime.config.warmup import WarmupSample, warmup_samples
@@ -50,6 +51,7 @@ class ModelConfig:
         warmup: what to run before the model is ready.
         sequences: None unless requests belong to sequences.
         cached: answers may come from the server's response cache, where it has one.
+        ragged: how requests of different shapes are joined, None where they are not.
         ensemble: None unless other models answer in the place of this one.
     """
 
@@ -66,6 +68,7 @@ class ModelConfig:
     sequences: SequencePolicy | None = None
     ensemble: Ensemble | None = None
     cached: bool = False
+    ragged: Ragged | None = None
 
     @property
     def instance_count(self) -> int:
@@ -93,6 +96,7 @@ class ModelConfig:
             sequences=sequence_policy(config),
             ensemble=ensemble(config),
             cached=_cached(config),
+            ragged=ragged(config),
         )
 
 

@@ -3,7 +3,7 @@
 Pure but for the message it fills in. Where the config says nothing the file decides; where both speak they must agree.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from serving_runtime.config.signature import Signature, TensorSpec
@@ -45,8 +45,10 @@ def check_complete(config: Any, *, name: str) -> None:
 def check_agrees(config: Any, signature: Signature) -> None:
     """Raise ModelError unless the completed config's tensors are those of the file."""
     batched = config.max_batch_size > 0
-    _check_tensors(config, config.input, signature.inputs, "input", batched=batched)
-    _check_tensors(config, config.output, signature.outputs, "output", batched=batched)
+    flat = {tensor.name for tensor in config.input if tensor.allow_ragged_batch}
+    _check_tensors(config, config.input, signature.inputs, "input", flat, batched=batched)
+    flat = {target for given in config.batch_output for target in given.target_name}
+    _check_tensors(config, config.output, signature.outputs, "output", flat, batched=batched)
     required = {spec.name for spec in signature.inputs if not spec.optional}
     for tensor in config.input:
         if tensor.optional and tensor.name in required:
@@ -57,6 +59,20 @@ def check_agrees(config: Any, signature: Signature) -> None:
     missing = required - {tensor.name for tensor in config.input}
     if missing:
         raise ModelError(f"model '{config.name}': config.pbtxt leaves out input '{min(missing)}' of the model's file")
+
+
+def check_batch_inputs(config: Any, signature: Signature) -> None:
+    """Raise ModelError unless what is made for a batch goes into inputs of the model's file, of that type."""
+    by_name = {spec.name: spec for spec in signature.inputs}
+    for given in config.batch_input:
+        data_type = DATA_TYPES.values_by_number[given.data_type].name
+        for target in given.target_name:
+            spec = by_name.get(target)
+            if spec is None or spec.datatype.config_name != data_type:
+                found = spec.datatype.config_name if spec is not None else f"not among its inputs, {', '.join(by_name)}"
+                raise ModelError(
+                    f"model '{config.name}': batch_input '{target}' is {data_type}, but {found} in the model's file"
+                )
 
 
 def _names_batch_dim(config: Any, signature: Signature) -> bool:
@@ -85,7 +101,9 @@ def _complete_tensors(tensors: Any, specs: Sequence[TensorSpec], *, batched: boo
                 tensor.reshape.SetInParent()
 
 
-def _check_tensors(config: Any, tensors: Any, specs: Sequence[TensorSpec], kind: str, *, batched: bool) -> None:
+def _check_tensors(
+    config: Any, tensors: Any, specs: Sequence[TensorSpec], kind: str, flat: Container[str], *, batched: bool
+) -> None:
     by_name = {spec.name: spec for spec in specs}
     for tensor in tensors:
         where = f"model '{config.name}': {kind} '{tensor.name}'"
@@ -98,6 +116,8 @@ def _check_tensors(config: Any, tensors: Any, specs: Sequence[TensorSpec], kind:
             raise ModelError(f"{where} is {data_type} in config.pbtxt, but {spec.datatype.config_name} in its file")
         dims = tuple(tensor.reshape.shape) if tensor.HasField("reshape") else tuple(tensor.dims)
         shape = (-1, *dims) if batched else dims
+        if tensor.name in flat:
+            shape = (-1,)
         if not _fits(shape, spec.shape):
             hint = (
                 "; max_batch_size > 0 needs a variable first dimension" if batched and spec.shape[:1] != (-1,) else ""

@@ -234,6 +234,7 @@ def _open_version(
         message.name = name
         config = ModelConfig.from_message(message)
         config = replace(config, metrics=replace(config.metrics, summaries=settings.summaries))
+        completion.check_batch_inputs(message, model.signature)
         completion.check_agrees(message, clients)
         _check_transaction(config, model, f"{where}: backend '{message.backend}'")
         states: dict[str, Array] = {}

@@ -25,7 +25,7 @@ class ParameterizedServable(Servable):
             statistics=self.statistics,
             loop=asyncio.get_running_loop(),
             limit=self._limit,
-            execute=executing(model.run_parts),
+            execute=executing(model.run_parts, self._joining(model)),
         )
 
     def _schedule(self, job: Job, request: InferRequest) -> None:

@@ -55,7 +55,10 @@ class RequestPlan:
         self._inputs = {tensor.name: _Input(tensor, positions[tensor.name]) for tensor in config.inputs}
         self._optional = any(tensor.optional for tensor in config.inputs)
         self._no_arrays: list[Array] = [ABSENT] * len(signature.inputs)
-        self._variable = self._optional or any(VARIABLE in tensor.dims for tensor in config.inputs)
+        ragged = config.ragged.inputs if config.ragged is not None else frozenset()
+        keyed = [tensor for tensor in config.inputs if tensor.name not in ragged]
+        self._variable = self._optional or any(VARIABLE in tensor.dims for tensor in keyed)
+        self._keyed = sorted(positions[tensor.name] for tensor in keyed)
         positions = {spec.name: position for position, spec in enumerate(signature.outputs)}
         self._outputs = {tensor.name: (tensor, positions[tensor.name]) for tensor in config.outputs}
         self._selections: dict[tuple[str, ...], Selection] = {(): tuple(self._outputs.values())}
@@ -95,7 +98,7 @@ class RequestPlan:
                 inner = expected.file_shape(dims)
                 array = array.reshape((rows, *inner) if batched else inner)  # noqa: PLW2901
             arrays[expected.position] = array
-        key = tuple([array.shape[1:] for array in arrays]) if self._variable else None
+        key = tuple([arrays[position].shape[1:] for position in self._keyed]) if self._variable else None
         return arrays, max(rows, 1), key
 
     def selection(self, names: tuple[str, ...]) -> Selection:

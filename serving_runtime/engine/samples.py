@@ -13,6 +13,8 @@ from serving_runtime.datatypes import BF16, BYTES, Array, element_count
 from serving_runtime.engine.plan import RequestPlan
 from serving_runtime.errors import ModelError, ServingError
 from serving_runtime.request import NO_PARAMETERS, Tensor
+from serving_runtime.scheduler.job import Job
+from serving_runtime.scheduler.ragged import joining
 from serving_runtime.scheduler.sequences.inputs import SequenceInputs
 
 FOLDER = "warmup"
@@ -30,6 +32,9 @@ def run_samples(config: ModelConfig, model: Any, folder: Path, initial_states: M
             if config.sequences is not None:
                 given = SequenceInputs(config.sequences, model.signature, initial_states, config.name)
                 arrays = given.first_requests(arrays, sample.batch_size)
+            if config.ragged is not None:
+                alone = Job(arrays, sample.batch_size, None, _nobody, 0)
+                arrays = list(joining(config.ragged, model.signature).join([alone]))
             for _ in range(sample.count):
                 _run(model, arrays)
         except ServingError as error:
@@ -88,6 +93,10 @@ def _run(model: Any, arrays: list[Array]) -> None:
         model.stream(arrays, _Unheard())
     else:
         model.run(arrays)
+
+
+def _nobody(_result: object) -> None:
+    """Take the result of a sample."""
 
 
 class _Unheard:

@@ -17,10 +17,12 @@ INITIAL_STATE_FOLDER = "initial_state"
 def clients_side(config: Any, signature: Signature) -> Signature:
     """Return what a client gives and may ask for, by a ModelConfig message as it was written.
 
-    Control inputs and states are the scheduler's; an output that is a state is the client's too where it is configured.
+    Control inputs, states and what is made for a batch are the scheduler's; an output that is a state is the client's
+    too where it is configured.
     """
     batching = config.sequence_batching
     ours = {control.name for control in batching.control_input} | {state.input_name for state in batching.state}
+    ours |= {target for given in config.batch_input for target in given.target_name}
     states = {state.output_name for state in batching.state} - {tensor.name for tensor in config.output}
     return Signature(
         inputs=tuple(spec for spec in signature.inputs if spec.name not in ours),

@@ -15,7 +15,9 @@ from serving_runtime.engine.plan import RequestPlan
 from serving_runtime.errors import ServingError
 from serving_runtime.request import InferRequest, InferResponse, OnDone, RequestContext
 from serving_runtime.scheduler.base import ModelScheduler
+from serving_runtime.scheduler.execution import PLAIN, Joining, execute
 from serving_runtime.scheduler.job import Job, Result
+from serving_runtime.scheduler.ragged import joining
 from serving_runtime.scheduler.rate_limiter import Limit
 from serving_runtime.scheduler.scheduler import Scheduler
 from serving_runtime.telemetry.histogram import Histogram, Layout
@@ -61,6 +63,7 @@ class Servable:
         self.scheduler: ModelScheduler = self._scheduler_for(model, inline=inline)
 
     def _scheduler_for(self, model: Any, *, inline: bool) -> ModelScheduler:
+        joined = self._joining(model)
         return Scheduler(
             model.run,
             name=f"{self.name}-{self.version}",
@@ -70,7 +73,13 @@ class Servable:
             statistics=self.statistics,
             loop=asyncio.get_running_loop(),
             limit=self._limit,
+            execute=execute if joined is PLAIN else partial(execute, joining=joined),
         )
+
+    def _joining(self, model: Any) -> Joining:
+        """Return how requests become a batch of the model."""
+        ragged = self.config.ragged
+        return PLAIN if ragged is None else joining(ragged, model.signature)
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Job:
         """Check and queue a request; on_done is called later. Raises ServingError when it is refused right away."""

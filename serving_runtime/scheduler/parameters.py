@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from serving_runtime.datatypes import Array
 from serving_runtime.request import NO_PARAMETERS
-from serving_runtime.scheduler.execution import Execution, Run, execute_once
+from serving_runtime.scheduler.execution import PLAIN, Execution, Joining, Run, execute_once
 from serving_runtime.scheduler.job import Job, OnResult
 
 
@@ -31,7 +31,7 @@ class ParameterizedJob(Job):
         self.parameters: Mapping[str, Any] = NO_PARAMETERS
 
 
-def executing(run_parts: RunParts) -> Callable[[Run, Sequence[Job]], list[Execution]]:
+def executing(run_parts: RunParts, joining: Joining = PLAIN) -> Callable[[Run, Sequence[Job]], list[Execution]]:
     """Return what takes the place of `execution.execute` for a model that is told whose rows are whose."""
 
     def run_for(jobs: Sequence[Job]) -> Run:
@@ -39,9 +39,9 @@ def executing(run_parts: RunParts) -> Callable[[Run, Sequence[Job]], list[Execut
         return lambda inputs: run_parts(inputs, parts)
 
     def execute_parts(_run: Run, jobs: Sequence[Job]) -> list[Execution]:
-        execution = execute_once(run_for(jobs), jobs)
+        execution = execute_once(run_for(jobs), jobs, joining)
         if execution.timing is None and len(jobs) > 1:  # as execution.execute says
-            return [execute_once(run_for((job,)), (job,)) for job in jobs]
+            return [execute_once(run_for((job,)), (job,), joining) for job in jobs]
         return [execution]
 
     return execute_parts

@@ -79,7 +79,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
     ),
     "Model configuration": (
         Row("C1", "`max_batch_size`", "yes"),
-        Row("C2", "`input` and `output`", "partly", "not `is_shape_tensor`, `allow_ragged_batch`"),
+        Row("C2", "`input` and `output`", "partly", "not `is_shape_tensor`, `is_non_linear_format_io`"),
         Row("C3", "`name`, `backend`, `platform`", "yes"),
         Row("C4", "`version_policy`", "yes"),
         Row(
@@ -97,7 +97,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("C12", "response cache", "partly", "`local`; not of decoupled models, models of sequences and ensembles"),
         Row("C18", "ONNX Runtime's parameters", "yes"),
         Row("C20", "`model_transaction_policy.decoupled`", "yes", "by backends of one's own, which stream"),
-        Row("C21", "ragged batching", "no", "not built yet"),
+        Row("C21", "ragged batching", "yes"),
         Row(
             "C22",
             "file names, `metric_tags`, agents, metric control",

@@ -68,6 +68,33 @@ def running_total(file: Path) -> Path:
     return save(file, nodes, inputs, outputs)
 
 
+def segments(file: Path) -> Path:
+    """x [L] of all requests, ends [requests + 1] INT32: where each begins -> sum [N,1] of each, doubled [L]."""
+    number = numpy_helper.from_array
+    nodes = [
+        helper.make_node("CumSum", ["x", "zero"], ["running"]),
+        helper.make_node("Concat", ["nought", "running"], ["before"], axis=0),
+        helper.make_node("Gather", ["before", "ends"], ["at"]),
+        helper.make_node("Slice", ["at", "ones", "last"], ["later"]),
+        helper.make_node("Slice", ["at", "zeros", "but_one"], ["earlier"]),
+        helper.make_node("Sub", ["later", "earlier"], ["flat"]),
+        helper.make_node("Unsqueeze", ["flat", "ones"], ["sum"]),
+        helper.make_node("Mul", ["x", "two"], ["doubled"]),
+    ]
+    constants = [
+        number(np.array(0, "i4"), "zero"),
+        number(np.array([0], "f4"), "nought"),
+        number(np.array([1], "i8"), "ones"),
+        number(np.array([0], "i8"), "zeros"),
+        number(np.array([2**31], "i8"), "last"),
+        number(np.array([-1], "i8"), "but_one"),
+        number(np.array(2, "f4"), "two"),
+    ]
+    inputs = [("x", TensorProto.FLOAT, ("L",)), ("ends", TensorProto.INT32, ("M",))]
+    outputs = [("sum", TensorProto.FLOAT, ("N", 1)), ("doubled", TensorProto.FLOAT, ("L",))]
+    return save(file, nodes, inputs, outputs, initializers=constants)
+
+
 def accumulator(file: Path, *, batched: bool = True) -> Path:
     """x [N,2], total_in [N,2], start, end, ready [N,1] INT32, corrid [N,1] UINT64 -> sum: total_in + x, total_out: the
     same, told [N,4] INT64: start, end, ready, corrid, row [N,1] INT64: the place in the batch.

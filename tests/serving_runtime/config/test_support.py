@@ -35,7 +35,6 @@ from serving_runtime.errors import ModelError
             "'instance_group.secondary_devices'",
             id="secondary devices",
         ),
-        pytest.param("input { allow_ragged_batch: true }", "'input.allow_ragged_batch'", id="ragged batches"),
         pytest.param("optimization { cuda { graphs: true } }", "'optimization.cuda'", id="CUDA settings"),
         pytest.param('platform: "tensorrt_plan"', "platform 'tensorrt_plan'", id="another platform"),
     ],
