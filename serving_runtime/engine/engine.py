@@ -1,7 +1,6 @@
 """All models of a server: the one object that protocols talk to."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -123,6 +122,8 @@ class Engine:
     async def _poll_forever(self) -> None:
         while True:
             await asyncio.sleep(self._control.poll_secs)
+            if self.draining:
+                return
             try:
                 await self.poll()
             except ServingError as error:  # a repository that cannot be read now may be readable later
@@ -247,12 +248,18 @@ class Engine:
             return None
         return self._on_demand
 
-    async def arrive(self, name: str) -> None:
-        """Wait for a model that is loaded on demand; what becomes of it, the request for it will be told."""
+    def sleeps(self, name: str) -> bool:
+        """Return whether a model is not loaded, and `arrive` would load it."""
+        return self._demand(name) is not None
+
+    async def arrive(self, name: str, size_bytes: int) -> None:
+        """Wait for a model that is loaded on demand, for a request of so many bytes; at once for all others.
+
+        Raises ServingError when it does not load, or not in time, or too much waits already.
+        """
         demand = self._demand(name)
         if demand is not None:
-            with contextlib.suppress(ServingError):
-                await demand.arrive(name)
+            await demand.arrive(name, size_bytes)
 
     def stream(self, request: InferRequest, on_done: OnDone) -> Job:
         """Start a request, for a caller that takes any number of answers: the way to decoupled models.

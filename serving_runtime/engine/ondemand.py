@@ -47,29 +47,32 @@ class OnDemand:
         return not model.serving and time.monotonic() >= self._retry_at.get(model.name, 0.0)
 
     def infer(self, request: InferRequest, on_done: OnDone, start: Start) -> Waiting:
-        """Let a request wait; `start` begins it. Raises Unavailable when too much waits already."""
-        size_bytes = sum(tensor.array.nbytes for tensor in request.inputs)
-        if self._waiting >= MAX_WAITING or self._waiting_bytes + size_bytes > MAX_WAITING_BYTES:
-            raise Unavailable(
-                f"model '{request.model_name}' is not loaded, and {self._waiting} requests with "
-                f"{self._waiting_bytes} bytes wait for models already"
-            )
+        """Let a request wait; `start` begins it."""
         waiting = Waiting()
-        self._waiting += 1
-        self._waiting_bytes += size_bytes
         task = asyncio.get_running_loop().create_task(self._begin(waiting, request, on_done, start))
         self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return waiting
 
-        def done(_task: "asyncio.Task[None]") -> None:
-            self._tasks.discard(task)
+    async def arrive(self, name: str, size_bytes: int) -> None:
+        """Return when a model is loaded, for a request of so many bytes.
+
+        Raises ServingError when the model does not load, or not in time, or too much waits already.
+        """
+        if self._waiting >= MAX_WAITING or self._waiting_bytes + size_bytes > MAX_WAITING_BYTES:
+            raise Unavailable(
+                f"model '{name}' is not loaded, and {self._waiting} requests with {self._waiting_bytes} bytes wait for "
+                "models already"
+            )
+        self._waiting += 1
+        self._waiting_bytes += size_bytes
+        try:
+            await self._arrive(name)
+        finally:
             self._waiting -= 1
             self._waiting_bytes -= size_bytes
 
-        task.add_done_callback(done)
-        return waiting
-
-    async def arrive(self, name: str) -> None:
-        """Return when a model is loaded; raises ServingError when it does not load, or not in time."""
+    async def _arrive(self, name: str) -> None:
         load = self._loads.get(name)
         if load is None:
             load = self._loads[name] = asyncio.get_running_loop().create_task(self._load(name))
@@ -88,7 +91,7 @@ class OnDemand:
 
     async def _begin(self, waiting: Waiting, request: InferRequest, on_done: OnDone, start: Start) -> None:
         try:
-            await self.arrive(request.model_name)
+            await self.arrive(request.model_name, sum(tensor.array.nbytes for tensor in request.inputs))
             if not waiting.cancelled:
                 waiting.job = start(request, on_done)
         except ServingError as error:

@@ -8,6 +8,7 @@ while the client does not read what there is.
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
@@ -111,7 +112,8 @@ class InferStream:
         async for message, size_bytes in requests:
             if self._draining:
                 return
-            await self._engine.arrive(message.model_name)
+            with contextlib.suppress(ServingError):  # the request itself will be told
+                await self._engine.arrive(message.model_name, size_bytes)
             self._begin(_Request(message, size_bytes))
             while self._is_full():
                 self._room.clear()

@@ -6,11 +6,13 @@ other paths go through the routes.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import context
 from serving_runtime.protocol.http import docs, generate, memory_views, repository, settings_views, v1, views
+from serving_runtime.protocol.http.arriving import when_there
 from serving_runtime.protocol.http.events import EventStream
 from serving_runtime.protocol.http.infer import InferCodec
 from serving_runtime.protocol.http.message import Cancellable, Reply, Request, error_response
@@ -70,7 +72,7 @@ class V2Application:
         return self._routes.handle(request, reply)
 
     def _table(self) -> Sequence[Route]:
-        return [
+        routes = [
             *of_versions(
                 "POST", "/infer", "inference", "infer", self._first_infer, takes="InferRequest", gives="InferResponse"
             ),
@@ -90,6 +92,10 @@ class V2Application:
             *memory_views.routes(self._engine.shared_memory),
             *settings_views.routes(self._engine, self._settings),
             *docs.routes(self._engine, lambda: self._routes.all),
+        ]
+        return [
+            replace(route, view=when_there(route.view, self._engine)) if route.group == "inference" else route
+            for route in routes
         ]
 
     def _completed(self, decoded: InferRequest, request: Request) -> InferRequest:

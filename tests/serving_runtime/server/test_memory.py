@@ -4,6 +4,7 @@ import subprocess
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import grpc
 import httpx
@@ -108,3 +109,27 @@ def test_loading_on_demand_excludes_loading_by_order(tmp_path: Path) -> None:
     flags = command(repository(tmp_path, "m"), "--load-on-demand", "--model-control-mode=explicit")
     done = subprocess.run(flags, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, "take one" in done.stderr) == (1, True)
+
+
+async def test_every_kind_of_inference_request_loads_its_model(tmp_path: Path) -> None:
+    names = ["json", "raw", "events", "v1"]
+    for name in names:
+        onnx_models.mlp(tmp_path / "models" / name / "1" / "model.onnx", (4, 3))
+    tensor = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
+    with server(tmp_path / "models", "--load-on-demand", scratch=tmp_path) as process:
+        async with httpx.AsyncClient(base_url=process.url, timeout=30) as client:
+
+            async def asked(path: str, **content: Any) -> str:
+                answer = await client.post(path, **content)
+                assert answer.status_code == 200, answer.text
+                return answer.text
+
+            hint = (await client.get("/v2/models/json")).json()["error"]
+            assert hint == "model 'json' is not ready: it is unloaded; its first inference request loads it"
+            assert '"shape":[1,3]' in await asked("/v2/models/json/infer", json={"inputs": [tensor]})
+            raw = {"Inference-Header-Content-Length": "0"}
+            await asked("/v2/models/raw/infer", content=np.ones(4, "f4").tobytes(), headers=raw)
+            assert "data:" in await asked("/v2/models/events/infer_stream", json={"inputs": [tensor]})
+            assert "predictions" in await asked("/v1/models/v1:predict", json={"instances": [[1, 2, 3, 4]]})
+            index = (await client.post("/v2/repository/index", json={"ready": True})).json()
+            assert sorted(entry["name"] for entry in index) == sorted(names)
