@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from serving_runtime import proto
-from serving_runtime.errors import ServingError
+from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc.access import FORWARDED, GROUPS, forwarded
 from serving_runtime.protocol.grpc.methods import Method, Service, StreamMethod
@@ -56,7 +57,7 @@ def handlers(service: Service, policy: CallPolicy) -> Any:
     for method, call in service.methods.items():
         found[method] = grpc.unary_unary_rpc_method_handler(
             wrapped(method, _unary(call)),
-            request_deserializer=proto.request_type(name, method).FromString,
+            request_deserializer=functools.partial(_parsed, proto.request_type(name, method)),
             response_serializer=_serialized,
         )
     for method, stream in service.streams.items():
@@ -65,7 +66,7 @@ def handlers(service: Service, policy: CallPolicy) -> Any:
         make = grpc.stream_stream_rpc_method_handler if takes_stream else grpc.unary_stream_rpc_method_handler
         found[method] = make(
             wrapped(method, answer),
-            request_deserializer=functools.partial(_sized, proto.request_type(name, method).FromString),
+            request_deserializer=functools.partial(_sized, proto.request_type(name, method)),
         )
     return grpc.method_handlers_generic_handler(name, found)
 
@@ -73,6 +74,8 @@ def handlers(service: Service, policy: CallPolicy) -> Any:
 def _unary(method: Method) -> Answer:
     async def answer(request: Any, context: Context) -> Any:
         try:
+            if isinstance(request, ServingError):
+                raise request
             return await method(request)
         except ServingError as error:
             await context.abort(grpc.StatusCode[error.grpc_code], error.message)
@@ -84,11 +87,18 @@ def _stream(method: StreamMethod) -> Answer:
     async def answer(requests: AsyncIterator[tuple[Any, int]], context: Context) -> None:
         metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
         try:
-            await method(requests, context.write, metadata)
+            await method(_readable(requests), context.write, metadata)
         except ServingError as error:
             await context.abort(grpc.StatusCode[error.grpc_code], error.message)
 
     return answer
+
+
+async def _readable(requests: AsyncIterator[tuple[Any, int]]) -> AsyncIterator[tuple[Any, int]]:
+    async for request, size_bytes in requests:
+        if isinstance(request, ServingError):
+            raise request
+        yield request, size_bytes
 
 
 def _asked_once(answer: Answer) -> Answer:
@@ -157,8 +167,16 @@ def _in_context(answer: Answer) -> Answer:
     return in_context
 
 
-def _sized(parse: Callable[[bytes], Any], content: bytes) -> tuple[Any, int]:
-    return parse(content), len(content)
+def _parsed(kind: Any, content: bytes) -> Any:
+    """Return the message, or the error to answer with: grpcio would log whatever is raised here, stack and all."""
+    try:
+        return kind.FromString(content)
+    except DecodeError:
+        return InvalidArgument(f"the request's {len(content)} bytes are no {kind.DESCRIPTOR.name}")
+
+
+def _sized(kind: Any, content: bytes) -> tuple[Any, int]:
+    return _parsed(kind, content), len(content)
 
 
 def _serialized(message: Any) -> bytes:

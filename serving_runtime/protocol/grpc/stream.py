@@ -92,9 +92,10 @@ class InferStream:
                     raise self._error
                 if self._draining and not self._in_flight:
                     raise Unavailable("the server is stopping")
-                if reader.done() and not self._in_flight:
-                    reader.result()
-                    return
+                if reader.done():
+                    reader.result()  # raises what ended it, if it was not the client's own end
+                    if not self._in_flight:
+                        return
                 await self._news.wait()
                 self._news.clear()
         finally:

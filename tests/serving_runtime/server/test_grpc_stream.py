@@ -311,6 +311,25 @@ async def test_requests_of_a_cancelled_stream_leave_the_queue(
     await stopped(told, before)
 
 
+@pytest.mark.feature("P11")
+async def test_bytes_that_are_no_message_end_their_call_and_stop_its_models(
+    channel: grpc.aio.Channel, told: Path
+) -> None:
+    before = stops(told)
+    call = channel.stream_stream(f"{SERVICE}/ModelStreamInfer")()
+    await call.write(asked("repeat", -1).SerializeToString())
+    await call.write(b"\xff\xff\xff")
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await read_all(call)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert caught.value.details() == "the request's 3 bytes are no ModelInferRequest"
+    await stopped(told, before)
+    for method in (f"{SERVICE}/ModelInfer", "/grpc.health.v1.Health/Check"):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await channel.unary_unary(method)(b"\xff", timeout=20)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
 @pytest.mark.feature("C20")
 def test_calls_with_one_answer_refuse_a_decoupled_model(served: ServerProcess) -> None:
     content = {"inputs": [{"name": "x", "datatype": "INT32", "shape": [1], "data": [1]}]}
