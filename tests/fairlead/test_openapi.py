@@ -29,7 +29,9 @@ from schemathesis.specs.openapi.checks import (
 
 from accounts.models import ApiToken
 from accounts.scopes import Scope
+from common.uris import parse_prefixes
 from deployments.webhooks import webhook_test
+from registry.imports import import_request
 from registry.services import alias_set
 from tests import scenes
 
@@ -72,6 +74,10 @@ def there(
     live = scenes.service()
     rollout = scenes.rollout(live)
     alias_set(model="digits", name="champion", number=1, now=live.created_at, actor="test")
+    settings.IMPORT_FROM = parse_prefixes(["https://models.example.com"])
+    coming = import_request(
+        model="digits", uri="https://models.example.com/digits.onnx", now=live.created_at, actor="test"
+    )
     hook = scenes.webhook().webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=live.created_at)
     admin = api(Scope.ADMIN)
@@ -88,6 +94,7 @@ def there(
             "team": "default",
             "webhook_id": hook.pk,
             "delivery_id": delivery.pk,
+            "import_id": coming.pk,
             "user": "alice",
         },
     }
