@@ -1,51 +1,77 @@
 """A worker killed at every line of the reconciler that a service's life executes: the next tick repairs it.
 
 Each scenario is lived again and again. In every turn some workers are killed first, each at a line where none
-was killed in that situation yet, and another takes over once the dead one's lease is out. It ends when no line is left.
+was killed yet, or in a situation and after an effect (on the database, on the cluster) after which none was; what
+comes between two effects is lost with the process, so it is all the same at which line of it that one dies. Another
+takes over once the dead one's lease is out. It ends when no such place is left.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import pytest
 from django.db import transaction
 
 from common.errors import Unavailable
-from deployments import reconciler, recording, replicas
+from deployments import capacity, deliveries, evidence, lease, reconciler, recording, replicas, watching
 from deployments.models import Event, InferenceService, Revision, Rollout
 from deployments.phases import Phase
-from deployments.services import service_delete
+from deployments.services import rollout_promote, service_delete
 from tests.deployments.conftest import Platform
-from tests.deployments.killer import Line, killed_at
+from tests.deployments.fakes import FakeCluster
+from tests.deployments.killer import Line, killed_at, with_lines
 from tests.deployments.ledger import Ledger
 
-FILES = {str(module.__file__) for module in (reconciler, recording, replicas)}
+ROOM = Path(str(reconciler.__file__)).parent
+ELSEWHERE = {"api", "management", "migrations", "services", "templatetags"}
+"""What people and programs call; a turn of the loop calls everything else, but for what it does not execute."""
+FILES = {str(path) for path in ROOM.rglob("*.py") if not ELSEWHERE & set(path.relative_to(ROOM).parts)}
+AT_LEAST = {str(module.__file__) for module in (deliveries, evidence, lease, reconciler, recording, watching)}
+WITHS = with_lines(FILES)
 MOST_LIVES = 500
-MOST_IN_A_ROW = 12
+MOST_IN_A_ROW = 60
 Situation = tuple[object, ...]
+Effect = tuple[int, ...]
+"""How much was sent to the database, and what the cluster was told, since the turn began."""
 
 
 @dataclass
 class Deaths:
-    """At which lines a worker was killed, in which situation."""
+    """Where workers were killed: at which lines, and after which effect in which situation."""
 
-    done: set[tuple[Situation, Line]] = field(default_factory=set)
+    files: set[str] = field(default_factory=lambda: FILES)
+    lines: set[Line] = field(default_factory=set)
+    effects: dict[Situation, set[Effect]] = field(default_factory=lambda: defaultdict(set))
+
+    @property
+    def count(self) -> int:
+        return len(self.lines) + sum(map(len, self.effects.values()))
 
     def turn(self, platform: Platform) -> None:
-        """Tick with workers one after the other, each killed at a line where none was before in this situation."""
+        """Tick with workers one after the other, each killed where none was before."""
         for _ in range(MOST_IN_A_ROW):
             if not InferenceService.objects.exists():
                 return
-            situation = _situation()
-            with killed_at(FILES, lambda line, at=situation: (at, line) not in self.done) as lines:
+            is_new = partial(self._is_new, self.effects[_situation()], platform.cluster, len(platform.cluster.applied))
+            with killed_at(self.files, is_new):
                 with suppress(Unavailable):
-                    platform.turn()
+                    platform.turn(seconds=0)
                 return
-            self.done.add((situation, lines[-1]))
             # Its lease runs out. Were the clock to go on for it, most of the rollout would count as unseen.
             InferenceService.objects.update(lease_expires_at=platform.clock())
+
+    def _is_new(self, effects: set[Effect], cluster: FakeCluster, applied: int, line: Line, writes: int) -> bool:
+        effect = (writes, len(cluster.applied) - applied, len(cluster.deleted))
+        if line in self.lines and (effect in effects or line in WITHS):
+            return False
+        self.lines.add(line)
+        effects.add(effect)
+        return True
 
 
 def _situation() -> Situation:
@@ -56,7 +82,8 @@ def _situation() -> Situation:
     roles = tuple(running.values_list("role", "replicas"))
     if rollout is None:
         return (service and service.phase, roles)
-    return (service and service.phase, rollout.phase, rollout.step_index, rollout.confirmed_at is None, roles)
+    step = (rollout.phase, rollout.step_index, rollout.confirmed_at is None, rollout.policy_name)
+    return (service and service.phase, *step, roles)
 
 
 @dataclass
@@ -86,8 +113,11 @@ class Life:
         return lambda: self.platform.rollout().phase in phases
 
 
+Story = Callable[[Life], None]
+
+
 def promotes(life: Life) -> None:
-    """A rollout that ends Healthy; the old revision is stopped."""
+    """A canary rollout that ends Healthy; the old revision is stopped."""
     life.until(life.phase_is(Phase.HEALTHY), each=life.platform.traffic)
     assert life.platform.cluster.weights()["digits-00002"] == 100
     life.until(lambda: Revision.objects.get(number=1).stopped_at is not None)
@@ -124,6 +154,41 @@ def is_deleted(life: Life) -> None:
     assert not life.platform.cluster.desired
 
 
+def switches(life: Life) -> None:
+    """A blue/green rollout: a preview that passes, one switch, and the old revision is stopped."""
+    platform = life.platform
+    platform.policy(name="switch", strategy="blueGreen", steps=[{"hold": "4s", "analysis": {"minRequests": 50}}])
+    platform.start("2", "switch")
+    life.until(lambda: platform.rollout().reason_code == "NoTraffic")
+    platform.metrics.serve("digits-00002", 60)
+    life.until(life.phase_is(Phase.HEALTHY))
+    life.until(lambda: Revision.objects.get(number=1).stopped_at is not None)
+    assert {entry[1] for entry in life.ledger.applied} == {(("digits-00001", 100),), (("digits-00002", 100),)}
+
+
+def shadows(life: Life) -> None:
+    """A shadow rollout: copies while it is tried, nothing to clients before somebody promotes it."""
+    platform = life.platform
+    steps = [{"weight": 20, "hold": "4s", "analysis": {"minRequests": 100}}]
+    platform.policy(name="shadow", strategy="shadow", steps=steps)
+    platform.start("2", "shadow")
+    life.until(life.phase_is(Phase.PAUSED), each=platform.traffic)
+    assert {entry[1] for entry in life.ledger.applied} == {(("digits-00001", 100),)}
+    rollout_promote(rollout_id=platform.rollout().pk, actor="alice", now=platform.clock())
+    life.until(life.phase_is(Phase.HEALTHY))
+    assert platform.cluster.weights()["digits-00002"] == 100
+
+
+def canary(story: Story) -> Story:
+    """Return the story as one that begins with a canary rollout."""
+
+    def told(life: Life) -> None:
+        life.platform.start()
+        story(life)
+
+    return told
+
+
 def scales_up_and_down(life: Life) -> None:
     """A service gets as many replicas as its load needs, and loses them again."""
     life.platform.metrics.in_flight["digits-00001"] = 30
@@ -141,32 +206,33 @@ def test_whatever_line_a_worker_is_killed_at_the_next_turn_repairs_it() -> None:
     platform, deaths = Platform(), Deaths()
     platform.live()
     platform.version(2)
-    platform.start()
-    _live_through((promotes, rolls_back, waits_for_its_cluster, is_deleted), platform, deaths)
-    assert len({line for _, line in deaths.done}) > 100, "lives execute many lines"
+    by_canary = map(canary, (promotes, rolls_back, waits_for_its_cluster, is_deleted))
+    _live_through((*by_canary, switches, shadows), platform, deaths)
+    assert {file for file, _ in deaths.lines} >= AT_LEAST
 
 
 @pytest.mark.django_db
 def test_a_worker_killed_while_it_scales_is_made_up_for() -> None:
-    platform, deaths = Platform(), Deaths()
+    platform = Platform()
+    deaths = Deaths({str(module.__file__) for module in (capacity, reconciler, recording, replicas)})
     platform.live(maxReplicas=4, scaleMetric="concurrency", scaleTarget=10)
     _live_through((scales_up_and_down,), platform, deaths)
-    assert "replicas.py" in {file for _, (file, _) in deaths.done}
+    assert {file for file, _ in deaths.lines} == deaths.files
 
 
-def _live_through(stories: Iterable[Callable[[Life], None]], platform: Platform, deaths: Deaths) -> None:
-    """Live each story until there is no line left at which no worker was killed."""
+def _live_through(stories: Iterable[Story], platform: Platform, deaths: Deaths) -> None:
+    """Live each story until there is no place left at which no worker was killed."""
     for story in stories:
         for _ in range(MOST_LIVES):
-            before = len(deaths.done)
+            before = deaths.count
             _live(story, deepcopy(platform), deaths)
-            if len(deaths.done) == before:
+            if deaths.count == before:
                 break
         else:
             pytest.fail(f"{story.__name__} has new lines after {MOST_LIVES} lives")
 
 
-def _live(story: Callable[[Life], None], platform: Platform, deaths: Deaths) -> None:
+def _live(story: Story, platform: Platform, deaths: Deaths) -> None:
     """Live one life, check it, and forget it."""
     with suppress(_ForgetError), transaction.atomic():
         life = Life(platform, deaths, Ledger(platform))
