@@ -58,7 +58,7 @@ frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find fronte
 	@touch $@
 
 ##@ Work on it
-.PHONY: check test test-postgres test-browser fuzz
+.PHONY: check test test-servers test-browser fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -69,10 +69,10 @@ check: setup-dev ## format, lint, types, import contracts, front end
 test: setup-dev ## the whole Python suite, end-to-end tests included
 	$(PYTEST) -m "not browser and not cluster"
 
-# Without the tests that ask the same of any database and take minutes: the line-by-line deaths, the API's tables.
-POSTGRES_TESTS := $(addprefix tests/,common accounts registry deployments fairlead/test_migrations.py fairlead/test_health.py)
-test-postgres: setup-dev ## the control plane's tests on a PostgreSQL of their own
-	$(BIN)/python -m tests.servers.postgres $(PYTEST) --reuse-db --ignore tests/deployments/test_killed_anywhere.py $(POSTGRES_TESTS)
+# Without the tests that ask the same of any server and take minutes: the line-by-line deaths, the API's tables.
+SERVERS_TESTS := $(addprefix tests/,common accounts registry deployments fairlead/test_migrations.py fairlead/test_health.py fairlead/test_workers.py)
+test-servers: setup-dev ## the control plane's tests on a PostgreSQL and a Redis of their own
+	$(BIN)/python -m tests.servers $(PYTEST) --reuse-db --ignore tests/deployments/test_killed_anywhere.py $(SERVERS_TESTS)
 
 test-browser: setup-dev ## the pages in a real Chromium
 	$(PYTEST) tests/browser -m browser

@@ -1,6 +1,6 @@
 """The database server goes for ten seconds, at the worst moments, and comes back: a real PostgreSQL, a manual clock.
 
-Runs where the suite runs on a PostgreSQL of its own (`make test-postgres`).
+Runs where the suite runs on a PostgreSQL of its own (`make test-servers`).
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from tests.servers.postgres import FOLDER_VARIABLE, Postgres
 
 pytestmark = [
     pytest.mark.postgres,
-    pytest.mark.skipif(FOLDER_VARIABLE not in os.environ, reason="stops its database: `make test-postgres` runs it"),
+    pytest.mark.skipif(FOLDER_VARIABLE not in os.environ, reason="stops its database: `make test-servers` runs it"),
 ]
 
 

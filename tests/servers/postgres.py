@@ -1,7 +1,5 @@
 """A PostgreSQL of its own on a free port, from the machine's package.
 
-    python -m tests.servers.postgres COMMAND...   runs COMMAND with FAIRLEAD_DATABASE_URL pointing to a fresh one
-
 PostgreSQL refuses to run as root; for root its processes run as the user `postgres`, which the package makes.
 """
 
@@ -9,14 +7,13 @@ import os
 import pwd
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.servers.parts import MissingPartError, free_port, is_everything_required, program
+from tests.servers.parts import free_port, program
 
 FOLDER_VARIABLE = "FAIRLEAD_TEST_POSTGRES_FOLDER"
 """Tells tests which server they run on, so that they can stop and start it."""
@@ -111,18 +108,3 @@ def _run(folder: Path, name: str, *arguments: str) -> None:
         )
     if done.returncode:
         raise RuntimeError(f"{name} ended with exit code {done.returncode}: {said.read_text()}")
-
-
-def main(command: Sequence[str]) -> int:
-    """Run `command` against a fresh server and return its exit code."""
-    try:
-        with postgres() as server:
-            variables = {"FAIRLEAD_DATABASE_URL": server.url, FOLDER_VARIABLE: str(server.folder)}
-            return subprocess.run(command, env=os.environ | variables, check=False).returncode
-    except MissingPartError as missing:
-        sys.stderr.write(f"{'failed' if is_everything_required() else 'skipped'}: {missing}\n")
-        return 1 if is_everything_required() else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,103 @@
+"""A real worker and the broker that the settings name: the file system's, or the Redis of `make test-servers`."""
+
+import threading
+from collections.abc import Iterator, Sequence
+
+import pytest
+from celery.contrib.testing.worker import start_worker
+from celery.signals import task_postrun
+from django.conf import settings
+
+from deployments import hints, tasks
+from deployments.models import Event, InferenceService
+from deployments.phases import Phase
+from fairlead.celery import app
+from integrations.clusters.base import Observed, Sample
+from tests.deployments.conftest import Platform
+from tests.deployments.ledger import Ledger
+
+DEADLINE_S = 60.0
+
+
+@pytest.fixture
+def platform(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Platform:
+    """Services on the database, which the worker's threads share, and a fake cluster, which its tasks find."""
+    made = Platform()
+    monkeypatch.setattr(tasks, "driver_for", lambda _kind, **_: made.cluster)
+    monkeypatch.setattr(tasks.metrics, "collect", made.metrics)
+    return made
+
+
+@pytest.fixture
+def ended(platform: Platform) -> Iterator[threading.Semaphore]:
+    """A worker with four threads; released once for each task that it has ended."""
+    for folder in ("queue", "processed", "control"):
+        (settings.HOME / "broker" / folder).mkdir(parents=True, exist_ok=True)
+    with app.connection_for_write() as connection, app.amqp.queues["celery"](connection).channel as channel:
+        channel.queue_purge("celery")  # hints of earlier tests, which nobody took
+    done = threading.Semaphore(0)
+
+    def note(**_: object) -> None:
+        done.release()
+
+    task_postrun.connect(note)
+    try:
+        with start_worker(
+            app,
+            pool="threads",
+            concurrency=4,
+            loglevel="INFO",  # of the whole process, from now on: as it is
+            perform_ping_check=False,
+            shutdown_timeout=DEADLINE_S,
+        ):
+            yield done
+    finally:
+        task_postrun.disconnect(note)
+
+
+def test_a_change_reaches_a_worker(platform: Platform, ended: threading.Semaphore) -> None:
+    platform.version(1)
+    platform.policy()
+    platform.apply()
+    assert ended.acquire(timeout=DEADLINE_S)
+    assert [desired.service for desired in platform.cluster.applied] == ["digits"]
+    assert InferenceService.objects.get().ticked_at is not None
+
+
+def test_hints_that_come_at_once_tick_a_service_one_after_the_other(
+    platform: Platform, ended: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four threads at one service all through a rollout: it ends as with one."""
+    platform.live()
+    platform.version(2)
+    service, ledger = InferenceService.objects.get(), Ledger(platform)
+    inside, most, lock, overlap = 0, 0, threading.Lock(), threading.Event()
+
+    def busy(observed: Observed) -> Sequence[Sample]:
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        overlap.wait(timeout=0.02)
+        with lock:
+            inside -= 1
+        return platform.metrics(observed)
+
+    monkeypatch.setattr(tasks.metrics, "collect", busy)
+    monkeypatch.setattr(tasks.timezone, "now", platform.clock)
+    platform.start()
+    for _ in range(40):
+        if platform.rollout().phase == Phase.HEALTHY:
+            break
+        platform.traffic()
+        platform.clock.go_on(2)
+        platform.cluster.settle()
+        for _ in range(4):
+            hints.reconcile_soon(service.pk)
+        for _ in range(4):
+            assert ended.acquire(timeout=DEADLINE_S)
+        ledger.note_recorded()
+    assert (platform.rollout().phase, most) == (Phase.HEALTHY, 1)
+    ledger.check()
+    numbers = list(Event.objects.filter(service=service).order_by("id").values_list("seq", flat=True))
+    assert numbers == list(range(1, len(numbers) + 1)), "every event once, none lost"
