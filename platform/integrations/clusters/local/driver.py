@@ -3,11 +3,8 @@
 It starts nothing but jobs; a worker that dies takes no model with it.
 """
 
-import fcntl
-import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from common.errors import InvalidInput, Unavailable
@@ -26,6 +23,7 @@ from integrations.clusters.local.files import (
     order_from_json,
     order_to_json,
     read_json,
+    wishes_locked,
     write_json,
 )
 from integrations.clusters.local.records import is_alive, read_record
@@ -77,24 +75,14 @@ class LocalDriver:
             if not word or set(word) - set("abcdefghijklmnopqrstuvwxyz0123456789-"):
                 raise InvalidInput(f"{word!r} cannot be part of a file name or route; it must be a DNS label")
         place = self._layout.desired_file(desired.namespace, desired.service)
-        with self._locked():
-            there = _order_in(place)
-            if there is None or (there != order and there.desired.generation <= desired.generation):
-                write_json(place, order_to_json(order), durable=True)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keep two workers from comparing generations and writing at the same time."""
         try:
             self._layout.desired.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self._layout.cluster / ".apply.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            with wishes_locked(self._layout):
+                there = _order_in(place)
+                if there is None or (there != order and there.desired.generation <= desired.generation):
+                    write_json(place, order_to_json(order), durable=True)
         except OSError as error:
             raise Unavailable(f"the cluster folder {self._layout.cluster} cannot be written: {error}") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
 
     def _cluster_status(self) -> ClusterStatus:
         start = "start it with `fairlead up`"

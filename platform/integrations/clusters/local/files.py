@@ -5,10 +5,12 @@ cluster/status/<namespace>.<service>.json    agent -> driver: `Observed`
 cluster/status.json                          agent -> driver: heartbeat and `Component`s
 """
 
+import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,21 @@ class ClusterStatus:
     pid: int
     gateway_url: str
     components: tuple[Component, ...] = ()
+
+
+@contextmanager
+def wishes_locked(layout: Layout) -> Iterator[None]:
+    """Let nobody else compare, write or take away a desired file meanwhile: other workers, and the agent.
+
+    Raises:
+        OSError: the cluster's folder cannot be written.
+    """
+    handle = os.open(layout.cluster / ".apply.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def write_json(path: Path, value: Mapping[str, Any], *, durable: bool = False) -> None:

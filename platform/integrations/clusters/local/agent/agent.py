@@ -30,6 +30,7 @@ from integrations.clusters.local.files import (
     observed_to_json,
     order_from_json,
     read_json,
+    wishes_locked,
     write_json,
 )
 
@@ -134,16 +135,19 @@ class Agent:
         service.take(order.desired, deleted=order.deleted)
 
     def _forget(self, key: Key) -> None:
-        """Drop a deleted service with its files; a wish that came meanwhile is found by the next round."""
+        """Drop a deleted service with its files; a wish that came meanwhile is found by the next round.
+
+        The wish goes before the status: who sees that the service is gone may wish for it anew, with any generation.
+        """
         del self._services[key]
+        place = self._layout.desired_file(*key)
+        self._seen.pop(place, None)
+        with suppress(FileNotFoundError, BadFileError), wishes_locked(self._layout):
+            if order_from_json(read_json(place, DESIRED_SCHEMA)).deleted:
+                place.unlink()
         status = self._layout.status_file(*key)
         status.unlink(missing_ok=True)
         self._written.pop(status, None)
-        place = self._layout.desired_file(*key)
-        self._seen.pop(place, None)
-        with suppress(FileNotFoundError, BadFileError):
-            if order_from_json(read_json(place, DESIRED_SCHEMA)).deleted:
-                place.unlink()
 
     # --- routes -----------------------------------------------------------------------------------------------------
 
