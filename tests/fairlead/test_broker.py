@@ -1,6 +1,9 @@
 """The file-system broker of the embedded mode."""
 
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty
 
@@ -45,3 +48,26 @@ def test_messages_arrive(queue: SimpleQueue) -> None:
     message.ack()
     with pytest.raises(Empty):
         queue.get(timeout=0.01)
+
+
+def test_no_message_is_read_before_it_is_whole(queue: SimpleQueue, connection: Connection) -> None:
+    long, count = "x" * 200_000, 100
+    other = connection.clone()
+
+    def send() -> None:
+        with other, other.SimpleQueue(queue.queue.name) as sender:
+            for _ in range(count):
+                sender.put(long)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    deadline = time.monotonic() + 60
+    seen = 0
+    while seen < count and time.monotonic() < deadline:
+        with suppress(Empty):
+            message = queue.get_nowait()
+            assert message.payload == long
+            message.ack()
+            seen += 1
+    sending.join()
+    assert seen == count
