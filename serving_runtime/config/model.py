@@ -112,4 +112,6 @@ def _cached(config: Any) -> bool:
     for kind, found in kinds.items():
         if found:
             raise ModelError(f"model '{config.name}': response_cache of {kind} is not supported")
+    if config.dynamic_batching.preserve_ordering:
+        raise ModelError(f"model '{config.name}': response_cache does not go with preserve_ordering: it would overtake")
     return True

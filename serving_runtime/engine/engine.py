@@ -284,6 +284,11 @@ class Engine:
         servable = self._servables.get((name, version))
         return not self.draining and servable is not None and not servable.problem
 
+    def labels(self, name: str, version: str = "") -> classification.Labels:
+        """Return the labels of a model version's outputs, none where it is not loaded."""
+        servable = self._servables.get((name, version))
+        return servable.labels if servable is not None else classification.NO_LABELS
+
     def serves(self, name: str, version: str = "") -> bool:
         """Return whether a model version answers, now or once it is loaded; be the server on its way out or not."""
         servable = self._servables.get((name, version))

@@ -1,9 +1,11 @@
 """One version of an ensemble, answered by the models of its steps."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from serving_runtime.config.model import ModelConfig
+from serving_runtime.engine.classification import NO_LABELS, Labels
 from serving_runtime.engine.servable import Servable
 from serving_runtime.errors import Unavailable
 from serving_runtime.request import InferRequest, OnDone
@@ -23,6 +25,8 @@ class Answering(Protocol):
 
     def serves(self, name: str, version: str) -> bool: ...
 
+    def labels(self, name: str, version: str) -> Labels: ...
+
 
 class EnsembleServable(Servable):
     """A servable that other servables answer for (Triton: ensemble models)."""
@@ -32,8 +36,23 @@ class EnsembleServable(Servable):
     def __init__(self, *, config: ModelConfig, answering: Answering, **given: Any) -> None:
         assert config.ensemble is not None  # noqa: S101 - what this class is for
         self._answering = answering
-        self._parts = sorted({(step.model, step.version) for step in config.ensemble.steps})
+        self._steps = config.ensemble.steps
+        self._own_labels = NO_LABELS
+        self._parts = sorted({(step.model, step.version) for step in self._steps})
         super().__init__(config=config, **given)
+
+    @property
+    def labels(self) -> Labels:
+        """Return the labels of its outputs: its own, else those of the outputs of its models that become them."""
+        found: dict[str, Sequence[str]] = {}
+        for step in self._steps:
+            known = self._answering.labels(step.model, step.version)
+            found |= {tensor: known[name] for name, tensor in step.outputs.items() if name in known}
+        return found | dict(self._own_labels)
+
+    @labels.setter
+    def labels(self, own: Labels) -> None:
+        self._own_labels = own
 
     @property
     def steps_under_way(self) -> int:

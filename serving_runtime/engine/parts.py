@@ -57,9 +57,16 @@ class Parts:
 
 
 def dependents(changed: Iterable[str], models: Iterable[Model]) -> list[str]:
-    """Return the ensembles, wanted or loaded, that have one of the models as a part. Pure."""
+    """Return the ensembles, wanted or loaded, that have one of the models as a part. Pure.
+
+    Those that were loaded by a request's own config are left out: there is nothing to look at again.
+    """
     names = frozenset(changed)
-    return [model.name for model in models if names.intersection(model.parts) and (model.serving or model.broken)]
+    return [
+        model.name
+        for model in models
+        if names.intersection(model.parts) and model.tried is not None and (model.serving or model.broken)
+    ]
 
 
 def orphans(parts: Iterable[str], models: Mapping[str, Model]) -> list[str]:

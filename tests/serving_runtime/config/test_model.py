@@ -29,6 +29,11 @@ def parsed(text: str) -> ModelConfig:
             "response_cache of a model of sequences is not supported",
             id="a cache of states",
         ),
+        pytest.param(
+            "max_batch_size: 4 response_cache { enable: true } dynamic_batching { preserve_ordering: true }",
+            "response_cache does not go with preserve_ordering",
+            id="a cache beside an order",
+        ),
         pytest.param("max_batch_size: -1", "max_batch_size must be >= 0", id="negative batch size"),
         pytest.param(
             "max_batch_size: 4 dynamic_batching { preferred_batch_size: [8] }",

@@ -516,3 +516,31 @@ async def test_on_demand_an_ensemble_and_its_models_are_loaded_by_requests(tmp_p
         await engine._lifecycle.unload("add")  # as one that makes room for another
         assert not engine.model_ready("add")
         assert outputs((await infer(engine, request))[0])["y"].tolist() == [[3, 3, 3, 3]]
+
+
+@pytest.mark.feature("E4")
+async def test_labels_are_those_of_the_model_that_makes_the_output_or_its_own(tmp_path: Path) -> None:
+    labelled = 'output { name: "sum" data_type: TYPE_INT32 dims: [4] label_filename: "names" }'
+    adder(tmp_path, config=f"max_batch_size: 8 {labelled}")
+    (tmp_path / "add" / "names").write_text("a\nb\nc\nd\n")
+    steps = [step("add", {"a": "x", "b": "x"}, {"sum": "y"}), step("add", {"a": "y", "b": "x"}, {"sum": "z"})]
+    content = config(["x"], ["y", "z"], *steps)
+    content["output"][1]["label_filename"] = "own"
+    (ensemble(tmp_path, "e", content) / "own").write_text("k\nl\nm\nn\n")
+    async with engine_of(tmp_path, control=Control()) as engine:
+        x = tensor("x", np.array([[1, 9, 3, 4]], "i4"))
+        (outcome,) = await infer(engine, InferRequest("e", "", (x,), classes={"y": 1, "z": 2}))
+        found = outputs(outcome)
+        assert found["y"].tolist() == [[b"18:1:b"]]
+        assert found["z"].tolist() == [[b"27:1:l", b"12:3:n"]]
+
+
+async def test_an_ensemble_with_a_config_of_the_requests_own_keeps_it_when_its_model_changes(tmp_path: Path) -> None:
+    adder(tmp_path)
+    ensemble(tmp_path, "e", TWICE)
+    own = config(["x"], ["y"], step("add", {"a": "x", "b": "x"}, {"sum": "y"}))
+    async with engine_of(tmp_path) as engine:
+        await engine.load("e", json.dumps(own))
+        await engine.load("add")
+        (outcome,) = await infer(engine, InferRequest("e", "", (tensor("x", ones()),)))
+        assert outputs(outcome)["y"].tolist() == [[2, 2, 2, 2]]
