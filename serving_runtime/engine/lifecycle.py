@@ -141,6 +141,11 @@ class Lifecycle:
                 model.failed(error)
                 self._discard(plan)
                 raise
+            except Exception as error:
+                failure = ModelError(f"model '{name}' cannot be loaded: {type(error).__name__}: {error}")
+                model.failed(failure)
+                self._discard(plan)
+                raise failure from error
             old = model.loaded
             self._switch(model, serving, plan)
             if old is not None and old.folder.path != plan.folder.path:
@@ -183,7 +188,7 @@ class Lifecycle:
         try:
             await self._admission.check(model.name)
             return self._servables(model, plan, reuse, opened)
-        except ServingError:
+        except Exception:
             for version in claims:
                 await self._free(opened[version][0].model)
             raise

@@ -267,10 +267,19 @@ def _check_transaction(config: ModelConfig, model: Any, where: str) -> None:
 def _load(backend: Backend, file: Path, options: BackendOptions, where: str, retry_count: int) -> Any:
     for attempt in range(retry_count):
         try:
-            return backend.load(file, options)
+            return _load_once(backend, file, options)
         except ModelError as error:
             logger.warning("%s: %s; trying again (%d of %d)", where, error, attempt + 1, retry_count)
-    return backend.load(file, options)
+    return _load_once(backend, file, options)
+
+
+def _load_once(backend: Backend, file: Path, options: BackendOptions) -> Any:
+    try:
+        return backend.load(file, options)
+    except ModelError:
+        raise
+    except Exception as error:  # whatever an operator's backend throws is that model's failure
+        raise ModelError(f"its backend failed to load it: {type(error).__name__}: {error}") from error
 
 
 def _model_file(folder: Path, filename: str) -> Path:

@@ -81,7 +81,10 @@ class LocalRoot:
     def scan(self) -> dict[str, Marks]:
         if not self._path.is_dir():
             raise ModelError(f"--model-repository {self._path}: no such folder")
-        names = sorted(child.name for child in self._path.iterdir() if child.is_dir())
+        try:
+            names = sorted(child.name for child in self._path.iterdir() if child.is_dir())
+        except OSError as error:
+            raise ModelError(f"--model-repository {self._path} cannot be read: {error.strerror}") from error
         return {name: local_marks(self._path / name) for name in names if is_model_name(name)}
 
     def find(self, model: str) -> Marks | None:

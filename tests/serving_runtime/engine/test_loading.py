@@ -139,3 +139,17 @@ async def test_libraries_of_operators_are_taken_from_the_operators_folder_only(t
     async with engine_of(models, backend_directory=own.parent) as engine:
         await engine.load("m")
         assert called.exists()
+
+
+async def test_whatever_a_backend_throws_is_that_models_failure(tmp_path: Path) -> None:
+    own = tmp_path / "own" / "odd"
+    own.mkdir(parents=True)
+    (own / "backend.py").write_text(
+        'class Odd:\n    platform = default_filename = ""\n    default_max_batch_size = 0\n'
+        "    def load(self, file, options):\n        raise ValueError('no luck')\nBACKEND = Odd()\n"
+    )
+    (onnx_models.configure(tmp_path / "models" / "m", 'backend: "odd"') / "1").mkdir()
+    assert (
+        await refusal(tmp_path / "models", backend_directory=own.parent)
+        == "model 'm' version 1: its backend failed to load it: ValueError: no luck"
+    )
