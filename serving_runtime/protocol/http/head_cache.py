@@ -1,13 +1,16 @@
 """The heads that one infer path was sent before.
 
-A client that sends the same shapes again sends the same bytes again, so a head that holds neither data nor an id is
-kept with the model it was sent to, and with it the JSON of the answers it got.
+A client that sends the same shapes again sends the same bytes again, but for the request's id, which clients write
+first. So a head that holds no data is kept with the model it was sent to, without an id that stands at its beginning,
+and with it the JSON of the answers it got.
 """
 
 from serving_runtime.protocol.http.infer_head import InferHead, parse
 
 _KEPT_BYTES = 1024
 _KEPT_HEADS = 256
+
+_ID_FIRST = (b'{"id":"', b'{"id": "')
 
 
 class HeadCache:
@@ -16,14 +19,35 @@ class HeadCache:
     def __init__(self) -> None:
         self._heads: dict[bytes, InferHead] = {}
 
-    def head(self, text: bytes) -> InferHead:
-        """Return the checked head; raises InvalidArgument."""
+    def head(self, text: bytes) -> tuple[InferHead, str]:
+        """Return the checked head and the request's id, empty for none; raises InvalidArgument."""
         head = self._heads.get(text)
+        if head is not None:
+            return head, ""
+        first_id, rest = without_id(text)
+        if first_id:
+            head = self._heads.get(rest)
         if head is None:
-            head = parse(text)
-            if len(text) <= _KEPT_BYTES and not head.id and all(item.size is not None for item in head.inputs):
+            head = parse(rest)
+            if len(rest) <= _KEPT_BYTES and not head.id and all(item.size is not None for item in head.inputs):
                 if len(self._heads) >= _KEPT_HEADS:
                     self._heads.clear()
                 head.answers = {}
-                self._heads[text] = head
-        return head
+                self._heads[rest] = head
+        return head, head.id or first_id  # of two members of one name the last one counts
+
+
+def without_id(text: bytes) -> tuple[str, bytes]:
+    """Return an id that is the first of several members of a JSON object, and the object without it.
+
+    Returns no id and the text as it is where there is none, or one that is not as plain as ids are.
+    """
+    if not text.startswith(_ID_FIRST):
+        return "", text
+    start = text.index(b'"', 5) + 1
+    end = text.find(b'"', start)
+    found = text[start:end]
+    plain = end > start and b"\\" not in found and found.isascii() and text[end + 1 : end + 2] == b","
+    if not plain or not (name := found.decode("ascii")).isprintable():
+        return "", text
+    return name, b"{" + text[end + 2 :]

@@ -14,8 +14,9 @@ from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol import json_tensors, tensors
 from serving_runtime.protocol.http import raw_infer
+from serving_runtime.protocol.http.answer_head import HEADERS, AnswerHead
 from serving_runtime.protocol.http.head_cache import HeadCache
-from serving_runtime.protocol.http.infer_head import AnswerHead, InferHead
+from serving_runtime.protocol.http.infer_head import InferHead
 from serving_runtime.protocol.http.message import JSON, Request, Response
 from serving_runtime.request import InferRequest, InferResponse, Tensor
 
@@ -51,7 +52,7 @@ class InferCodec:
             config = self._engine.servable(self._model, self._version).config
             tensor = raw_infer.tensor(view[start:], config)
             return InferRequest(self._model, self._version, (tensor,)), raw_infer.HEAD
-        head = self._heads.head(bytes(body[start:position]))
+        head, request_id = self._heads.head(bytes(body[start:position]))
         inputs = []
         shared_bytes = 0
         for name, datatype, shape, size, data, part in head.inputs:
@@ -75,7 +76,7 @@ class InferCodec:
         for part in forms.parts.values():  # before the model runs for nothing
             self._memory.check(part)
         decoded = InferRequest(
-            self._model, self._version, tuple(inputs), forms.names, head.id, head.parameters, forms.classes
+            self._model, self._version, tuple(inputs), forms.names, request_id, head.parameters, forms.classes
         )
         return decoded, head
 
@@ -90,11 +91,14 @@ class InferCodec:
         key = (response.model_version, *[output.array.shape for output in response.outputs])
         known = answers.get(key)
         if known is not None:
-            arrays = [tensors.encode(array, datatype) for _, datatype, array in response.outputs]
-            return Response(200, known.headers, (known.text, *arrays), known.length)
+            return known.response(
+                response.id, [tensors.encode(array, datatype) for _, datatype, array in response.outputs]
+            )
         answer, always_the_same = self._encode(response, head)
         if always_the_same and len(answers) < _KEPT_ANSWERS:
-            answers[key] = AnswerHead(answer.headers, answer.chunks[0], answer.length)
+            without, _ = self._encode(response._replace(id=""), head) if response.id else (answer, True)
+            text = without.chunks[0]
+            answers[key] = AnswerHead.of(text, without.length - len(text))
         return answer
 
     def _encode(self, response: InferResponse, head: InferHead) -> tuple[Response, bool]:
@@ -124,8 +128,7 @@ class InferCodec:
         text = _text(response, outputs)
         if not binary:
             return Response(200, JSON, (text,), len(text)), False
-        headers = b"Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\n" % len(text)
-        return Response(200, headers, (text, *binary), len(text) + total), always_the_same
+        return Response(200, HEADERS % len(text), (text, *binary), len(text) + total), always_the_same
 
 
 def _text(response: InferResponse, outputs: list[dict[str, Any]]) -> bytes:

@@ -7,6 +7,7 @@ from serving_runtime.datatypes import Datatype
 from serving_runtime.engine.shared_memory import Slice
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol import parameters, tensors
+from serving_runtime.protocol.http.answer_head import AnswerHead
 from serving_runtime.protocol.http.json_body import json_object
 from serving_runtime.protocol.shared_memory import slice_of
 from serving_runtime.request import NO_PARAMETERS
@@ -29,14 +30,6 @@ class InputHead(NamedTuple):
     size: int | None
     data: Any
     part: Slice | None
-
-
-class AnswerHead(NamedTuple):
-    """What an answer begins with when all its outputs are binary and of a fixed size; `length` counts all of it."""
-
-    headers: bytes
-    text: bytes
-    length: int
 
 
 class OutputForms(NamedTuple):
@@ -65,6 +58,7 @@ class InferHead:
     """A checked head.
 
     Attributes:
+        id: where it does not stand at the beginning; see head_cache.py.
         answers: answer heads by model version and output shapes; None for a head that is not kept.
     """
 
