@@ -1,7 +1,7 @@
 """All models of a server: the one object that protocols talk to."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from serving_runtime import __version__
@@ -179,6 +179,10 @@ class Engine:
         if request.classes:
             on_done = _answering_classes(request, servable, on_done)
         return servable.stream(request, on_done)
+
+    def watch(self, on_switch: Callable[[], None]) -> None:
+        """Have a function called whenever others answer for a name than before: what is remembered of them is old."""
+        self._lifecycle.on_switch.append(on_switch)
 
     def servable(self, name: str, version: str = "") -> Servable:
         """Return a model version, the default one for no version; raises NotFound."""

@@ -43,6 +43,7 @@ class Lifecycle:
     Attributes:
         models: every name that was ever in a repository or loaded.
         servables: what answers, by name and version; by name and "" the highest version.
+        on_switch: called whenever others answer for a name than before.
 
     Args:
         evicts: idle models make room for those that are loaded.
@@ -62,6 +63,7 @@ class Lifecycle:
     ) -> None:
         self.models: dict[str, Model] = {}
         self.servables: dict[tuple[str, str], Servable] = {}
+        self.on_switch: list[Callable[[], None]] = []
         self._repository = repository
         self._settings = settings
         self._answering = answering
@@ -250,6 +252,8 @@ class Lifecycle:
         for servable in serving.values():  # ascending: the highest becomes the default
             self.servables[model.name, servable.version] = servable
             self.servables[model.name, ""] = servable
+        for tell in self.on_switch:
+            tell()
         self._alive.update(serving.values())
         leaving = []
         for version, servable in old.items():

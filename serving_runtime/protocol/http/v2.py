@@ -52,6 +52,7 @@ class V2Application:
         self._settings = settings if settings is not None else defaults()
         self._infer_restricted = self._restrictions.restricts("inference")
         self._codecs: dict[bytes, InferCodec] = {}
+        engine.watch(self._codecs.clear)  # they know datatypes of answers, which may be others now
         self._routes = Routes(self._table(), self._guard)
 
     @property

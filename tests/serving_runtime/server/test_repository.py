@@ -11,6 +11,7 @@ import grpc
 import httpx
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from serving_runtime import proto
 from tests.serving_runtime import onnx_models
@@ -133,6 +134,34 @@ async def test_no_request_fails_while_models_are_reloaded(tmp_path: Path) -> Non
             answered = sum(await asyncio.gather(*clients))
         await until(lambda: process.metric("nv_inference_request_success", model="m") == answered, "all are counted")
         assert process.metric("nv_inference_request_failure") == 0
+
+
+@pytest.mark.feature("E6")
+def test_answers_after_a_reload_say_the_new_models_datatypes(tmp_path: Path) -> None:
+    """What is remembered of answers to the same request is not told of another model's."""
+    file = tmp_path / "models" / "m" / "1" / "model.onnx"
+
+    def cast(kind: int) -> None:
+        node = helper.make_node("Cast", ["x"], ["y"], to=kind)
+        onnx_models.save(file, [node], [("x", TensorProto.FLOAT, ("N", 4))], [("y", kind, ("N", 4))])
+
+    tensor = {"name": "x", "datatype": "FP32", "shape": [1, 4], "parameters": {"binary_data_size": 16}}
+    head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
+    content = head + np.array([1, 2, 3, 4], "f4").tobytes()
+    headers = {"Inference-Header-Content-Length": str(len(head))}
+    cast(TensorProto.FLOAT)
+    with (
+        server(tmp_path / "models", EXPLICIT, "--load-model=m", scratch=tmp_path) as process,
+        httpx.Client(base_url=process.url) as client,
+    ):
+        for kind, datatype, dtype in ((TensorProto.FLOAT, "FP32", "f4"), (TensorProto.INT64, "INT64", "<i8")):
+            cast(kind)
+            assert client.post("/v2/repository/models/m/load").status_code == 200
+            for _ in range(3):
+                answer = client.post("/v2/models/m/infer", content=content, headers=headers)
+                length = int(answer.headers["Inference-Header-Content-Length"])
+                assert json.loads(answer.content[:length])["outputs"][0]["datatype"] == datatype
+                assert np.frombuffer(answer.content[length:], dtype).tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.feature("C25")
