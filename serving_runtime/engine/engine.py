@@ -262,6 +262,7 @@ class Engine:
                 servable.counts,
                 servable.scheduler.pending,
                 servable.config.metrics.tags,
+                servable.memory_bytes,
             )
             for servable in self.servables()
         ]

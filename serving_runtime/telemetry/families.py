@@ -27,6 +27,7 @@ class ModelSeries:
     statistics: ModelStatistics
     pending: int
     tags: Mapping[str, str] = field(default_factory=dict)
+    memory_bytes: int = 0
 
     @property
     def labels(self) -> dict[str, str]:
@@ -81,6 +82,12 @@ _COUNTS = (
         "gauge",
         "Requests accepted and not yet answered",
         lambda series: series.statistics.inflight,
+    ),
+    _Metric(
+        "fairlead_model_memory_bytes",
+        "gauge",
+        "Memory that the model was found to take when it was loaded",
+        lambda series: series.memory_bytes,
     ),
 )
 

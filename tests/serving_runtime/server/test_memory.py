@@ -103,6 +103,7 @@ def test_without_a_flag_the_budget_is_found_out(tmp_path: Path) -> None:
     with server(repository(tmp_path, "m"), scratch=tmp_path) as process:
         stats = httpx.get(f"{process.url}/v2/models/m/stats").json()["model_stats"][0]
         assert stats["memory_usage"][0]["byte_size"] >= MODEL_BYTES
+        assert process.metric("fairlead_model_memory_bytes", model="m") == stats["memory_usage"][0]["byte_size"]
 
 
 def test_loading_on_demand_excludes_loading_by_order(tmp_path: Path) -> None:
