@@ -8,6 +8,7 @@ would follow that one makes no sense. Everything here but an instance's run happ
 """
 
 import asyncio
+import heapq
 import logging
 import time
 from collections import deque
@@ -116,6 +117,7 @@ class SequenceScheduler:
             sequence.ended = True
             del self._sequences[job.correlation_id]
         if sequence.lane is not None:
+            sequence.lane.note(sequence)
             self._wake(sequence.lane)
         elif job.timeout_us:
             job.timer = self._loop.call_later(job.timeout_us / 1e6, self._expired, sequence)
@@ -155,32 +157,32 @@ class SequenceScheduler:
                     "START flag on the first request of the sequence"
                 )
             sequence = self._sequences[job.correlation_id] = self._inputs.begin(job.correlation_id)
-            place = next_free(self._lanes)
-            if place is None:
+            lane = next_free(self._lanes)
+            if lane is None:
                 self._backlog.append(sequence)
             else:
-                self._seat(sequence, *place)
+                self._seat(sequence, lane)
         elif job.start:
             logger.warning("model '%s': sequence %s starts again before it has ended", self._model, job.correlation_id)
         return sequence
 
     @staticmethod
-    def _seat(sequence: LiveSequence, lane: Lane, slot: int) -> None:
-        sequence.lane, sequence.slot = lane, slot
-        lane.slots[slot] = sequence
+    def _seat(sequence: LiveSequence, lane: Lane) -> None:
+        sequence.lane, sequence.slot = lane, heapq.heappop(lane.free)
+        lane.note(sequence)
         for job in sequence.jobs:
             job.stop_timer()
 
     def _leave(self, sequence: LiveSequence) -> None:
         """Free a sequence's slot for the next one of the backlog."""
-        lane, slot = sequence.lane, sequence.slot
+        lane = sequence.lane
         assert lane is not None  # noqa: S101 - it has a slot
-        lane.slots[slot] = None
+        heapq.heappush(lane.free, sequence.slot)
         sequence.lane = None
         while self._backlog:
             waiting = self._backlog.popleft()
             if waiting.jobs:  # else it was given up meanwhile
-                self._seat(waiting, lane, slot)
+                self._seat(waiting, lane)
                 self._wake(lane)
                 return
 
@@ -196,19 +198,19 @@ class SequenceScheduler:
             lane.timer = None
         if lane.busy:
             return
-        rows, wait_us = self._choose(lane.slots, self._clock())
+        rows, wait_us = self._choose(lane.ready, lane.slots, self._clock())
         if not rows:
             if wait_us:
                 lane.timer = self._loop.call_later(wait_us / 1e6, self._dispatch, lane)
             return
         lane.busy = True
-        jobs = self._take(rows)
+        jobs = self._take(lane, rows)
         if self._meter.inline:
             self._freed(lane.instance, self._execute(self._run, jobs))
         else:
             lane.instance.start(jobs)
 
-    def _take(self, rows: Sequence[LiveSequence | None]) -> list[SequenceJob]:
+    def _take(self, lane: Lane, rows: Sequence[LiveSequence | None]) -> list[SequenceJob]:
         """Return what is to run: each row's next request, completed, or nothing that looks like one."""
         jobs: list[SequenceJob | None] = []
         taken = None
@@ -220,6 +222,7 @@ class SequenceScheduler:
             job = sequence.jobs.popleft()
             job.waiting = False
             sequence.running = True
+            lane.note(sequence)
             self._pending -= 1
             self._inputs.complete(job, sequence)
             taken = job, key
@@ -255,6 +258,8 @@ class SequenceScheduler:
         sequence.used_ns = now_ns
         if not isinstance(result, ServingError):  # a request that failed leaves the state as it was
             self._inputs.keep(sequence, result)
+        if sequence.lane is not None:
+            sequence.lane.note(sequence)
         if sequence.ended and not sequence.jobs:
             self._leave(sequence)
 
@@ -277,6 +282,8 @@ class SequenceScheduler:
         """Answer all that waits of a sequence with an error; what follows must start anew."""
         jobs = list(sequence.jobs)
         sequence.jobs.clear()
+        if sequence.lane is not None:
+            sequence.lane.note(sequence)
         self._forget(sequence)
         self._pending -= len(jobs)
         now_ns = self._clock()

@@ -84,30 +84,38 @@ class LiveSequence:
 
 
 class Lane:
-    """One instance and the sequences that it alone runs."""
+    """One instance and the sequences that it alone runs.
 
-    __slots__ = ("busy", "instance", "number", "slots", "timer", "woken")
+    Attributes:
+        slots: how many there are.
+        free: those that no sequence sits in, a heap.
+        ready: the sequences that sit in one and whose next request can run; a dictionary as an ordered set.
+    """
+
+    __slots__ = ("busy", "free", "instance", "number", "ready", "slots", "timer", "woken")
 
     def __init__(self, number: int, slots: int, instance: "Instance") -> None:
         self.number = number
-        self.slots: list[LiveSequence | None] = [None] * slots
+        self.slots = slots
+        self.free = list(range(slots))
+        self.ready: dict[LiveSequence, None] = {}
         self.instance = instance
         self.busy = False
         self.woken = False
         self.timer: asyncio.TimerHandle | None = None
 
-    def free_slot(self) -> int | None:
-        """Return the lowest free slot, None where all are taken."""
-        return next((slot for slot, sequence in enumerate(self.slots) if sequence is None), None)
+    def note(self, sequence: LiveSequence) -> None:
+        """Follow whether a sequence that sits here can run."""
+        if sequence.ready:
+            self.ready[sequence] = None
+        else:
+            self.ready.pop(sequence, None)
 
 
-def next_free(lanes: Iterable[Lane]) -> tuple[Lane, int] | None:
-    """Return where the next sequence goes: the lowest free slot of all instances, so that they share the load."""
-    free = [(slot, lane.number, lane) for lane in lanes if (slot := lane.free_slot()) is not None]
-    if not free:
-        return None
-    slot, _, lane = min(free, key=lambda place: place[:2])
-    return lane, slot
+def next_free(lanes: Iterable[Lane]) -> Lane | None:
+    """Return the instance of the next sequence: with the lowest free slot of all, so that they share the load."""
+    free = [lane for lane in lanes if lane.free]
+    return min(free, key=lambda lane: (lane.free[0], lane.number)) if free else None
 
 
 def sort_idle(

@@ -18,6 +18,14 @@ def sequence(name: str, arrived_us: int | None = None, *, shape: str = "", runni
     return made
 
 
+def ready(slots: list[LiveSequence | None]) -> list[LiveSequence]:
+    """Return the sequences that can run, each told where it sits."""
+    for slot, sitting in enumerate(slots):
+        if sitting is not None:
+            sitting.slot = slot
+    return [sitting for sitting in slots if sitting is not None and sitting.ready]
+
+
 def names(rows: list[LiveSequence | None]) -> list[str]:
     return [str(row.correlation_id) if row is not None else "-" for row in rows]
 
@@ -46,7 +54,7 @@ WIDE = sequence("wide", 5, shape="wide")
 def test_the_direct_strategy(
     slots: list[LiveSequence | None], now_us: int, delay_us: int, utilization: float, rows: str, wait_us: int
 ) -> None:
-    found, wait = direct(slots, now_us * 1000, max_delay_us=delay_us, utilization=utilization)
+    found, wait = direct(ready(slots), len(slots), now_us * 1000, max_delay_us=delay_us, utilization=utilization)
     assert "".join(name[0] for name in names(found)) == rows
     assert wait == wait_us
 
@@ -73,14 +81,14 @@ def test_the_oldest_strategy(
     wait_us: int,
 ) -> None:
     policy = BatchPolicy(limit, frozenset(preferred), delay_us, 0, 0, {})
-    found, wait = oldest(slots, now_us * 1000, policy)
+    found, wait = oldest(ready(slots), now_us * 1000, policy)
     assert "".join(name[0] for name in names(found)) == rows
     assert wait == wait_us
 
 
 def lane(number: int, taken: str) -> Lane:
     made = Lane(number, len(taken), None)  # type: ignore[arg-type]
-    made.slots = [A if slot == "x" else None for slot in taken]
+    made.free = [number for number, slot in enumerate(taken) if slot == "_"]
     return made
 
 
@@ -97,7 +105,7 @@ def lane(number: int, taken: str) -> Lane:
 )
 def test_the_next_sequence_gets_the_lowest_free_slot(taken: list[str], place: tuple[int, int] | None) -> None:
     found = next_free([lane(number, slots) for number, slots in enumerate(taken)])
-    assert (found and (found[0].number, found[1])) == place
+    assert (found and (found.number, found.free[0])) == place
 
 
 def used(name: str, used_ns: int, *, waits: bool = False) -> LiveSequence:
