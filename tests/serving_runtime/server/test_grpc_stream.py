@@ -330,6 +330,23 @@ async def test_bytes_that_are_no_message_end_their_call_and_stop_its_models(
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
+async def test_a_server_that_stops_finishes_what_streams_have_asked_for(tmp_path: Path) -> None:
+    configure(tmp_path / "repository", "repeat")
+    with server(tmp_path / "repository", f"--backend-directory={OWN}", scratch=tmp_path) as process:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{process.grpc}") as channel:
+            call = stream(channel)
+            await call.write(asked("repeat", 3000))
+            first = await read(call)
+            process.terminate()
+            numbers = [number(first)] + [number(await read(call)) for _ in range(2999)]
+            assert numbers == list(range(3000))
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await read(call)
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert caught.value.details() == "the server is stopping"
+        assert await asyncio.to_thread(process.process.wait, 20) == 0
+
+
 @pytest.mark.feature("C20")
 def test_calls_with_one_answer_refuse_a_decoupled_model(served: ServerProcess) -> None:
     content = {"inputs": [{"name": "x", "datatype": "INT32", "shape": [1], "data": [1]}]}
