@@ -7,6 +7,7 @@ from serving_runtime.engine.door import Cancellable
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
 from serving_runtime.request import InferRequest, OnDone, Outcome, RequestContext
+from serving_runtime.telemetry.tracing.trace import BACKEND_OUTPUT, QUEUE_INPUT
 from serving_runtime.telemetry.tracing.tracer import Tracer
 
 Started = TypeVar("Started", bound=Cancellable)
@@ -31,8 +32,12 @@ def _followed(start: "Start[Started]", tracer: Tracer) -> "Start[Started]":
         if trace is None:
             return start(request, on_done)
 
+        trace.carried(QUEUE_INPUT, request.inputs)
+
         def noting(outcome: Outcome) -> None:
             on_done(outcome)
+            if not isinstance(outcome, ServingError):
+                trace.carried(BACKEND_OUTPUT, outcome.outputs)
             if isinstance(outcome, ServingError):
                 tracer.end(trace, "", outcome.message)
             elif outcome.final:

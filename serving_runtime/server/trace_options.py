@@ -5,7 +5,15 @@ import dataclasses
 from typing import Any
 
 from serving_runtime.errors import InvalidArgument
-from serving_runtime.telemetry.tracing.settings import OPENTELEMETRY, TRITON, TraceOptions, changed
+from serving_runtime.telemetry.tracing.settings import (
+    OPENTELEMETRY,
+    TENSORS,
+    TIMESTAMPS,
+    TRITON,
+    TraceOptions,
+    changed,
+    check_mode,
+)
 
 _COMMON = {"rate": "trace_rate", "level": "trace_level", "count": "trace_count"}
 _BATCHING = ("bsp_max_queue_size", "bsp_schedule_delay", "bsp_max_export_batch_size")
@@ -19,7 +27,7 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=_setting,
         default=[],
         metavar="[MODE,]NAME=VALUE",
-        help="mode=triton or opentelemetry, level=TIMESTAMPS or OFF, rate=N, count=N; triton,file=PATH, "
+        help="mode=triton or opentelemetry, level=TIMESTAMPS, TENSORS or OFF, rate=N, count=N; triton,file=PATH, "
         "triton,log-frequency=N; opentelemetry,url=URL, opentelemetry,resource=KEY=VALUE; may be given several times",
     )
 
@@ -32,6 +40,10 @@ def parsed(parser: argparse.ArgumentParser, found: argparse.Namespace) -> TraceO
             options = _with(options, mode, name, value)
         except (InvalidArgument, ValueError) as error:
             parser.error(f"--trace-config {mode + ',' if mode else ''}{name}={value}: {error}")
+    try:
+        check_mode(options, options.settings)
+    except InvalidArgument as error:
+        parser.error(f"--trace-config: {error}")
     return options
 
 
@@ -43,7 +55,8 @@ def _with(options: TraceOptions, mode: str, name: str, value: str) -> TraceOptio
             raise ValueError(f"the mode is {TRITON} or {OPENTELEMETRY}")
         change = {"mode": value}
     elif not mode and name in _COMMON:
-        change = {"settings": changed(settings, settings, {_COMMON[name]: value})}
+        both = name == "level" and {value, *settings.levels} == {TIMESTAMPS, TENSORS}  # as when it is given twice
+        change = {"settings": changed(settings, settings, {_COMMON[name]: [TIMESTAMPS, TENSORS] if both else value})}
     elif mode == TRITON and name == "log-frequency":
         change = {"settings": changed(settings, settings, {"log_frequency": value})}
     elif mode == TRITON and name == "file":

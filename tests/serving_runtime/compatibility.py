@@ -60,7 +60,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("E7", "unload", "yes"),
         Row("E8", "model configuration", "yes"),
         Row("E9", "statistics", "yes"),
-        Row("E10", "trace settings", "partly", "level TIMESTAMPS, not TENSORS; OpenTelemetry and Triton's JSON file"),
+        Row("E10", "trace settings", "yes", "Triton's JSON file, or OpenTelemetry spans, which hold no tensors"),
         Row("E11", "log settings", "yes"),
         Row("E12", "system shared memory", "yes", "with `--allow-client-shm=true`"),
         Row("E13", "CUDA shared memory", "no", "no GPU execution yet; refused with 501"),

@@ -102,7 +102,7 @@ COMPONENTS: dict[str, Schema] = {
     "TraceSettings": _object(
         {},
         {
-            "trace_level": {"type": ["array", "string", "null"], "items": {"enum": ["OFF", "TIMESTAMPS"]}},
+            "trace_level": {"type": ["array", "string", "null"], "items": {"enum": ["OFF", "TIMESTAMPS", "TENSORS"]}},
             **dict.fromkeys(("trace_rate", "trace_count", "log_frequency"), _NUMBER_OR_NULL),
             **dict.fromkeys(("trace_file", "trace_mode", "url"), _TEXT),
         },

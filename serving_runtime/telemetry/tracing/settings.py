@@ -12,7 +12,7 @@ from serving_runtime.errors import InvalidArgument
 
 TRITON, OPENTELEMETRY = "triton", "opentelemetry"
 
-LEVELS = ("OFF", "TIMESTAMPS")
+OFF, TIMESTAMPS, TENSORS = LEVELS = ("OFF", "TIMESTAMPS", "TENSORS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,13 @@ class TraceSettings:
     """What is followed of one model's requests.
 
     Attributes:
-        on: whether anything is (trace_level TIMESTAMPS; OFF is nothing).
+        levels: what is told, TIMESTAMPS and TENSORS; none for nothing (OFF).
         rate: every so many requests one is followed.
         count: so many more are followed, -1 for any number.
         log_frequency: of mode triton: a new file after so many, 0 for one file.
     """
 
-    on: bool = False
+    levels: tuple[str, ...] = ()
     rate: int = 1000
     count: int = -1
     log_frequency: int = 0
@@ -60,7 +60,7 @@ def changed(settings: TraceSettings, fallback: TraceSettings, changes: Mapping[s
     """Return settings with some of them changed or taken back; raises InvalidArgument for what cannot be."""
     for name, value in changes.items():
         if name == "trace_level":
-            settings = replace(settings, on=fallback.on if value is None else _is_on(value))
+            settings = replace(settings, levels=fallback.levels if value is None else _levels(value))
         elif name in _NUMBERS:
             attribute, least = _NUMBERS[name]
             number: Any = getattr(fallback, attribute) if value is None else _number(name, value, least)
@@ -76,7 +76,7 @@ def changed(settings: TraceSettings, fallback: TraceSettings, changes: Mapping[s
 def shown(settings: TraceSettings, options: TraceOptions) -> dict[str, str | list[str]]:
     """Return settings as the protocols show them."""
     found: dict[str, str | list[str]] = {
-        "trace_level": [LEVELS[settings.on]],
+        "trace_level": list(settings.levels) or [OFF],
         "trace_rate": str(settings.rate),
         "trace_count": str(settings.count),
         "trace_mode": options.mode,
@@ -86,11 +86,18 @@ def shown(settings: TraceSettings, options: TraceOptions) -> dict[str, str | lis
     return {**found, "url": options.url}
 
 
-def _is_on(value: Any) -> bool:
-    levels = [value] if isinstance(value, str) else value
-    if not isinstance(levels, Sequence) or len(levels) != 1 or levels[0] not in LEVELS:
-        raise InvalidArgument(f"trace_level must be one of {', '.join(LEVELS)}, found {value!r}")
-    return bool(levels[0] == "TIMESTAMPS")
+def check_mode(options: TraceOptions, settings: TraceSettings) -> None:
+    """Raise InvalidArgument for levels that the mode cannot tell."""
+    if options.mode == OPENTELEMETRY and TENSORS in settings.levels:
+        raise InvalidArgument("trace_level TENSORS needs mode=triton: spans hold no tensors")
+
+
+def _levels(value: Any) -> tuple[str, ...]:
+    given = [value] if isinstance(value, str) else value
+    known = isinstance(given, Sequence) and bool(given) and all(level in LEVELS for level in given)
+    if not known or (OFF in given and len(given) > 1):
+        raise InvalidArgument(f"trace_level must be {OFF}, or of {TIMESTAMPS} and {TENSORS}, found {value!r}")
+    return tuple(level for level in (TIMESTAMPS, TENSORS) if level in given)
 
 
 def _number(name: str, value: Any, least: int) -> int:

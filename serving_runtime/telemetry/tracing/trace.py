@@ -2,13 +2,20 @@
 
 import re
 import time
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from serving_runtime.request import RequestContext
+from serving_runtime.request import RequestContext, Tensor
 from serving_runtime.telemetry.statistics import BatchTiming
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(-.*)?")
 """W3C Trace Context: version, trace id, parent id, flags."""
+
+
+QUEUE_INPUT, BACKEND_OUTPUT = "TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"
+"""What Triton calls the tensors that come with a request, and those that answer it."""
+
+MOST_TENSORS = 1000
 
 
 class Step(NamedTuple):
@@ -27,6 +34,7 @@ class Trace:
         id: counted from 1.
         began_ns, ended_ns: of the monotonic clock; `epoch_ns` added, since the epoch.
         error: why it failed; empty where it did not.
+        tensors: what came and went with it; None where that is not told.
     """
 
     def __init__(self, number: int, model: str, version: str, context: RequestContext) -> None:
@@ -36,6 +44,7 @@ class Trace:
         self.context = context
         self.steps: list[Step] = []
         self.error = ""
+        self.tensors: list[tuple[str, Tensor]] | None = None
         self.began_ns = time.monotonic_ns()
         self.ended_ns = self.began_ns
         self.epoch_ns = time.time_ns() - self.began_ns
@@ -43,6 +52,11 @@ class Trace:
     def executed(self, model: str, version: str, arrived_ns: int, timing: BatchTiming) -> None:
         """Take note that a model ran for the request."""
         self.steps.append(Step(model, version, arrived_ns, timing))
+
+    def carried(self, activity: str, tensors: Iterable[Tensor]) -> None:
+        """Take note of tensors; of a stream's that has many, of the first ones."""
+        if self.tensors is not None and len(self.tensors) < MOST_TENSORS:
+            self.tensors += [(activity, tensor) for tensor in tensors]
 
     def end(self, version: str, error: str) -> None:
         self.version = version or self.version

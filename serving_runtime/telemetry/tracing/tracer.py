@@ -7,7 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from serving_runtime.request import RequestContext
-from serving_runtime.telemetry.tracing.settings import OPENTELEMETRY, TraceOptions, TraceSettings, changed, shown
+from serving_runtime.telemetry.tracing.settings import (
+    OPENTELEMETRY,
+    TENSORS,
+    TraceOptions,
+    TraceSettings,
+    changed,
+    check_mode,
+    shown,
+)
 from serving_runtime.telemetry.tracing.trace import Trace, wants_to_be_followed
 
 
@@ -35,7 +43,7 @@ class _Sampler:
     def takes(self, *, forced: bool) -> bool:
         """Return whether to follow one more request; `forced` where its caller follows it already."""
         settings = self.settings
-        if not settings.on or not self._left:
+        if not settings.levels or not self._left:
             return False
         self._seen += 1
         if not forced and self._seen % settings.rate:
@@ -64,7 +72,7 @@ class Tracer:
     @property
     def active(self) -> bool:
         """Return whether any request may be followed."""
-        return any(sampler.settings.on for sampler in (self._common, *self._by_model.values()))
+        return any(sampler.settings.levels for sampler in (self._common, *self._by_model.values()))
 
     def shown(self, model: str = "") -> dict[str, str | list[str]]:
         """Return the settings of a model, or of all for no model."""
@@ -73,10 +81,12 @@ class Tracer:
     def update(self, changes: Mapping[str, Any], model: str = "") -> None:
         """Change settings of a model, or of all for no model; raises InvalidArgument and then changes nothing."""
         if not model:
-            self._common.change(changed(self._common.settings, self.options.settings, changes))
+            common = changed(self._common.settings, self.options.settings, changes)
+            check_mode(self.options, common)
+            self._common.change(common)
         else:
             mine = {**self._changes.get(model, {}), **changes}
-            changed(self._common.settings, self._common.settings, mine)  # before anything is kept
+            check_mode(self.options, changed(self._common.settings, self._common.settings, mine))
             self._changes[model] = {name: value for name, value in mine.items() if value is not None}
             self._by_model.setdefault(model, _Sampler(self._common.settings))
         for name, own in self._changes.items():  # what a model has not of its own follows the common settings
@@ -91,7 +101,10 @@ class Tracer:
         if not self._sampler(model).takes(forced=forced):
             return None
         self._number += 1
-        return Trace(self._number, model, version, context or RequestContext())
+        trace = Trace(self._number, model, version, context or RequestContext())
+        if TENSORS in self._sampler(model).settings.levels:
+            trace.tensors = []
+        return trace
 
     def end(self, trace: Trace, version: str, error: str = "") -> None:
         """Take the end of a request that was followed."""

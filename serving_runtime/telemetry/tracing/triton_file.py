@@ -5,11 +5,12 @@ With a log frequency of N the files are PATH.0, PATH.1 ... with N requests each.
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from serving_runtime.telemetry.tracing.settings import TraceSettings
+from serving_runtime.request import Tensor
+from serving_runtime.telemetry.tracing.settings import TIMESTAMPS, TraceSettings
 from serving_runtime.telemetry.tracing.trace import Trace
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ class TritonFile:
             self._number += 1
             self._in_file = 0
         path = Path(f"{self._path}.{self._number}" if settings.log_frequency else self._path)
-        content = ",\n".join(json.dumps(item) for item in items(trace))
+        content = ",\n".join(json.dumps(item) for item in items(trace, settings.levels))
         try:
             _append(path, content, begins=self._in_file == 0)
         except OSError as error:
@@ -41,12 +42,19 @@ class TritonFile:
         """There is nothing left to write."""
 
 
-def items(trace: Trace) -> Iterator[dict[str, Any]]:
+def items(trace: Trace, levels: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the entries of a request, and of each model that worked for an ensemble's (Triton: trace)."""
     about: dict[str, Any] = {"id": trace.id, "model_name": trace.model, "model_version": _number(trace.version)}
     if trace.context.request_id:
         about["request_id"] = trace.context.request_id
     yield about
+    for activity, tensor in trace.tensors or ():
+        yield {"id": trace.id, "activity": activity, "tensor": _tensor(tensor)}
+    if TIMESTAMPS in levels:
+        yield from _moments(trace)
+
+
+def _moments(trace: Trace) -> Iterator[dict[str, Any]]:
     yield _timestamps(trace.id, {"REQUEST_START": trace.began_ns}, trace)
     alone = len(trace.steps) == 1 and trace.steps[0].model == trace.model
     for number, step in enumerate(trace.steps, 1):
@@ -64,6 +72,14 @@ def items(trace: Trace) -> Iterator[dict[str, Any]]:
         }
         yield _timestamps(identifier, moments, trace)
     yield _timestamps(trace.id, {"REQUEST_END": trace.ended_ns}, trace)
+
+
+def _tensor(tensor: Tensor) -> dict[str, str]:
+    """Return a tensor as Triton writes it: everything is text, elements are parted by commas."""
+    flat = tensor.array.ravel().tolist()
+    elements = [item.decode("utf-8", "backslashreplace") if isinstance(item, bytes) else str(item) for item in flat]
+    shape = ",".join(str(dim) for dim in tensor.array.shape)
+    return {"name": tensor.name, "data": ",".join(elements), "shape": shape, "dtype": tensor.datatype.name}
 
 
 def _number(version: str) -> int:

@@ -78,7 +78,7 @@ async def engine(tmp_path: Path) -> Engine:
 async def followed(engine: Engine, asked: InferRequest, *, stream: bool = False) -> Trace:
     """Return the trace of one followed request."""
     sink = Kept()
-    follow(engine, Tracer(TraceOptions(settings=TraceSettings(on=True, rate=1)), sink))
+    follow(engine, Tracer(TraceOptions(settings=TraceSettings(("TIMESTAMPS", "TENSORS"), rate=1)), sink))
     await answered(engine, asked, stream=stream)
     engine.close()
     (trace,) = sink.traces
@@ -99,20 +99,31 @@ async def test_an_ensembles_request_has_a_step_of_each_model(engine: Engine) -> 
     assert trace.model == "both"
     assert [step.model for step in trace.steps] == ["a", "b"]
     assert trace.steps[0].timing.output_done <= trace.steps[1].timing.started
-    about = [item for item in items(trace) if "model_name" in item]
+    about = [item for item in items(trace, ["TIMESTAMPS"]) if "model_name" in item]
     assert [(item["id"], item["model_name"], item.get("parent_id")) for item in about] == [
         (1, "both", None), ("1.1", "a", 1), ("1.2", "b", 1),
     ]  # fmt: skip
 
 
+async def test_tensors_that_come_and_go_are_told_as_text(engine: Engine) -> None:
+    trace = await followed(engine, identity("a"))
+    about, came, went = items(trace, ["TENSORS"])
+    assert about == {"id": 1, "model_name": "a", "model_version": 1, "request_id": "abc"}
+    assert came["activity"] == "TENSOR_QUEUE_INPUT"
+    assert came["tensor"] == {"name": "x", "data": "1.0,1.0,1.0,1.0", "shape": "1,4", "dtype": "FP32"}
+    assert (went["activity"], went["tensor"]["name"]) == ("TENSOR_BACKEND_OUTPUT", "y")
+
+
 async def test_a_stream_ends_with_its_last_answer(engine: Engine) -> None:
     trace = await followed(engine, request("repeat", "x", "INT32", np.array([3], np.int32)), stream=True)
     assert [step.model for step in trace.steps] == ["repeat"]
+    assert trace.tensors is not None
+    assert [int(tensor.array[0]) for _, tensor in trace.tensors] == [3, 0, 1, 2]
 
 
 async def test_a_request_that_is_refused_is_told_with_its_error(engine: Engine) -> None:
     sink = Kept()
-    follow(engine, Tracer(TraceOptions(settings=TraceSettings(on=True, rate=1)), sink))
+    follow(engine, Tracer(TraceOptions(settings=TraceSettings(("TIMESTAMPS", "TENSORS"), rate=1)), sink))
     with pytest.raises(InvalidArgument):
         engine.infer(request("a", "z", "FP32", np.ones((1, 4), np.float32)), lambda _outcome: None)
     engine.close()

@@ -18,6 +18,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from serving_runtime import proto
+from serving_runtime.server import options
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.processes import ServerProcess, command, server
 
@@ -224,10 +225,10 @@ client.update_trace_settings(settings={"trace_rate": "9"})
 cleared = client.update_trace_settings(model_name="mlp", settings={"trace_rate": None}).settings
 assert list(cleared["trace_rate"].value) == ["9"], cleared
 try:
-    client.update_trace_settings(settings={"trace_level": ["TENSORS"]})
+    client.update_trace_settings(settings={"trace_level": ["TENSOR"]})
     raise AssertionError("changed")
 except v2.InferenceServerException as error:
-    assert "trace_level must be one of OFF, TIMESTAMPS" in error.message(), error
+    assert "trace_level must be OFF, or of TIMESTAMPS and TENSORS" in error.message(), error
 """
 
 
@@ -239,11 +240,19 @@ def test_tritonclient_changes_the_settings_over_grpc(repository: Path, tmp_path:
         assert done.returncode == 0, done.stderr
 
 
+def test_the_level_is_added_up_and_must_fit_the_mode(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--model-repository=models", "--trace-config=level=TENSORS", "--trace-config=level=TIMESTAMPS"]
+    assert options.parse(given).trace.settings.levels == ("TIMESTAMPS", "TENSORS")
+    with pytest.raises(SystemExit):
+        options.parse([*given, "--trace-config=mode=opentelemetry"])
+    assert "trace_level TENSORS needs mode=triton" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
         pytest.param("mode=jaeger", "the mode is triton or opentelemetry", id="a mode"),
-        pytest.param("level=TENSORS", "trace_level must be one of OFF, TIMESTAMPS", id="a level"),
+        pytest.param("level=MAX", "trace_level must be OFF, or of TIMESTAMPS and TENSORS", id="a level"),
         pytest.param("triton,url=x", "there is no such setting", id="a setting of the other mode"),
         pytest.param("opentelemetry,resource=x", "a resource is KEY=VALUE", id="a resource"),
         pytest.param("opentelemetry,bsp_max_queue_size=0", "must be a number >= 1", id="a number"),

@@ -40,11 +40,11 @@ def followed(found: Tracer, requests: int, model: str = "m", context: RequestCon
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        pytest.param({"on": False, "rate": 1}, [], id="off"),
-        pytest.param({"on": True, "rate": 1}, [1, 2, 3, 4, 5, 6], id="every one"),
-        pytest.param({"on": True, "rate": 3}, [3, 6], id="every third"),
-        pytest.param({"on": True, "rate": 2, "count": 2}, [2, 4], id="two of every second"),
-        pytest.param({"on": True, "rate": 1, "count": 0}, [], id="none"),
+        pytest.param({"levels": (), "rate": 1}, [], id="off"),
+        pytest.param({"levels": ("TIMESTAMPS",), "rate": 1}, [1, 2, 3, 4, 5, 6], id="every one"),
+        pytest.param({"levels": ("TIMESTAMPS",), "rate": 3}, [3, 6], id="every third"),
+        pytest.param({"levels": ("TIMESTAMPS",), "rate": 2, "count": 2}, [2, 4], id="two of every second"),
+        pytest.param({"levels": ("TIMESTAMPS",), "rate": 1, "count": 0}, [], id="none"),
     ],
 )
 def test_rate_and_count_choose_requests(settings: dict[str, Any], expected: Sequence[int]) -> None:
@@ -52,16 +52,16 @@ def test_rate_and_count_choose_requests(settings: dict[str, Any], expected: Sequ
 
 
 def test_a_caller_that_follows_its_request_has_it_followed_here() -> None:
-    found = tracer(OPENTELEMETRY, on=True, rate=1000)
+    found = tracer(OPENTELEMETRY, levels=("TIMESTAMPS",), rate=1000)
     assert followed(found, 2, context=RequestContext(traceparent=SAMPLED)) == [1, 2]
     for other in (UNSAMPLED, "", "00-zz-00-01", f"00-{'0' * 32}-00f067aa0ba902b7-01"):
         assert followed(found, 2, context=RequestContext(traceparent=other)) == []
-    found = tracer(on=True, rate=1000)  # a file has no callers
+    found = tracer(levels=("TIMESTAMPS",), rate=1000)  # a file has no callers
     assert followed(found, 2, context=RequestContext(traceparent=SAMPLED)) == []
 
 
 def test_a_new_count_begins_anew() -> None:
-    found = tracer(on=True, rate=1, count=1)
+    found = tracer(levels=("TIMESTAMPS",), rate=1, count=1)
     assert followed(found, 3) == [1]
     found.update({"trace_count": "2"})
     assert followed(found, 3) == [1, 2]
@@ -100,7 +100,8 @@ def test_the_settings_that_change_are_told() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        pytest.param({"trace_level": ["TENSORS"]}, "trace_level must be one of OFF, TIMESTAMPS", id="a level"),
+        pytest.param({"trace_level": ["MAX"]}, "trace_level must be OFF, or of TIMESTAMPS and TENSORS", id="a level"),
+        pytest.param({"trace_level": ["OFF", "TENSORS"]}, "found ['OFF', 'TENSORS']", id="something and nothing"),
         pytest.param({"trace_level": []}, "found []", id="no level"),
         pytest.param({"trace_rate": "0"}, "trace_rate must be a number >= 1, found '0'", id="no rate"),
         pytest.param({"trace_rate": "often"}, "found 'often'", id="words"),
@@ -118,3 +119,11 @@ def test_what_cannot_be_set_changes_nothing(changes: dict[str, Any], sentence: s
             found.update({"trace_rate": "5", **changes}, model)
         assert sentence in str(caught.value)
         assert found.shown(model) == before
+
+
+def test_spans_hold_no_tensors() -> None:
+    with pytest.raises(InvalidArgument, match="TENSORS needs mode=triton"):
+        tracer(OPENTELEMETRY).update({"trace_level": ["TENSORS"]})
+    found = tracer()
+    found.update({"trace_level": ["TENSORS", "TIMESTAMPS"]})
+    assert found.shown()["trace_level"] == ["TIMESTAMPS", "TENSORS"]
