@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from serving_runtime.datatypes import BYTES, FROM_CONFIG_NAME, MAX_ELEMENTS, Datatype, element_count
+from serving_runtime.datatypes import FROM_CONFIG_NAME, MAX_ELEMENTS, Datatype, element_count
 from serving_runtime.errors import ModelError
 from serving_runtime.proto import DATA_TYPES
 
@@ -74,9 +74,6 @@ def _input(name: str, message: Any, where: str) -> SampleInput:
     if choice is None:
         raise ModelError(f"{where} must have zero_data, random_data or input_data_file")
     file = message.input_data_file
-    if choice == Filling.FILE.value:
-        if datatype is BYTES:
-            raise ModelError(f"{where}: input_data_file is not supported for TYPE_STRING; use random_data or zero_data")
-        if file != PurePath(file).name or file in ("", ".", ".."):
-            raise ModelError(f"{where}: input_data_file '{file}' must be a plain file name in the folder warmup")
+    if choice == Filling.FILE.value and (file != PurePath(file).name or file in ("", ".", "..")):
+        raise ModelError(f"{where}: input_data_file '{file}' must be a plain file name in the folder warmup")
     return SampleInput(name, datatype, dims, Filling(choice), file)

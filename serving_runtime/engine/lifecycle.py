@@ -79,6 +79,8 @@ class Lifecycle:
         for name, place in found.items():
             model = self.models.setdefault(name, Model(name))
             model.repository = place.root.name if isinstance(place, Found) else ""
+        for name in [name for name, model in self.models.items() if name not in found and model.is_over]:
+            del self.models[name]
         return found
 
     async def find(self, name: str) -> Found:

@@ -19,6 +19,8 @@ from serving_runtime.scheduler.sequences.inputs import SequenceInputs
 
 FOLDER = "warmup"
 
+_LENGTH_BYTES = 4
+
 
 def run_samples(config: ModelConfig, model: Any, folder: Path, initial_states: Mapping[str, Array]) -> None:
     """Run every sample as often as it asks for; raises ModelError naming the first that fails.
@@ -76,16 +78,34 @@ def _random(given: SampleInput, shape: tuple[int, ...]) -> Array:
 
 
 def _from_file(given: SampleInput, shape: tuple[int, ...], file: Path) -> Array:
-    """Return little-endian numbers, row by row, for the whole batch."""
-    dtype = given.datatype.dtype
-    expected = element_count(shape) * dtype.itemsize
+    """Return what a file holds for the whole batch, row by row: little-endian numbers, or texts as V2 sends them."""
     try:
+        if given.datatype is BYTES:
+            return _texts(file.read_bytes(), element_count(shape), given.name, file).reshape(shape)
+        dtype = given.datatype.dtype
+        expected = element_count(shape) * dtype.itemsize
         found = file.stat().st_size
         if found != expected:
             raise ModelError(f"input '{given.name}' of shape {list(shape)} needs {expected} bytes, {file} has {found}")
         return np.fromfile(file, dtype).reshape(shape)
     except OSError as error:
         raise ModelError(f"input '{given.name}': {file} cannot be read: {error.strerror}") from error
+
+
+def _texts(content: bytes, count: int, name: str, file: Path) -> Array:
+    """Return elements that come each after its length, four bytes little-endian."""
+    elements: list[bytes] = []
+    position = 0
+    while position + _LENGTH_BYTES <= len(content) and len(elements) < count:
+        length = int.from_bytes(content[position : position + _LENGTH_BYTES], "little")
+        position += _LENGTH_BYTES
+        elements.append(content[position : position + length])
+        position += length
+    if len(elements) != count or position != len(content):
+        raise ModelError(f"input '{name}': {file} does not hold {count} elements, each after its length in four bytes")
+    array = np.empty(count, dtype=object)
+    array[:] = elements
+    return array
 
 
 def _run(model: Any, arrays: list[Array]) -> None:

@@ -112,6 +112,12 @@ class Model:
         return bool(self._failure)
 
     @property
+    def is_over(self) -> bool:
+        """Return whether nothing of the model is left, nor wanted."""
+        at_rest = all(state is State.UNAVAILABLE for state, _ in self._states.values())
+        return at_rest and not (self.serving or self.broken or self.lock.locked())
+
+    @property
     def reason(self) -> str:
         """Return why it does not answer."""
         if any(state is State.LOADING for state, _ in self._states.values()):

@@ -93,7 +93,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("C8", "queue policies", "yes"),
         Row("C9", "`sequence_batching`", "partly", "not `iterative_sequence`, `use_growable_memory`, decoupled models"),
         Row("C10", "`ensemble_scheduling`", "partly", "not of decoupled models; `model_namespace` is refused"),
-        Row("C11", "`model_warmup`", "partly", "no `input_data_file` for TYPE_STRING"),
+        Row("C11", "`model_warmup`", "yes"),
         Row("C12", "response cache", "partly", "`local`; not of decoupled models, models of sequences and ensembles"),
         Row("C18", "ONNX Runtime's parameters", "yes"),
         Row("C20", "`model_transaction_policy.decoupled`", "yes", "by backends of one's own, which stream"),

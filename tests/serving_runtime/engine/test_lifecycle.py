@@ -264,6 +264,10 @@ async def test_polling_follows_the_repository_and_loads_only_what_has_changed(tm
         await engine.poll()
         assert isinstance(await infer(engine, "new"), Unavailable)
         assert engine.ready
+        await until(lambda: engine._models["new"].index()[0].reason == "unloaded", "the last of it has gone")
+        await engine.poll()
+        assert isinstance(await infer(engine, "new"), NotFound)
+        assert ("new", "1") not in await states(engine)
 
 
 @pytest.mark.feature("C25")

@@ -75,7 +75,6 @@ async def test_samples_of_zeros_and_of_random_data_fit_every_kind_of_input(
         pytest.param(
             'data_type: TYPE_INT64 dims: 1 input_data_file: "x"', "cannot be read: No such file", id="no file"
         ),
-        pytest.param('data_type: TYPE_STRING dims: 1 input_data_file: "x"', "not supported for TYPE_STRING", id="text"),
     ],
 )
 async def test_a_sample_that_does_not_fit_the_model_refuses_the_load(
@@ -136,3 +135,27 @@ def test_a_folder_whose_samples_fail_is_told_as_one_that_cannot_be_served(tmp_pa
     folder = index_model(tmp_path, sample('data_type: TYPE_INT64 dims: 1 input_data_file: "nowhere"'))
     with pytest.raises(ModelError, match="model_warmup 'first' failed"):
         inspect(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "fits"),
+    [
+        pytest.param(b"\x01\0\0\0a\0\0\0\0", True, id="two texts, one empty"),
+        pytest.param(b"\x01\0\0\0a", False, id="one too few"),
+        pytest.param(b"\x01\0\0\0a\0\0\0\0\0\0\0\0", False, id="one too many"),
+        pytest.param(b"\x01\0\0\0a\x09\0\0\0b", False, id="one cut short"),
+        pytest.param(b"\x01\0\0\0a\0\0", False, id="half a length"),
+    ],
+)
+async def test_texts_come_from_a_file_as_they_come_in_requests(tmp_path: Path, content: bytes, fits: bool) -> None:
+    text = sample('data_type: TYPE_STRING dims: [2] input_data_file: "texts"')
+    folder = onnx_models.configure(tmp_path / "m", f"max_batch_size: 4 {text}")
+    onnx_models.identity(folder / "1" / "model.onnx", TensorProto.STRING, ("N", 2))
+    (folder / "warmup").mkdir()
+    (folder / "warmup" / "texts").write_bytes(content)
+    if not fits:
+        assert "does not hold 2 elements" in await refusal(tmp_path)
+        return
+    async with engine_of(tmp_path) as engine:
+        await engine.load("m")
+        assert engine.model_ready("m")
