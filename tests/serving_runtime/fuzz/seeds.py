@@ -31,6 +31,10 @@ def _infer(model: int, content: object, tail: bytes = b"") -> bytes:
     return bytes([model]) + (len(header) if tail else 0).to_bytes(2, "little") + header + tail
 
 
+def _plain(choice: int, content: object) -> bytes:
+    return bytes([choice]) + orjson.dumps(content)
+
+
 def _post(path: str, body: bytes, *headers: str) -> bytes:
     lines = "".join(f"{header}\r\n" for header in headers)
     return b"\x00" + f"POST {path} HTTP/1.1\r\nHost: x\r\n{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
@@ -90,6 +94,17 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         _infer(2, {"inputs": [{"name": "x", "shape": [1, 2], "datatype": "INT8", "data": [-128, 127]}]}),
         _infer(0, {"inputs": [{"name": "x", "shape": [0, -1], "datatype": "FP32", "data": []}]}),
         b"\x00\x00\x00" + b"[" * 5000,
+    ),
+    "plain": (
+        _plain(0, {"instances": [[0, 1, 2, 3, 4, 5, 6, 7]], "signature_name": "serving_default"}),
+        _plain(1, {"instances": [{"x": ["a", {"b64": "AAA="}]}]}),
+        _plain(2, {"inputs": {"x": [[-128, 127]]}}),
+        _plain(2 + 128, {"inputs": [[1, 2], [3]]}),
+        _plain(3, {"x": [0, 1, 2, 3, 4, 5, 6, 7.5]}),
+        _plain(7, {"id": "1", "parameters": {"x": ["a", "b"], "triton_enable_empty_final_response": True}}),
+        _plain(9, _JSON),
+        b"\x00" + b'{"instances":' + b"[" * 5000,
+        b"\x01" + b'{"instances":[' + b"[]," * 500 + b"{}]}",
     ),
     "grpc": (
         _message("mlp", _input("FP32", 1, 8), raw_input_contents=[_X]),

@@ -7,6 +7,7 @@ that comes out, an answer with status 500, an error in the log, an event loop th
 import asyncio
 import contextlib
 import logging
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -34,6 +35,8 @@ Target: TypeAlias = Callable[[bytes], None]
 
 _MAX_BODY_BYTES = 1 << 20
 _ANSWER_S = 10.0
+
+_PLAIN_CALLS = ("generate", "generate_stream", "infer_stream")
 
 
 class FindingError(AssertionError):
@@ -118,6 +121,7 @@ class Runtime:
         return {
             "http": self.http,
             "infer": self.infer,
+            "plain": self.plain,
             "grpc": self.grpc,
             "config": self.config,
             "tensors": self.tensors,
@@ -138,6 +142,17 @@ class Runtime:
         header = f"Inference-Header-Content-Length: {length}\r\n" if length else ""
         body = data[3:]
         head = f"POST /v2/models/{model}/infer HTTP/1.1\r\n{header}Content-Length: {len(body)}\r\n\r\n"
+        self._loop.run_until_complete(self._converse([head.encode() + body]))
+
+    def plain(self, data: bytes) -> None:
+        """Post JSON to the calls beside infer; the first byte picks the call, the model, and compression."""
+        if not data:
+            return
+        model = ("mlp", "text", "int8")[data[0] % 3]
+        paths = ("/v1/models/{}:predict", *(f"/v2/models/{{}}/{call}" for call in _PLAIN_CALLS))
+        path = paths[data[0] // 3 % len(paths)].format(model)
+        body, header = (zlib.compress(data[1:]), "Content-Encoding: deflate\r\n") if data[0] > 127 else (data[1:], "")
+        head = f"POST {path} HTTP/1.1\r\n{header}Accept-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
         self._loop.run_until_complete(self._converse([head.encode() + body]))
 
     def grpc(self, data: bytes) -> None:
