@@ -82,9 +82,9 @@ class Admission:
         while (lacking := self._budget.lacking(need_bytes)) > 0:
             chosen = victims(lacking, self._idle()) if self._unload is not None else None
             if self._unload is not None and chosen is not None:
-                for victim in chosen:
-                    logger.info("unloading idle model '%s' to make room for '%s'", victim, name)
-                    await self._unload(victim)
+                # one at a time: while it goes, another may be asked for, or be loaded anew and wait for memory itself
+                logger.info("unloading idle model '%s' to make room for '%s'", chosen[0], name)
+                await self._unload(chosen[0])
             elif self._unload is None or not self._budget.could_fit(need_bytes) or time.monotonic() > stop:
                 raise self._budget.refusal(name, need_bytes)
             else:

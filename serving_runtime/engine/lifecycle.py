@@ -223,7 +223,8 @@ class Lifecycle:
 
     def _unused(self) -> Iterator[Unused]:
         """Yield models that do nothing now; an ensemble together with what was loaded for it alone."""
-        parts = {part for model in self.models.values() if model.serving for part in model.parts}
+        wanted = [model for model in self.models.values() if model.serving or model.lock.locked()]
+        parts = {part for model in wanted for part in model.parts}
         for model in self.models.values():
             if not model.serving or model.name in parts:
                 continue
