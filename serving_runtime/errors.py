@@ -39,6 +39,13 @@ class ServingError(Exception):
     def message(self) -> str:
         return str(self)
 
+    def within(self, place: str) -> "ServingError":
+        """Return the same error, with where it came from before its message."""
+        failure = type(self).__new__(type(self), f"in {place}, {self}")  # whatever else a subclass is made of
+        failure.__dict__.update(self.__dict__)
+        failure.__cause__ = self
+        return failure
+
 
 class InvalidArgument(ServingError):
     http_status = 400

@@ -174,8 +174,7 @@ class EnsembleScheduler:
         """Answer in the loop's next pass: the request may still be on its way into `submit`."""
         self._stop(run)
         self._statistics.record_failure(error.reason, time.monotonic_ns() - run.job.arrived_ns)
-        failure = type(error)(f"in ensemble '{self._name}', {error}")
-        failure.__cause__ = error
+        failure = error.within(f"ensemble '{self._name}'")
         self._loop.call_soon(lambda: run.job.on_result(failure))
 
     def _stop(self, run: _Run) -> None:
