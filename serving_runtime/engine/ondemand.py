@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from functools import partial
 
 from serving_runtime.engine.door import Cancellable, Start
 from serving_runtime.engine.lifecycle import Lifecycle
@@ -76,7 +77,7 @@ class OnDemand:
         load = self._loads.get(name)
         if load is None:
             load = self._loads[name] = asyncio.get_running_loop().create_task(self._load(name))
-            load.add_done_callback(lambda _task: self._loads.pop(name, None))
+            load.add_done_callback(partial(self._loaded, name))
         try:
             await asyncio.wait_for(asyncio.shield(load), self._timeout_s)
         except TimeoutError as error:
@@ -84,6 +85,11 @@ class OnDemand:
                 f"model '{name}' was not loaded within {self._timeout_s:g} s (--load-on-demand-timeout-secs); "
                 "the load goes on, try again"
             ) from error
+
+    def _loaded(self, name: str, load: asyncio.Task[None]) -> None:
+        del self._loads[name]
+        if not load.cancelled():
+            load.exception()  # the model's state tells it where all who waited for it have left
 
     def close(self) -> None:
         for task in (*self._tasks, *self._loads.values()):

@@ -8,11 +8,12 @@ import pytest
 
 from serving_runtime.datatypes import DATATYPES
 from serving_runtime.engine import memory, ondemand
-from serving_runtime.engine.budget import NoRoom
+from serving_runtime.engine.admission import Admission, Unused
+from serving_runtime.engine.budget import Budget, NoRoom
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.statistics import statistics_message
-from serving_runtime.errors import NotFound, Unavailable
+from serving_runtime.errors import ModelError, NotFound, Unavailable
 from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.engine.serving import engine_of, infer, output, states, until
@@ -182,6 +183,44 @@ async def test_a_model_that_turns_out_larger_than_its_files_is_closed_again(tmp_
         assert measured > 3 * FILE_BYTES
         with pytest.raises(NoRoom, match=rf"needs {measured / 2**20:.1f} MiB"):
             await engine.load("a")
+
+
+async def test_a_model_that_makes_room_is_not_waited_for_when_it_is_asked_for_meanwhile() -> None:
+    """Two must go for a third; while the first goes the second becomes busy, and is left alone."""
+    limit = Budget(30)
+    idle = {name: Unused(name, used, (name,)) for used, name in enumerate(("first", "second"))}
+    unloaded = []
+
+    async def unload(name: str) -> None:
+        unloaded.append(name)
+        admission.freed(idle.pop(name).opened[0])
+        idle.clear()  # the second is being loaded anew, and waits for memory itself
+
+    admission = Admission(limit, lambda: iter(idle.values()), unload, 0.0)
+    for name in tuple(idle):
+        claims = await admission.claim(name, {1: 15})
+        admission.settle(claims[1], name, 15)
+    with pytest.raises(NoRoom):
+        await admission.claim("third", {1: 30})
+    assert unloaded == ["first"]
+
+
+async def test_an_ensemble_says_why_the_model_of_a_step_does_not_load(tmp_path: Path) -> None:
+    onnx_models.identity(tmp_path / "step" / "1" / "model.onnx")
+    tensor = '{ name: "%s" data_type: TYPE_FP32 dims: [-1, 4] }'
+    maps = 'input_map { key: "x" value: "x" } output_map { key: "y" value: "y" }'
+    config = f"""platform: "ensemble" input {tensor % "x"} output {tensor % "y"}
+        ensemble_scheduling {{ step {{ model_name: "step" model_version: -1 {maps} }} }}"""
+    (onnx_models.configure(tmp_path / "both", config) / "1").mkdir()
+    onnx_models.configure(tmp_path / "step", "max_batch_size: 0")
+    async with engine_of(tmp_path, control=Control(on_demand=True)) as engine:
+        assert output(await infer(engine, "both")).shape == (1, 4)
+        await engine._lifecycle.unload("step")
+        (tmp_path / "step" / "1" / "model.onnx").write_text("no model")
+        outcome = await infer(engine, "both")
+        assert isinstance(outcome, ModelError)
+        assert str(outcome).startswith("in ensemble 'both', model 'step' version 1: ")
+        assert engine.inflight == 0
 
 
 @pytest.mark.usefixtures("exact")

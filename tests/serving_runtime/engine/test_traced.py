@@ -121,6 +121,14 @@ async def test_a_stream_ends_with_its_last_answer(engine: Engine) -> None:
     assert [int(tensor.array[0]) for _, tensor in trace.tensors] == [3, 0, 1, 2]
 
 
+async def test_a_request_that_waits_for_its_model_is_followed_once(tmp_path: Path) -> None:
+    onnx_models.identity(tmp_path / "a" / "1" / "model.onnx")
+    engine = Engine([tmp_path], LoadSettings(), Control(on_demand=True))
+    assert await engine.load_all() == []
+    trace = await followed(engine, identity("a"))
+    assert (trace.model, trace.version, [step.model for step in trace.steps]) == ("a", "1", ["a"])
+
+
 async def test_a_request_that_is_refused_is_told_with_its_error(engine: Engine) -> None:
     sink = Kept()
     follow(engine, Tracer(TraceOptions(settings=TraceSettings(("TIMESTAMPS", "TENSORS"), rate=1)), sink))
