@@ -175,9 +175,13 @@ class Connection(asyncio.Protocol):
 
     def _write(self, response: Response) -> None:
         self._job = None
-        keep_alive = self._keep_alive and (bool(self._waiting) or not self._listener.draining)
+        keep_alive = self._keeps_alive()
         self._transport.write(answer.whole(response, keep_alive=keep_alive))
         self._answered(keep_alive)
+
+    def _keeps_alive(self) -> bool:
+        """Return whether the connection goes on after the next answer; requests that wait are answered first."""
+        return self._keep_alive and (bool(self._waiting) or not self._listener.draining)
 
     def _answered(self, keep_alive: bool) -> None:
         self._answering = False
@@ -204,7 +208,7 @@ class Connection(asyncio.Protocol):
         answer.compressed(response, self._accept_encoding, write)
 
     def _reply_in_pieces(self, response: Response, source: BodySource) -> None:
-        keep_alive = self._keep_alive and not self._listener.draining
+        keep_alive = self._keeps_alive()
         self._source = source
         self._transport.write(answer.head_of_pieces(response, keep_alive=keep_alive, chunked=self._chunked))
 

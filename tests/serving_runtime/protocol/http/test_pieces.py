@@ -92,6 +92,22 @@ async def test_draining_lets_the_pieces_end(served: Served[Desk]) -> None:
     await asyncio.wait_for(served.listener.drained(), 10)
 
 
+async def test_a_request_behind_the_pieces_is_answered_while_draining(served: Served[Desk]) -> None:
+    client = await served.client(post(b"") + GET)
+    ticket = await served.application.next()
+    connection = await served.connection()
+    await until(lambda: bool(connection._waiting))
+    served.listener.stop_accepting()
+    source = Source()
+    ticket.reply(Response(200, b"", (), 0, source))
+    assert "connection" not in (await client.head())[1]
+    source.writer.end()
+    assert await client.chunk() == b""
+    _, headers, body = await client.answer()
+    assert (headers["connection"], body) == ("close", b"/now ")
+    assert await client.ended()
+
+
 async def test_a_client_of_http_1_0_gets_no_chunks_but_the_end_of_the_connection(served: Served[Desk]) -> None:
     client = await served.client(b"POST /later HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
     source = await begun(served)
