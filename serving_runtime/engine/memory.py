@@ -85,24 +85,17 @@ def _kilobytes(file: Path, field: str) -> int:
 
 
 _libc = ctypes.CDLL(None)
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
-
-OWN_BLOCK_BYTES = 8 * 2**20
-"""Blocks from this size on are memory maps of their own, which vanish when they are freed."""
-
-KEPT_BYTES = 16 * 2**20
-"""What a thread's heap may keep at its end for later."""
+_M_ARENA_MAX = -8  # malloc.h
 
 
-def keep_little() -> None:
-    """Tell glibc to keep little of what is freed.
+def keep_one_heap() -> None:
+    """Have all threads share one heap, the one of which `give_back` returns the end too.
 
-    By itself it raises both limits to 32 and 64 MiB once a block of that size was freed, per heap, and malloc_trim
-    does not touch the ends of threads' heaps: models that have been unloaded would go on taking memory.
+    Threads' own heaps keep up to 64 MiB at their ends, each, whatever malloc_trim is told: models that have been
+    unloaded would go on taking memory. Lower limits for all heaps cost large batches five times as long to join.
     """
     if hasattr(_libc, "mallopt"):
-        _libc.mallopt(_M_MMAP_THRESHOLD, OWN_BLOCK_BYTES)
-        _libc.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
+        _libc.mallopt(_M_ARENA_MAX, 1)
 
 
 def give_back() -> None:

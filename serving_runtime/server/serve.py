@@ -57,7 +57,7 @@ def run(options: Options) -> int:
     except OSError as error:
         raise StartError(f"--log-file {options.log.log_file} cannot be written: {error.strerror}") from error
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    memory.keep_little()
+    memory.keep_one_heap()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(Server(options, log).run())
 
