@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from pathlib import Path
 
 import uvloop
 
@@ -104,8 +105,11 @@ def _engine(every: Options, tap: Tap | None) -> Engine:
 
 
 def _sink(options: Options) -> Sink:
-    """Return where followed requests are told; raises StartError where what that needs is not installed."""
+    """Return where followed requests are told; raises StartError where that cannot be."""
     if options.trace.mode == TRITON:
+        folder = Path(options.trace.file).parent
+        if not os.access(folder, os.W_OK):
+            raise StartError(f"--trace-config triton,file={options.trace.file}: nothing can be written to {folder}")
         return TritonFile(options.trace.file)
     try:
         return OtlpSink(options.trace, options.id)

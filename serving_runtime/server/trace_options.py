@@ -62,7 +62,10 @@ def _with(options: TraceOptions, mode: str, name: str, value: str) -> TraceOptio
     elif mode == TRITON and name == "file":
         change = {"file": value}
     elif mode == OPENTELEMETRY and name == "url":
-        change = {"url": value if "://" in value else f"http://{value}"}
+        url = value if "://" in value else f"http://{value}"
+        if not url.startswith(("http://", "https://")):
+            raise ValueError("spans are sent over http or https")
+        change = {"url": url}
     elif mode == OPENTELEMETRY and name == "resource":
         key, equals, attribute = value.partition("=")
         if not (key and equals):

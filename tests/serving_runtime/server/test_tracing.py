@@ -254,6 +254,8 @@ def test_the_level_is_added_up_and_must_fit_the_mode(capsys: pytest.CaptureFixtu
         pytest.param("mode=jaeger", "the mode is triton or opentelemetry", id="a mode"),
         pytest.param("level=MAX", "trace_level must be OFF, or of TIMESTAMPS and TENSORS", id="a level"),
         pytest.param("triton,url=x", "there is no such setting", id="a setting of the other mode"),
+        pytest.param("triton,file=/nowhere/trace.json", "nothing can be written to /nowhere", id="a folder"),
+        pytest.param("opentelemetry,url=grpc://x", "sent over http or https", id="another protocol"),
         pytest.param("opentelemetry,resource=x", "a resource is KEY=VALUE", id="a resource"),
         pytest.param("opentelemetry,bsp_max_queue_size=0", "must be a number >= 1", id="a number"),
         pytest.param("rate", "'rate' is not NAME=VALUE", id="no value"),
