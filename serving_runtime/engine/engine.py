@@ -120,7 +120,7 @@ class Engine:
     @property
     def inflight(self) -> int:
         """Return how many requests of clients are accepted and not answered; the steps of ensembles are none."""
-        return sum(servable.counts.inflight - servable.steps_under_way for servable in self.servables())
+        return self._lifecycle.inflight
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Cancellable:
         """Start a request, or let it wait where there are as many as allowed; the result can cancel it.

@@ -73,6 +73,11 @@ class Lifecycle:
         self._alive: set[Servable] = set()
         self._background: set[asyncio.Task[None]] = set()
 
+    @property
+    def inflight(self) -> int:
+        """Return how many requests of clients are with models, those included that finish what they have."""
+        return sum([servable.statistics.inflight - servable.steps_under_way for servable in self._alive])
+
     async def scan(self) -> dict[str, Found | ModelError]:
         """Return what the repositories hold now; raises ModelError for one that cannot be read."""
         found = await self._threads.run(self._repository.scan)

@@ -8,7 +8,7 @@ import pytest
 
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.statistics import statistics_message
-from serving_runtime.errors import ModelError, NotFound, ServingError, Unavailable
+from serving_runtime.errors import FailureReason, ModelError, NotFound, ServingError, Unavailable
 from serving_runtime.request import InferResponse
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.engine.serving import EXPLICIT, POLL, engine_of, infer, output, states, until
@@ -66,6 +66,33 @@ async def test_an_unloaded_model_answers_what_it_accepted_and_is_unloading_until
         assert (await states(engine))["slow", "1"] == UNLOADED
         assert engine.ready, "a model that was unloaded is none that failed"
         await engine.unload("slow")
+
+
+async def test_what_models_finish_after_an_unload_or_a_reload_is_in_flight(tmp_path: Path) -> None:
+    """A request to an ensemble, with its step under way, as the schedulers count them."""
+    model(tmp_path, "step", 1)
+    step = 'model_name: "step" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" value: "y" }'
+    tensors = 'input { name: "x" data_type: TYPE_FP32 dims: 4 } output { name: "y" data_type: TYPE_FP32 dims: 3 }'
+    config = f"max_batch_size: 4 {tensors} ensemble_scheduling {{ step {{ {step} }} }}"
+    (onnx_models.configure(tmp_path / "both", config) / "1").mkdir()
+    async with engine_of(tmp_path) as engine:
+        await engine.load("both")
+        both, part = engine.servable("both"), engine.servable("step")
+        both.statistics.accepted += 1
+        part.statistics.accepted += 1
+        both.scheduler.steps_under_way += 1  # type: ignore[attr-defined]
+        assert engine.inflight == 1
+        onnx_models.configure(tmp_path / "both", f'{config} metric_tags {{ key: "a" value: "b" }}')
+        await engine.load("both")
+        assert engine.servable("both") is not both
+        assert engine.inflight == 1
+        await engine.unload("both")
+        await engine.unload("step")
+        assert engine.inflight == 1
+        both.scheduler.steps_under_way -= 1  # type: ignore[attr-defined]
+        for servable in (both, part):
+            servable.statistics.record_failure(FailureReason.OTHER, 0)
+        assert engine.inflight == 0
 
 
 @pytest.mark.feature("E6")
