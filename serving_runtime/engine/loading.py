@@ -9,7 +9,7 @@ from typing import Any
 
 from serving_runtime import proto
 from serving_runtime.backends import registry
-from serving_runtime.backends.base import Backend, StreamingModel
+from serving_runtime.backends.base import Backend, ParameterizedModel, StreamingModel
 from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions, ModelConfig
 from serving_runtime.config.support import PLATFORMS, refuse_unsupported
@@ -236,7 +236,7 @@ def _open_version(
         config = replace(config, metrics=replace(config.metrics, summaries=settings.summaries))
         completion.check_batch_inputs(message, model.signature)
         completion.check_agrees(message, clients)
-        _check_transaction(config, model, f"{where}: backend '{message.backend}'")
+        _check_kind(config, model, f"{where}: backend '{message.backend}'")
         states: dict[str, Array] = {}
         if config.sequences is not None:
             sequences.check_schedulers_side(config.sequences, model.signature, name)
@@ -257,11 +257,15 @@ def _warm_up(config: ModelConfig, model: Any, folder: Path, states: Mapping[str,
         raise ModelError(f"{where}: {error}") from error
 
 
-def _check_transaction(config: ModelConfig, model: Any, where: str) -> None:
+def _check_kind(config: ModelConfig, model: Any, where: str) -> None:
     if config.decoupled and not isinstance(model, StreamingModel):
         raise ModelError(f"{where} answers a request once only, but model_transaction_policy.decoupled is set")
     if not config.decoupled and not hasattr(model, "run"):
         raise ModelError(f"{where} needs model_transaction_policy {{ decoupled: true }}")
+    if config.cached and isinstance(model, ParameterizedModel):
+        raise ModelError(
+            f"{where} answers by the parameters of a request too, which response_cache does not look at; leave it out"
+        )
 
 
 def _load(backend: Backend, file: Path, options: BackendOptions, where: str, retry_count: int) -> Any:

@@ -11,6 +11,7 @@ from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.errors import BackendError
 from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
+from serving_runtime.scheduler.response_cache import ResponseCache
 from tests.serving_runtime import onnx_models
 
 OWN = Path(__file__).parents[1] / "own_backends"
@@ -58,3 +59,12 @@ async def test_each_request_of_a_batch_has_its_own_parameters(tmp_path: Path, ba
         assert isinstance(bad, BackendError)
     finally:
         engine.close()
+
+
+async def test_its_answers_are_not_cached_because_the_cache_knows_inputs_only(tmp_path: Path) -> None:
+    config = CONFIG.format(batching="response_cache { enable: true }", log=tmp_path / "log")
+    (onnx_models.configure(tmp_path / "models" / "m", config) / "1").mkdir()
+    engine = Engine([tmp_path / "models"], LoadSettings(backend_directory=OWN), response_cache=ResponseCache(1000))
+    (error,) = await engine.load_all()
+    assert "answers by the parameters of a request too" in str(error)
+    engine.close()
