@@ -1,6 +1,7 @@
 """Outputs as their highest classes, "value:index[:label]" (Triton: classification extension)."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def highest(array: Array, count: int, labels: Sequence[str], *, batched: bool) -
     Args:
         array: [batch, ...] where batched, else one row of any shape; a row is taken flat.
     """
-    rows = array.reshape(array.shape[0], -1) if batched else array.reshape(1, -1)
+    rows = array.reshape((array.shape[0], prod(array.shape[1:])) if batched else (1, array.size))
     count = min(count, rows.shape[1])
     found = np.empty((rows.shape[0], count), dtype=object)
     for number, row in enumerate(rows):

@@ -5,6 +5,8 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Sequence
 
+import numpy as np
+
 from serving_runtime.datatypes import ABSENT, Array
 
 _ENTRY_BYTES = 512
@@ -67,7 +69,7 @@ def digest(namespace: bytes, arrays: Sequence[Array]) -> bytes:
                 found.update(len(element).to_bytes(8, "little"))
                 found.update(element)
         else:
-            found.update(array.tobytes())
+            found.update(np.ascontiguousarray(array))
     return found.digest()
 
 

@@ -40,6 +40,11 @@ def test_each_row_of_a_batch_has_its_own_and_labels_where_there_are_some() -> No
     assert found.tolist() == [[b"3:1:one", b"2:2:"], [b"9:0:zero", b"8:1:one"]]
 
 
+@pytest.mark.parametrize(("shape", "found"), [((0, 3), (0, 2)), ((2, 0), (2, 0))])
+def test_what_is_empty_has_no_classes(shape: tuple[int, ...], found: tuple[int, ...]) -> None:
+    assert highest(np.empty(shape, "f4"), 2, (), batched=True).shape == found
+
+
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=12), st.integers(1, 12))
 def test_they_are_the_ones_that_sorting_finds(values: list[int], count: int) -> None:
     ordered = sorted(range(len(values)), key=lambda index: (-values[index], index))[:count]
