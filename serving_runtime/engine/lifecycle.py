@@ -9,21 +9,22 @@ A model loads whole or not at all, and a load that fails leaves the model as it 
 import asyncio
 import logging
 import shutil
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
 from serving_runtime.backends.base import LoadedModel, StreamingModel
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.engine import ensembles, loading
-from serving_runtime.engine.admission import Admission, Unused
-from serving_runtime.engine.budget import Budget, estimate_bytes
+from serving_runtime.engine.admission import Admission
+from serving_runtime.engine.budget import Budget
 from serving_runtime.engine.ensemble_servable import Answering
 from serving_runtime.engine.factory import make_servable, measure
+from serving_runtime.engine.idle import loaded_for, needs, unused
 from serving_runtime.engine.loading import LoadPlan, LoadSettings, OpenedModel
 from serving_runtime.engine.memory import give_back
 from serving_runtime.engine.override import Override, materialize
-from serving_runtime.engine.parts import Parts, orphans
+from serving_runtime.engine.parts import Parts
 from serving_runtime.engine.repository import Found, Marks, ModelFolder, Repository
 from serving_runtime.engine.reuse import Reuse, reusable
 from serving_runtime.engine.servable import Servable
@@ -69,7 +70,7 @@ class Lifecycle:
         self._answering = answering
         self._parts = Parts(self.models, self._load_part)
         self._threads = LoadThreads(threads)
-        self._admission = Admission(budget, self._unused, self._evict if evicts else None, patience_s)
+        self._admission = Admission(budget, lambda: unused(self.models), self._evict if evicts else None, patience_s)
         self._alive: set[Servable] = set()
         self._background: set[asyncio.Task[None]] = set()
 
@@ -184,7 +185,7 @@ class Lifecycle:
         missing = tuple(version for version in plan.versions if version not in reuse.kept)
         open_models = {version: model.serving[version].model for version in reuse.reconfigured}
         fresh = [version for version in missing if version not in open_models]
-        claims = await self._admission.claim(model.name, self._needs(model, plan, fresh))
+        claims = await self._admission.claim(model.name, needs(model, plan, fresh))
         try:
             opened = await self._threads.run(_open, plan, missing, self._settings, open_models)
         except BaseException:
@@ -218,36 +219,9 @@ class Lifecycle:
             logger.info("%s model '%s' version %s (%s)", how, model.name, version, where)
         return serving
 
-    def _needs(self, model: Model, plan: LoadPlan, versions: list[int]) -> dict[int, int]:
-        """Return how many bytes each version may take while it is opened."""
-        sizes = {version: plan.file_bytes[version] for version in versions}
-        return {
-            version: max(estimate_bytes(size), model.measured_bytes.get((version, size), 0))
-            for version, size in sizes.items()
-        }
-
-    def _unused(self) -> Iterator[Unused]:
-        """Yield models that do nothing now; an ensemble together with what was loaded for it alone."""
-        wanted = [model for model in self.models.values() if model.serving or model.lock.locked()]
-        parts = {part for model in wanted for part in model.parts}
-        for model in self.models.values():
-            if not model.serving or model.name in parts:
-                continue
-            together = [model, *(self.models[name] for name in self._loaded_for(model))]
-            servables = [servable for member in together for servable in member.serving.values()]
-            if not any(member.lock.locked() for member in together) and not any(
-                servable.busy for servable in servables
-            ):
-                last_used_ms = max(servable.last_used_ms for servable in servables)
-                yield Unused(model.name, last_used_ms, tuple(servable.model for servable in servables))
-
-    def _loaded_for(self, ensemble: Model) -> list[str]:
-        others = {name: model for name, model in self.models.items() if model is not ensemble}
-        return orphans(ensemble.parts, others)
-
     async def _evict(self, name: str) -> None:
         model = self.models[name]
-        leaving = [await self._unload(self.models[member]) for member in (name, *self._loaded_for(model))]
+        leaving = [await self._unload(self.models[member]) for member in (name, *loaded_for(model, self.models))]
         await asyncio.gather(*[task for tasks in leaving for task in tasks])
 
     def _switch(self, model: Model, serving: dict[int, Servable], plan: LoadPlan | None) -> list[asyncio.Task[None]]:
