@@ -69,7 +69,7 @@ def digest(namespace: bytes, arrays: Sequence[Array]) -> bytes:
                 found.update(len(element).to_bytes(8, "little"))
                 found.update(element)
         else:
-            found.update(np.ascontiguousarray(array))
+            found.update(np.ascontiguousarray(array).data)
     return found.digest()
 
 
