@@ -156,7 +156,9 @@ def test_a_taken_port_is_one_clear_line_and_exit_1(slow_repository: Path, endpoi
     ("flag", "sentence"),
     [
         pytest.param("--http-prot=1", "unrecognized arguments: --http-prot=1", id="a misspelt flag"),
-        pytest.param("--cache-config=local,size=1", "unrecognized arguments: --cache-config", id="one not offered"),
+        pytest.param(
+            "--host-policy=a,b=c", "--host-policy is not supported: instances are not bound", id="one not offered"
+        ),
         pytest.param(
             "--model-control-mode=always",
             "invalid choice: 'always' (choose from 'none', 'poll', 'explicit')",
