@@ -4,6 +4,7 @@ import asyncio
 import time
 from functools import partial
 
+from serving_runtime.engine.budget import NoRoom
 from serving_runtime.engine.door import Cancellable, Start
 from serving_runtime.engine.lifecycle import Lifecycle
 from serving_runtime.engine.states import Model
@@ -107,6 +108,8 @@ class OnDemand:
     async def _load(self, name: str) -> None:
         try:
             await self._lifecycle.load(await self._lifecycle.find(name))
+        except NoRoom:  # there may be some for the next request
+            raise
         except ServingError:
             self._retry_at[name] = time.monotonic() + RETRY_S
             raise

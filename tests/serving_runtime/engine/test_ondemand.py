@@ -138,6 +138,7 @@ async def test_a_busy_model_keeps_its_place_until_it_is_idle(tmp_path: Path, pat
         assert type(outcome) is (InferResponse if patience_s else NoRoom), outcome
         assert isinstance(await busy, InferResponse)
         assert engine.model_ready("busy") is not bool(patience_s)
+        assert isinstance(await infer(engine, "other", width=SIZE), InferResponse), "there is room now"
 
 
 @pytest.mark.usefixtures("exact")
