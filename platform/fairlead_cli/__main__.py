@@ -30,15 +30,16 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"fairlead {version('fairlead')}")
-    top = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    # The completion of shells is made from the whole.
-    parser.set_defaults(parser=parser)
+    top = parser.add_subparsers(title="commands", metavar="COMMAND")
+    # The completion of shells is made from the whole; `unfinished` is where the command line ended without a command.
+    parser.set_defaults(parser=parser, command=None, unfinished=parser)
     nouns: dict[str, argparse._SubParsersAction[argparse.ArgumentParser]] = {}
     for command in COMMANDS:
         noun, _, verb = command.words.partition(" ")
         if verb and noun not in nouns:
             group = top.add_parser(noun, help=NOUNS[noun], description=f"{NOUNS[noun].capitalize()}.")
-            nouns[noun] = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+            group.set_defaults(unfinished=group)
+            nouns[noun] = group.add_subparsers(title="commands", metavar="COMMAND")
         _add(nouns[noun] if verb else top, verb or noun, command)
     return parser
 
@@ -56,6 +57,9 @@ def _add(parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", word: s
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     options = build_parser().parse_args(arguments)
+    if options.command is None:
+        options.unfinished.print_help(sys.stderr)
+        return 2
     try:
         with Call(options) as call:
             options.command.run(call)

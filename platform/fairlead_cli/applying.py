@@ -8,6 +8,7 @@ from fairlead_cli import difference, render
 from fairlead_cli.call import Call
 from fairlead_cli.client import Json
 from fairlead_cli.documents import read_documents
+from fairlead_cli.errors import ApiError, CliError
 
 
 def file_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,11 +28,9 @@ def apply_file(
         ready: returns what was applied once it is as far as was asked for.
     """
     documents = [(where(document), document) for document in read_documents(call.options.file)]
-    plans = []
-    for path, document in documents:
-        plan = call.client.put(f"{path}?dry_run=true", document)
-        plans.append({"path": path, **plan})
-        _tell(call, path, plan)
+    plans = [_plan(call, path, document, one_of_several=len(documents) > 1) for path, document in documents]
+    for plan in plans:
+        _tell(call, plan)
     if call.options.dry_run:
         if call.as_json:
             print(render.as_json(plans if len(plans) > 1 else plans[0]))
@@ -44,9 +43,19 @@ def apply_file(
         print("\n\n".join(render.facts(row, columns) for row in made))
 
 
-def _tell(call: Call, path: str, plan: Json) -> None:
+def _plan(call: Call, path: str, document: Json, *, one_of_several: bool) -> Json:
+    """Return what applying the document would do, with its path; a refusal names it where it is one of several."""
+    try:
+        return {"path": path, **call.client.put(f"{path}?dry_run=true", document)}
+    except ApiError as error:
+        if not one_of_several:
+            raise
+        raise CliError(f"{path}: {error}; nothing of the file was applied") from error
+
+
+def _tell(call: Call, plan: Json) -> None:
     """Print a plan: as the answer of a dry run, else beside the answer."""
-    told = [f"{path}: {plan['outcome']}, {plan['message']}"]
+    told = [f"{plan['path']}: {plan['outcome']}, {plan['message']}"]
     if plan["outcome"] != "unchanged":
         told += [f"  {line}" for line in difference.lines(plan["before"], plan["after"])]
     for line in told:

@@ -1,11 +1,15 @@
 """How answers look: columns for people, JSON for programs. Text from outside never reaches the terminal raw."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Cell = str | Callable[[Mapping[str, Any]], object]
 Columns = Mapping[str, Cell]
+
+# A moment as the API writes it, and nothing else in the text: people need no microseconds.
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z")
 
 
 def clean(value: object) -> str:
@@ -16,6 +20,10 @@ def clean(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(clean(item) for item in value) or "-"
+    if isinstance(value, Mapping):
+        return ", ".join(map(clean, pairs(value))) or "-"
+    if isinstance(value, str) and (moment := _MOMENT.fullmatch(value)):
+        return f"{moment[1]}Z"
     text = str(value).replace("\n", " ").replace("\t", " ")
     return "".join(character if character.isprintable() else "?" for character in text) or "-"
 

@@ -46,6 +46,14 @@ def test_a_wrong_command_line_ends_with_2(fairlead: Fairlead, arguments: tuple[s
     assert complained.startswith("usage: ")
 
 
+@pytest.mark.parametrize(("words", "told"), [((), "models"), (("models",), "push")], ids=["no command", "a noun alone"])
+def test_who_names_no_command_is_told_which_there_are(fairlead: Fairlead, words: tuple[str, ...], told: str) -> None:
+    code, said, complained = fairlead(*words)
+
+    assert (code, said) == (2, "")
+    assert any(line.split()[:1] == [told] for line in complained.splitlines())
+
+
 def test_a_refusal_is_one_line_on_stderr(fairlead: Fairlead, api: Any) -> None:
     api.refuse("GET /models/digits", 404, "no model digits; register it by `fairlead models push`")
 
