@@ -23,6 +23,27 @@ class Tensor(NamedTuple):
     array: Array
 
 
+class Cancellable(Protocol):
+    """Work that nobody may want any more."""
+
+    def cancel(self) -> None: ...
+
+
+class Streaming(Cancellable, Protocol):
+    """A request that may be answered any number of times, whose client may be slow to read."""
+
+    @property
+    def decoupled(self) -> bool:
+        """Return whether there may be more answers than one."""
+        ...
+
+    def pause(self) -> None:
+        """Let the model wait with further answers: nobody reads those there are."""
+
+    def resume(self) -> None:
+        """Let the model go on after `pause`."""
+
+
 class Followed(Protocol):
     """A request that somebody follows through the server (telemetry.tracing)."""
 

@@ -9,22 +9,16 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from serving_runtime.errors import FailureReason, ServingError, Unavailable
-from serving_runtime.request import InferRequest, OnDone
+from serving_runtime.request import InferRequest, OnDone, Streaming
 from serving_runtime.telemetry.statistics import ModelStatistics
 
 WAITING_PER_PLACE = 10
 
 
-class Cancellable(Protocol):
-    """A request that was taken in and whose client may go."""
-
-    def cancel(self) -> None: ...
-
-
-Start: TypeAlias = Callable[[InferRequest, OnDone], Cancellable]
+Start: TypeAlias = Callable[[InferRequest, OnDone], Streaming]
 
 
 class Door:
@@ -40,8 +34,20 @@ class Door:
         self._waiting: deque[Visitor] = deque()
         self._calling = False
 
-    def infer(self, start: Start, statistics: ModelStatistics, request: InferRequest, on_done: OnDone) -> Cancellable:
-        """Start the request now or when there is room; raises Unavailable when too many wait already."""
+    def infer(
+        self,
+        start: Start,
+        statistics: ModelStatistics,
+        request: InferRequest,
+        on_done: OnDone,
+        *,
+        decoupled: bool = False,
+    ) -> Streaming:
+        """Start the request now or when there is room; raises Unavailable when too many wait already.
+
+        Args:
+            decoupled: whether there may be more answers than one.
+        """
         statistics.on_finished = self._freed
         if self._has_room:
             return start(request, on_done)
@@ -49,14 +55,9 @@ class Door:
             raise self._refusal(statistics)
         statistics.accepted += 1
         visitor = Visitor(self, start, statistics, request, on_done)
+        visitor.decoupled = decoupled
         self._waiting.append(visitor)
         return visitor
-
-    def refuse_if_full(self, statistics: ModelStatistics) -> None:
-        """Let a request that cannot wait through; raises Unavailable where it would have to."""
-        statistics.on_finished = self._freed
-        if not self._has_room:
-            raise self._refusal(statistics)
 
     @property
     def _has_room(self) -> bool:
@@ -87,7 +88,13 @@ class Door:
 
 
 class Visitor:
-    """A request that waits at the door, and what became of it."""
+    """A request that waits at the door, and what became of it.
+
+    Attributes:
+        decoupled: whether there may be more answers than one.
+    """
+
+    decoupled = False
 
     def __init__(
         self, door: Door, start: Start, statistics: ModelStatistics, request: InferRequest, on_done: OnDone
@@ -97,7 +104,7 @@ class Visitor:
         self._statistics = statistics
         self._request = request
         self._on_done = on_done
-        self._job: Cancellable | None = None
+        self._job: Streaming | None = None
         self._arrived_ns = time.monotonic_ns()
 
     def enter(self) -> None:
@@ -108,6 +115,14 @@ class Visitor:
             self._job = self._start(self._request, self._on_done)
         except ServingError as error:
             self._on_done(error)
+
+    def pause(self) -> None:
+        if self._job is not None:
+            self._job.pause()
+
+    def resume(self) -> None:
+        if self._job is not None:
+            self._job.resume()
 
     def cancel(self) -> None:
         """Forget the request, wherever it is."""

@@ -10,7 +10,7 @@ from serving_runtime.engine import classification
 from serving_runtime.engine.budget import Budget
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.controller import Controller
-from serving_runtime.engine.door import Cancellable, Door
+from serving_runtime.engine.door import Door
 from serving_runtime.engine.lifecycle import Lifecycle
 from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.engine.location import Location
@@ -21,8 +21,7 @@ from serving_runtime.engine.servable import Servable
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.engine.states import IndexEntry
 from serving_runtime.errors import ModelError, NotFound, ServingError, Unavailable
-from serving_runtime.request import InferRequest, OnDone
-from serving_runtime.scheduler.job import Job
+from serving_runtime.request import Cancellable, InferRequest, OnDone, Streaming
 from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.scheduler.response_cache import ResponseCache
 from serving_runtime.telemetry.families import ModelSeries
@@ -170,16 +169,17 @@ class Engine:
         if demand is not None:
             await demand.arrive(name, size_bytes)
 
-    def stream(self, request: InferRequest, on_done: OnDone) -> Job:
-        """Start a request, for a caller that takes any number of answers: the way to decoupled models.
+    def stream(self, request: InferRequest, on_done: OnDone) -> Streaming:
+        """Do as `infer`, for a caller that takes any number of answers: the way to decoupled models.
 
-        Where there are as many as allowed it is refused: a stream's client has others under way and can wait itself.
+        The model must be there: see `arrive`.
         """
         servable = self.servable(request.model_name, request.model_version)
-        if self._door is not None:
-            self._door.refuse_if_full(servable.statistics)
         if request.classes:
             on_done = _answering_classes(request, servable, on_done)
+        if self._door is not None:
+            decoupled = servable.config.decoupled
+            return self._door.infer(servable.stream, servable.statistics, request, on_done, decoupled=decoupled)
         return servable.stream(request, on_done)
 
     def watch(self, on_switch: Callable[[], None]) -> None:

@@ -8,8 +8,8 @@ from serving_runtime.config.model import ModelConfig
 from serving_runtime.engine.classification import NO_LABELS, Labels
 from serving_runtime.engine.servable import Servable
 from serving_runtime.errors import Unavailable
-from serving_runtime.request import InferRequest, OnDone
-from serving_runtime.scheduler.ensembles.scheduler import Cancellable, EnsembleJob, EnsembleScheduler
+from serving_runtime.request import Cancellable, InferRequest, OnDone
+from serving_runtime.scheduler.ensembles.scheduler import EnsembleJob, EnsembleScheduler
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.scheduler.response_cache import ResponseCache

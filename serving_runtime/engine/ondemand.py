@@ -2,14 +2,17 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 from serving_runtime.engine.budget import NoRoom
-from serving_runtime.engine.door import Cancellable, Start
 from serving_runtime.engine.lifecycle import Lifecycle
 from serving_runtime.engine.states import Model
 from serving_runtime.errors import ServingError, Unavailable
-from serving_runtime.request import InferRequest, OnDone
+from serving_runtime.request import Cancellable, InferRequest, OnDone
+
+Start: TypeAlias = Callable[[InferRequest, OnDone], Cancellable]
 
 MAX_WAITING = 1024
 MAX_WAITING_BYTES = 512 * 1024 * 1024

@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from serving_runtime.engine.door import Cancellable
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
-from serving_runtime.request import InferRequest, OnDone, Outcome
-from serving_runtime.scheduler.job import Job
+from serving_runtime.request import Cancellable, InferRequest, OnDone, Outcome, Streaming
 from serving_runtime.telemetry.tap.tap import Tap
 
 Started = TypeVar("Started", bound=Cancellable)
@@ -23,7 +21,7 @@ class TappedEngine(Engine):
     def infer(self, request: InferRequest, on_done: OnDone) -> Cancellable:
         return self._recorded(super().infer, request, on_done)
 
-    def stream(self, request: InferRequest, on_done: OnDone) -> Job:
+    def stream(self, request: InferRequest, on_done: OnDone) -> Streaming:
         return self._recorded(super().stream, request, on_done)
 
     def close(self) -> None:

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from serving_runtime.engine.door import Cancellable
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
-from serving_runtime.request import InferRequest, OnDone, Outcome, RequestContext
+from serving_runtime.request import Cancellable, InferRequest, OnDone, Outcome, RequestContext
 from serving_runtime.telemetry.tracing.trace import BACKEND_OUTPUT, QUEUE_INPUT
 from serving_runtime.telemetry.tracing.tracer import Tracer
 

@@ -19,8 +19,7 @@ from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc import codec
 from serving_runtime.protocol.grpc.access import with_metadata
 from serving_runtime.protocol.grpc.methods import Write
-from serving_runtime.request import InferResponse, Outcome, RequestContext
-from serving_runtime.scheduler.job import Job
+from serving_runtime.request import InferResponse, Outcome, RequestContext, Streaming
 
 MAX_IN_FLIGHT = 1024
 MAX_IN_FLIGHT_BYTES = 64 * 1024 * 1024
@@ -47,7 +46,7 @@ class _Request:
     def __init__(self, message: Any, size_bytes: int) -> None:
         self.message = message
         self.size_bytes = size_bytes
-        self.job: Job | None = None
+        self.job: Streaming | None = None
         self.shows_empty_final = False
         self.waits_in_line = True
         self.response: bytes | None = None
@@ -73,7 +72,7 @@ class InferStream:
         self._outbox: deque[bytes] = deque()
         self._outbox_bytes = 0
         self._draining = False
-        self._paused: set[Job] = set()
+        self._paused: set[Streaming] = set()
         self._news = asyncio.Event()
         self._room = asyncio.Event()
 

@@ -5,8 +5,9 @@ import logging
 
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
-from serving_runtime.protocol.http.message import Cancellable, Response, error_response, text_error
+from serving_runtime.protocol.http.message import Response, error_response, text_error
 from serving_runtime.protocol.http.routes import Call, View
+from serving_runtime.request import Cancellable
 
 logger = logging.getLogger(__name__)
 

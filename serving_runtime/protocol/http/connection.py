@@ -22,13 +22,13 @@ from serving_runtime.protocol.http.limits import LINGER_S, MAX_HEADER_BYTES, MAX
 from serving_runtime.protocol.http.message import (
     Application,
     BodySource,
-    Cancellable,
     Request,
     Response,
     error_response,
     text_error,
 )
 from serving_runtime.protocol.http.reader import KeepsHeader, RequestReader
+from serving_runtime.request import Cancellable
 
 if TYPE_CHECKING:
     from serving_runtime.protocol.http.listener import Listener

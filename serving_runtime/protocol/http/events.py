@@ -9,8 +9,7 @@ import orjson
 
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol.http.message import BodyWriter, Reply, Response, error_response
-from serving_runtime.request import InferResponse, Outcome
-from serving_runtime.scheduler.job import Job
+from serving_runtime.request import InferResponse, Outcome, Streaming
 
 _HEADERS = b"Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
 
@@ -28,7 +27,7 @@ class EventStream:
         self._text = text
         self._shows_empty_final = shows_empty_final
         self._writer: BodyWriter | None = None
-        self.job: Job | None = None
+        self.job: Streaming | None = None
 
     def on_done(self, outcome: Outcome) -> None:
         """Take one outcome of the engine."""

@@ -20,8 +20,7 @@ from serving_runtime.protocol.http.events import EventStream
 from serving_runtime.protocol.http.infer_head import request_id
 from serving_runtime.protocol.http.message import JSON, Reply, Request, Response, error_response
 from serving_runtime.protocol.http.routes import EVENTS, Call, Route, of_versions
-from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
-from serving_runtime.scheduler.job import Job
+from serving_runtime.request import InferRequest, InferResponse, Outcome, Streaming, Tensor
 
 
 def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequest]) -> list[Route]:
@@ -31,13 +30,13 @@ def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequ
         config = engine.servable(call.model, call.version).config
         return complete(request_of(call.content(), config, call.version), call.request)
 
-    def generate(call: Call) -> Job:
+    def generate(call: Call) -> Streaming:
         request = decoded(call)
         once = _Once(call.reply)
         once.job = engine.stream(request, once.on_done)
         return once.job
 
-    def generate_stream(call: Call) -> Job:
+    def generate_stream(call: Call) -> Streaming:
         request = decoded(call)
         empty_final = request.parameters.get("triton_enable_empty_final_response") is True
         events = EventStream(call.reply, text_of, shows_empty_final=empty_final)
@@ -108,7 +107,7 @@ class _Once:
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
         self._answer: Response | None = None
-        self.job: Job | None = None
+        self.job: Streaming | None = None
 
     def on_done(self, outcome: Outcome) -> None:
         if isinstance(outcome, ServingError):

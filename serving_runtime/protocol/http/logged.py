@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 
 from serving_runtime.errors import ServingError
-from serving_runtime.protocol.http.message import Application, Cancellable, Reply, Request, Response
+from serving_runtime.protocol.http.message import Application, Reply, Request, Response
+from serving_runtime.request import Cancellable
 from serving_runtime.telemetry import request_log
 
 _HEADER = request_log.HEADER.encode()

@@ -8,6 +8,7 @@ import orjson
 
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol.tensors import Buffer
+from serving_runtime.request import Cancellable
 
 JSON = b"Content-Type: application/json\r\n"
 
@@ -75,12 +76,6 @@ class Response(NamedTuple):
     chunks: Sequence[Any]
     length: int
     source: BodySource | None = None
-
-
-class Cancellable(Protocol):
-    """Work that nobody may want any more."""
-
-    def cancel(self) -> None: ...
 
 
 Reply: TypeAlias = Callable[[Response], None]

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 
 from serving_runtime.engine.engine import Engine
-from serving_runtime.protocol.http.message import Cancellable, Reply, Request, Response, text_error
+from serving_runtime.protocol.http.message import Reply, Request, Response, text_error
+from serving_runtime.request import Cancellable
 from serving_runtime.telemetry import protobuf, text
 from serving_runtime.telemetry.cpu import CpuUse
 from serving_runtime.telemetry.families import Family, families

@@ -14,13 +14,13 @@ from urllib.parse import unquote
 from serving_runtime.errors import NotFound, ServingError
 from serving_runtime.protocol.http.json_body import json_object
 from serving_runtime.protocol.http.message import (
-    Cancellable,
     Reply,
     Request,
     Response,
     error_response,
     text_error,
 )
+from serving_runtime.request import Cancellable
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,6 @@ from serving_runtime.errors import InvalidArgument, NotFound, ServingError, Unsu
 from serving_runtime.protocol import json_tensors, tensors
 from serving_runtime.protocol.http.message import (
     JSON,
-    Cancellable,
     Reply,
     Request,
     Response,
@@ -29,7 +28,7 @@ from serving_runtime.protocol.http.message import (
     json_response,
 )
 from serving_runtime.protocol.http.routes import Call, Route
-from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
+from serving_runtime.request import Cancellable, InferRequest, InferResponse, Outcome, Tensor
 
 _SIGNATURE = "serving_default"
 

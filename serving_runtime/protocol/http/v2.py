@@ -15,13 +15,13 @@ from serving_runtime.protocol.http import docs, generate, memory_views, reposito
 from serving_runtime.protocol.http.arriving import when_there
 from serving_runtime.protocol.http.events import EventStream
 from serving_runtime.protocol.http.infer import InferCodec
-from serving_runtime.protocol.http.message import Cancellable, Reply, Request, error_response
+from serving_runtime.protocol.http.message import Reply, Request, error_response
 from serving_runtime.protocol.http.reader import KeepsHeader
 from serving_runtime.protocol.http.routes import EVENTS, Call, Route, Routes, of_versions
 from serving_runtime.protocol.parameters import with_headers
 from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.protocol.settings import RuntimeSettings, defaults
-from serving_runtime.request import InferRequest, Outcome
+from serving_runtime.request import Cancellable, InferRequest, Outcome
 
 _KEPT_CODECS = 4096
 """Only paths of models that are there are kept, but models come and go."""

@@ -9,22 +9,15 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from serving_runtime.config.ensembles import Ensemble
 from serving_runtime.datatypes import ABSENT, Array
 from serving_runtime.errors import FailureReason, ServingError
-from serving_runtime.request import NO_PARAMETERS, InferRequest, OnDone, Outcome, Tensor
+from serving_runtime.request import NO_PARAMETERS, Cancellable, InferRequest, OnDone, Outcome, Tensor
 from serving_runtime.scheduler.ensembles.graph import Graph
 from serving_runtime.scheduler.job import Job, OnResult
 from serving_runtime.telemetry.statistics import BatchTiming, ModelStatistics
-
-
-class Cancellable(Protocol):
-    """A step that has begun."""
-
-    def cancel(self) -> None: ...
-
 
 Submit: TypeAlias = Callable[[InferRequest, OnDone], Cancellable]
 """Starts a request to a model, as a protocol does; raises ServingError where it is refused right away."""

@@ -20,12 +20,20 @@ from tests.serving_runtime import onnx_models
 class Work:
     """A request that a model has begun."""
 
+    decoupled = False
+
     def __init__(self, model: "Model", request: InferRequest, on_done: OnDone) -> None:
         self.model, self.request, self.on_done, self.cancelled = model, request, on_done, False
 
     def cancel(self) -> None:
         self.cancelled = True
         self.model.statistics.record_failure(FailureReason.CANCELED, 0)
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
 
     def end(self) -> None:
         self.model.statistics.record_failure(FailureReason.OTHER, 0)
@@ -101,14 +109,18 @@ async def test_too_many_waiting_are_refused(model: Model, ask: Callable[..., obj
     assert model.statistics.inflight == 22
 
 
-async def test_a_request_that_cannot_wait_is_refused_where_it_would_have_to(model: Model) -> None:
+async def test_a_stream_waits_too_and_its_client_may_be_slow_once_it_has_begun(model: Model) -> None:
     door = Door(1, lambda: model.statistics.inflight)
-    door.refuse_if_full(model.statistics)
-    model.start(_request("a"), lambda _: None)
-    with pytest.raises(Unavailable, match="try again soon"):
-        door.refuse_if_full(model.statistics)
+    for name in ("a", "b"):
+        stream = door.infer(model.start, model.statistics, _request(name), lambda _: None, decoupled=True)
+    assert stream.decoupled
+    stream.pause()
     model.begun[0].end()
-    door.refuse_if_full(model.statistics)
+    await asyncio.sleep(0)
+    stream.pause()
+    assert model.begun[1].paused
+    stream.resume()
+    assert not model.begun[1].paused
 
 
 async def test_who_leaves_frees_a_place_wherever_he_is(model: Model, ask: Callable[..., object]) -> None:
@@ -140,7 +152,8 @@ async def test_a_wrong_request_is_told_after_it_waited(model: Model, ask: Callab
     assert model.names == ["a", "b", "c"], "its place went to the next"
 
 
-async def test_every_request_of_an_engine_is_answered_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", [Engine.infer, Engine.stream])
+async def test_every_request_of_an_engine_is_answered_once(tmp_path: Path, start: Callable[..., object]) -> None:
     onnx_models.identity(
         onnx_models.configure(tmp_path / "same", "max_batch_size: 8 dynamic_batching { }") / "1" / "model.onnx"
     )
@@ -153,7 +166,7 @@ async def test_every_request_of_an_engine_is_answered_once(tmp_path: Path) -> No
         answers.append(answer)
         x = Tensor("x", DATATYPES["FP32"], np.full((1, 4), number, "f4"))
         try:
-            engine.infer(InferRequest("same", "", (x,)), answer.set_result)
+            start(engine, InferRequest("same", "", (x,)), answer.set_result)
         except ServingError as error:
             answer.set_result(error)
     outcomes = await asyncio.wait_for(asyncio.gather(*answers), 10)
