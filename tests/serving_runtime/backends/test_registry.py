@@ -1,5 +1,6 @@
 """Backends are found by name: built in, or an operator's own from --backend-directory."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,14 @@ from serving_runtime.config.model import BackendOptions
 from serving_runtime.errors import ModelError
 
 OWN = Path(__file__).parents[1] / "own_backends"
+
+
+@pytest.fixture(autouse=True)
+def settings_end_with_the_test() -> Iterator[None]:
+    """What is imported once keeps its settings, which other tests must not meet."""
+    registry._imported.cache_clear()
+    yield
+    registry._imported.cache_clear()
 
 
 def test_a_built_in_backend_is_found_without_a_directory() -> None:
