@@ -13,7 +13,7 @@ says the same.
 Every command that ends with an answer takes `-o, --output table|json`: with `json`, standard output is one document and
 nothing else. Only `up`, `demo` and `completion` have none. Every command that talks to the control plane takes `--url`.
 While a command waits, it shows on a terminal how things stand, and elsewhere writes a line to standard error for each
-change. The address and the API token
+change, and for new figures every half minute. The address and the API token
 come from `FAIRLEAD_URL` and `FAIRLEAD_TOKEN`, else from `fairlead up` in this folder (`FAIRLEAD_HOME`, `.fairlead`),
 else from `fairlead login`.
 

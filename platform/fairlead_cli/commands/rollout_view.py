@@ -44,6 +44,11 @@ def line(rollout: Json) -> str:
     return f"{rollout['phase']}, version {rollout['to_version']} at {share(rollout)}: {rollout['reason']['message']}"
 
 
+def turn(rollout: Json) -> tuple[object, ...]:
+    """Return what of a rollout's line is more than figures: equal as long as nothing but these has moved."""
+    return rollout["phase"], rollout["reason"]["code"], rollout["step_index"], share(rollout)
+
+
 def share(rollout: Json) -> str:
     """Return the share of requests that the new version has, or of which it has copies, and what was asked for."""
     kind = "mirror" if rollout.get("mirror_wanted") or rollout.get("mirror_actual") else "weight"

@@ -10,6 +10,7 @@ from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path, wait_until
 from fairlead_cli.commands import rollout_view
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
+from fairlead_cli.telling import Teller
 
 _LOOK_EVERY_S = 0.5
 _ENDED = {"Healthy", "Degraded", "Aborted"}
@@ -135,14 +136,11 @@ def wait(call: Call, rollout: Json) -> Json:
 
     limits = {"timeout_s": call.options.timeout, "every_s": _LOOK_EVERY_S}
     if not sys.stderr.isatty():
-        told: list[str] = []
+        teller = Teller(call.note)
 
         def look_and_tell() -> Json:
             seen = call.client.get(where)
-            line = rollout_view.line(seen)
-            if told[-1:] != [line]:
-                told.append(line)
-                call.note(line)
+            teller.see(rollout_view.line(seen), rollout_view.turn(seen))
             return seen
 
         return wait_until(look_and_tell, is_over, what=what, **limits)
