@@ -59,7 +59,8 @@ class Layout:
         native = list(natives)
         self.cuts_ns = sorted({*classic, *native})
         ends: list[float] = [*self.cuts_ns, math.inf]
-        self.classic_of_cell = [bisect_left(classic, end) for end in ends]
+        starts = [0, *[self.cuts_ns.index(edge) + 1 for edge in classic], len(ends)]
+        self.cells_of_classic = [slice(*pair) for pair in itertools.pairwise(starts)]
         self.native_of_cell = [bisect_left(native, end) for end in ends]
 
     def __deepcopy__(self, _memo: Any) -> "Layout":
@@ -112,10 +113,8 @@ class Histogram:
 
     def classic(self) -> list[int]:
         """Return the count per classic bucket, not cumulative; the last one is everything above the last edge."""
-        counts = [0] * (len(self.layout.edges) + 1)
-        for bucket, count in zip(self.layout.classic_of_cell, self.cells, strict=True):
-            counts[bucket] += count
-        return counts
+        cells = self.cells
+        return [sum(cells[part]) for part in self.layout.cells_of_classic]
 
     def native(self) -> NativeBuckets:
         """Return the native form; only buckets that hold something."""
