@@ -1,10 +1,10 @@
-"""`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect or profile."""
+"""`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile or
+check-config."""
 
 import sys
 from collections.abc import Sequence
 
 from serving_runtime.errors import ServingError
-from serving_runtime.server import options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -14,6 +14,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from serving_runtime.server import telling  # noqa: PLC0415 - each command imports what it needs
 
         return telling.main(arguments)
+    if arguments and arguments[0] == "check-config":
+        from serving_runtime.server import checking  # noqa: PLC0415
+
+        return checking.main(arguments)
+    from serving_runtime.server import options  # noqa: PLC0415
+
     chosen = options.parse(arguments)
     from serving_runtime.server import serve  # noqa: PLC0415 - --help and bad flags answer before anything is loaded
 

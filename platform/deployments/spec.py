@@ -22,6 +22,7 @@ API_VERSION = "serving.kserve.io/v1beta1"
 KIND = "InferenceService"
 FORMATS = ("onnx",)
 STORAGE_URI = "spec.predictor.model.storageUri"
+CONFIG = "spec.predictor.model.config"
 # A revision is called `<service>-00001`, which must be a DNS label too.
 LONGEST_NAME = 63 - len("-00001")
 

@@ -102,12 +102,16 @@ HONOURED = frozenset(parent + field for parent, fields in _FIELDS.items() for fi
 
 def refuse_unsupported(config: Any, model: str) -> None:
     """Raise ModelError when the config sets a field that would not be honoured."""
-    for name in _set_fields(config, ""):
-        if name not in HONOURED:
-            raise ModelError(f"model '{model}': config.pbtxt sets '{name}', which this runtime does not support")
+    if name := unsupported_field(config):
+        raise ModelError(f"model '{model}': config.pbtxt sets '{name}', which this runtime does not support")
     if config.platform and config.platform not in (*PLATFORMS, ENSEMBLE_PLATFORM):
         known = ", ".join((*PLATFORMS, ENSEMBLE_PLATFORM))
         raise ModelError(f"model '{model}': platform '{config.platform}' is not supported; supported are {known}")
+
+
+def unsupported_field(config: Any) -> str:
+    """Return the dotted name of the first field that is set and would not be honoured; empty where there is none."""
+    return next((name for name in _set_fields(config, "") if name not in HONOURED), "")
 
 
 def _set_fields(message: Any, prefix: str) -> Iterator[str]:

@@ -30,6 +30,7 @@ DESCRIPTION = """Serve the models of a repository over the V2 protocol (HTTP, gR
 other commands:
   inspect MODEL_DIR --json   tell signature and platform of one model's folder
   profile MODEL_DIR --json   measure load time, memory, and latency per batch size
+  check-config --json        check fields of a config.pbtxt on standard input, without a model
 """
 
 

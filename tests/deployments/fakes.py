@@ -3,7 +3,7 @@
 `test_driver_contract.py` runs the same tests on `FakeCluster` and on the real local driver with its agent.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -78,6 +78,9 @@ class FakeCluster:
 
     def run(self, job: Job) -> JobResult:
         raise AssertionError("the reconciler runs no jobs")
+
+    def check_config(self, fields: Mapping[str, object]) -> None:
+        raise AssertionError("the reconciler checks no files")
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         self._reach()

@@ -116,6 +116,23 @@ def test_a_refusal_is_one_sentence(served: Platform, arguments: tuple[str, ...],
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("flags", [pytest.param((), id="apply"), pytest.param(("--dry-run",), id="dry run")])
+def test_a_misspelt_field_of_the_config_is_refused_when_the_file_is_applied(
+    served: Platform, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    file = tmp_path / "service.yaml"
+    model = "{modelFormat: {name: onnx}, storageUri: models:/digits/1, config: {dynamic_batching: {max_quue: 1}}}"
+    file.write_text(
+        "{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: typo}, "
+        f"spec: {{predictor: {{model: {model}}}}}}}"
+    )
+    done = served.fairlead("services", "apply", "-f", str(file), *flags, check=False)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "spec.predictor.model.config.dynamic_batching.max_quue: " in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_second_start_in_the_folder_names_the_first(served: Platform) -> None:
     done = subprocess.run(
         served.command, env=served.environment, capture_output=True, text=True, timeout=30, check=False

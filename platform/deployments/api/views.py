@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from django.conf import settings
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -37,6 +38,7 @@ from deployments.desired import Role
 from deployments.models import Rollout
 from deployments.phases import Phase, ServicePhase
 from deployments.policy import Strategy
+from integrations.clusters import driver_for
 
 M = TypeVar("M", bound=Model)
 
@@ -141,6 +143,8 @@ class ServiceDetailView(APIView):
         uri = storage_uri_of(request.data)
         require_model_use(caller_token(request), uri)
         require_model_import(caller_token(request), uri, namespace, name)
+        driver = driver_for("local", cluster_folder=settings.CLUSTER_FOLDER)
+        services.service_check(document=request.data, namespace=namespace, name=name, driver=driver)
         if is_dry_run(request):
             plan = services.service_plan(
                 document=request.data, namespace=namespace, name=name, actor=actor_of(request), now=timezone.now()

@@ -1,5 +1,6 @@
 """What changes services, policies and rollouts; every function is told who asks and leaves an audit entry."""
 
+from deployments.services.checking import service_check
 from deployments.services.importing import import_follow
 from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.preview import policy_plan, service_plan
@@ -20,6 +21,7 @@ __all__ = [
     "rollout_retry",
     "rollout_start",
     "service_apply",
+    "service_check",
     "service_delete",
     "service_plan",
     "service_restart",

@@ -216,7 +216,7 @@ class JobResult:
 
 
 class ClusterDriver(Protocol):
-    """The five verbs. All raise `common.errors.Unavailable` where the cluster cannot be reached."""
+    """The six verbs. All raise `common.errors.Unavailable` where the cluster cannot be reached."""
 
     def apply(self, desired: Desired) -> None:
         """Make the cluster work towards `desired`; returns when it is handed over, not when it is so."""
@@ -229,6 +229,9 @@ class ClusterDriver(Protocol):
 
     def run(self, job: Job) -> JobResult:
         """Run `job` to its end or its timeout."""
+
+    def check_config(self, fields: Mapping[str, object]) -> None:
+        """Raise InvalidInput, naming the field, where the runtime takes no model with these ModelConfig fields."""
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Take the service off the cluster; deleting an unknown one is no error."""

@@ -247,3 +247,39 @@ def test_what_is_not_there_or_goes_is_not_restarted(platform: Platform, api: Api
     client.delete(URL)
     refused = client.post(f"{URL}/restart")
     assert (refused.status_code, "is being deleted" in refused.json()["error"]["message"]) == (409, True)
+
+
+@pytest.mark.parametrize("query", [pytest.param("", id="applied"), pytest.param("?dry_run=true", id="dry run")])
+@pytest.mark.parametrize(
+    ("config", "field", "sentence"),
+    [
+        pytest.param({"max_batch": 8}, "max_batch", 'has no field named "max_batch"', id="an unknown field"),
+        pytest.param({"max_batch_size": "x"}, "max_batch_size", "couldn't parse integer", id="a wrong type"),
+        pytest.param(
+            {"instance_group": [{"host_policy": "p"}]},
+            "instance_group.host_policy",
+            "this runtime does not support it",
+            id="a field that is not honoured",
+        ),
+    ],
+)
+def test_a_mistake_in_the_config_is_refused_at_once_by_its_field(
+    platform: Platform, api: Api, query: str, config: dict[str, object], field: str, sentence: str
+) -> None:
+    platform.version(1)
+    client = api(Scope.WRITE)
+    document = platform.document(policy=None)
+    document["spec"]["predictor"]["model"]["config"] = config
+    refused = client.put(f"{URL}{query}", document)
+    error = refused.json()["error"]
+    assert (refused.status_code, error["field"]) == (400, f"spec.predictor.model.config.{field}")
+    assert error["message"].startswith(f"spec.predictor.model.config.{field}: ")
+    assert sentence in error["message"]
+    assert client.get(URL).status_code == 404
+
+
+def test_a_config_that_the_runtime_takes_is_applied(platform: Platform, api: Api) -> None:
+    platform.version(1)
+    document = platform.document(policy=None)
+    document["spec"]["predictor"]["model"]["config"] = {"max_batch_size": 8}
+    assert api(Scope.WRITE).put(URL, document).status_code == 201

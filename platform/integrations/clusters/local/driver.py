@@ -4,12 +4,13 @@ It starts nothing but jobs; a worker that dies takes no model with it.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from common.errors import InvalidInput, Unavailable
 from integrations.clusters.base import Component, Desired, Job, JobResult, Nodes, Observed
 from integrations.clusters.local import jobs
+from integrations.clusters.local.config_check import check_config
 from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
     OBSERVED_SCHEMA,
@@ -68,6 +69,10 @@ class LocalDriver:
     def run(self, job: Job) -> JobResult:
         """Run the job as a process of its own, bounded in time and memory."""
         return jobs.run(job, self._layout.jobs)
+
+    def check_config(self, fields: Mapping[str, object]) -> None:
+        """Ask the serving runtime, in a process of its own that loads no model."""
+        check_config(fields)
 
     def _order(self, order: Order) -> None:
         desired = order.desired

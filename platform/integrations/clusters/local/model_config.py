@@ -20,6 +20,8 @@ _MAP_FIELDS = frozenset(
     {"parameters", "input_map", "output_map", "priority_queue_policy", "metric_tags", "inputs", "properties"}
 )
 
+_NUMBERED_MAPS = frozenset({"priority_queue_policy"})  # JSON's keys are texts, the message's are numbers
+
 
 def rewrite(text: str, *, name: str, fields: Mapping[str, object]) -> str:
     """Return `text` with the model called `name` and every top-level field in `fields` replaced.
@@ -92,7 +94,8 @@ def _rendered(field: str, value: object, path: str) -> Iterator[str]:
     if isinstance(value, Mapping):
         if field in _MAP_FIELDS:
             for key, item in value.items():
-                yield f"{field} {{ key: {_quoted(str(key))} {' '.join(_rendered('value', item, f'{path}.{key}'))} }}"
+                shown = str(key) if field in _NUMBERED_MAPS and str(key).isdecimal() else _quoted(str(key))
+                yield f"{field} {{ key: {shown} {' '.join(_rendered('value', item, f'{path}.{key}'))} }}"
         else:
             inner = " ".join(line for key, item in value.items() for line in _rendered(str(key), item, f"{path}.{key}"))
             yield f"{field} {{ {inner} }}"

@@ -1,0 +1,57 @@
+"""Asks the serving runtime whether it takes fields of a model's config: `python -m serving_runtime check-config`.
+
+No model is loaded, the answer takes a fraction of a second, and the same fields are asked about once per process.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+
+from common.errors import InvalidInput, Unavailable
+from integrations.clusters.local.model_config import rewrite
+
+_SCHEMA = "fairlead.check-config/v1"
+_TIMEOUT_S = 10.0
+
+
+def check_config(
+    fields: Mapping[str, object],
+    *,
+    runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime"),
+    timeout_s: float = _TIMEOUT_S,
+) -> None:
+    """Raise InvalidInput, its `field` dotted, where no model could be served with `fields` over its config.pbtxt.
+
+    Raises:
+        InvalidInput: a field is not known, has a value of a wrong type, or is not supported.
+        Unavailable: the runtime did not answer.
+    """
+    field, error = _asked(rewrite("", name="model", fields=fields), runtime, timeout_s)
+    if error:
+        raise InvalidInput(error, field=field)
+
+
+@lru_cache(maxsize=256)
+def _asked(text: str, runtime: tuple[str, ...], timeout_s: float) -> tuple[str, str]:
+    """Return the field at fault and what is wrong with it; both empty where nothing is."""
+    try:
+        done = subprocess.run(
+            [*runtime, "check-config", "--json"],
+            input=text.encode(),
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        answer = json.loads(done.stdout)
+        if answer["schema"] == _SCHEMA and done.returncode in (0, 2):
+            return ("", "") if done.returncode == 0 else (str(answer["field"]), str(answer["error"]))
+        problem = f"its answer is of the schema {answer['schema']!r}, exit code {done.returncode}"
+    except subprocess.TimeoutExpired:
+        problem = f"no answer within {timeout_s:g} s"
+    except OSError as error:
+        problem = str(error)
+    except (ValueError, KeyError, TypeError):
+        problem = f"exit code {done.returncode}: {done.stderr[-300:].decode(errors='replace').strip()}"
+    raise Unavailable(f"the serving runtime could not be asked about the model's config ({problem}); try again")
