@@ -258,7 +258,7 @@ async def test_a_cancelled_call_stops_its_model(channel: grpc.aio.Channel, told:
 @pytest.mark.feature("E20")
 async def test_a_deadline_stops_the_model(channel: grpc.aio.Channel, told: Path) -> None:
     before = stops(told)
-    call = stream(channel, timeout=0.5)
+    call = stream(channel, timeout=3)
     await call.write(asked("repeat", -1))
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await read_all(call)
