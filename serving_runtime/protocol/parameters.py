@@ -36,23 +36,36 @@ def checked(parameters: Any) -> Mapping[str, Any]:
     for name, value in parameters.items():
         if name in UNDERSTOOD:
             continue
-        if name == "headers" or name.startswith(_RESERVED_PREFIXES):
+        if is_reserved(name):
             raise InvalidArgument(f"request parameter '{name}' has a reserved name; choose another one")
         if type(value) not in _TYPES:
             raise InvalidArgument(f"request parameter '{name}' must be a string, a number, true or false")
     return parameters
 
 
-def with_headers(
-    request: InferRequest, headers: Sequence[tuple[bytes, bytes]], pattern: "re.Pattern[str]"
-) -> InferRequest:
-    """Return the request with the headers that the pattern finds as parameters, over those of the same name.
+def is_reserved(name: str) -> bool:
+    """Return whether a name is the protocol's, understood or kept for later."""
+    return name in UNDERSTOOD or name == "headers" or name.startswith(_RESERVED_PREFIXES)
 
-    Headers with the name of a parameter that the runtime understands are left out.
+
+class Forwarding:
+    """Which headers, or which of gRPC's metadata, become request parameters (Triton: parameters extension).
+
+    Args:
+        secret: names in lower case that never do: what opens a restricted API is for the server alone.
     """
-    found = {
-        name: value.decode("latin-1")
-        for name, value in ((name.decode("latin-1"), value) for name, value in headers)
-        if name not in UNDERSTOOD and pattern.search(name)
-    }
+
+    def __init__(self, pattern: "re.Pattern[str]", secret: frozenset[bytes]) -> None:
+        self._pattern = pattern
+        self._secret = frozenset([name.decode("latin-1") for name in secret])
+
+    def takes(self, name: str) -> bool:
+        """Return whether the pattern finds a name that is neither reserved nor secret."""
+        return self._pattern.search(name) is not None and not is_reserved(name) and name.lower() not in self._secret
+
+
+def with_headers(request: InferRequest, headers: Sequence[tuple[bytes, bytes]], forwarding: Forwarding) -> InferRequest:
+    """Return the request with its forwarded headers as parameters, over those of the same name."""
+    named = [(name.decode("latin-1"), value) for name, value in headers]
+    found = {name: value.decode("latin-1") for name, value in named if forwarding.takes(name)}
     return request._replace(parameters={**request.parameters, **found}) if found else request

@@ -1,10 +1,9 @@
 """Which calls are open to whom, and which metadata goes on to models (Triton: limit endpoint access, parameters)."""
 
-import re
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 
-from serving_runtime.protocol.parameters import UNDERSTOOD
+from serving_runtime.protocol.parameters import Forwarding
 from serving_runtime.request import InferRequest
 
 HEADER_PREFIX = "triton-grpc-protocol-"
@@ -42,13 +41,9 @@ FORWARDED: ContextVar[Mapping[str, str]] = ContextVar("FORWARDED")
 """Metadata of the gRPC call whose coroutine runs, as request parameters; not set where none is asked for."""
 
 
-def forwarded(metadata: Sent, pattern: "re.Pattern[str]") -> dict[str, str]:
+def forwarded(metadata: Sent, forwarding: Forwarding) -> dict[str, str]:
     """Return the metadata that becomes request parameters; keys are in lower case, binary values are left out."""
-    return {
-        key: value
-        for key, value in metadata
-        if isinstance(value, str) and key not in UNDERSTOOD and pattern.search(key)
-    }
+    return {key: value for key, value in metadata if isinstance(value, str) and forwarding.takes(key)}
 
 
 def with_metadata(request: InferRequest) -> InferRequest:

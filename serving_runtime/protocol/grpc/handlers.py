@@ -15,6 +15,7 @@ from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc.access import FORWARDED, GROUPS, forwarded
 from serving_runtime.protocol.grpc.methods import Method, Service, StreamMethod
+from serving_runtime.protocol.parameters import Forwarding
 from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.telemetry import request_log
 
@@ -44,7 +45,7 @@ def handlers(service: Service, policy: CallPolicy) -> Any:
     def wrapped(method: str, answer: Answer) -> Answer:
         group = GROUPS[method]
         if policy.forwarded is not None and group == "inference":
-            answer = _forwarding(policy.forwarded, answer)
+            answer = _forwarding(Forwarding(policy.forwarded, policy.restrictions.headers), answer)
         if policy.with_context:
             answer = _in_context(answer)
         if policy.restrictions.restricts(group):
@@ -150,9 +151,9 @@ def _bytes(value: str | bytes) -> bytes:
     return value if isinstance(value, bytes) else value.encode("latin-1", "replace")
 
 
-def _forwarding(pattern: "re.Pattern[str]", answer: Answer) -> Answer:
+def _forwarding(chosen: Forwarding, answer: Answer) -> Answer:
     async def forwarding(request: Any, call: Context) -> Any:  # grpcio runs every call in a task of its own
-        FORWARDED.set(forwarded([(key, value) for key, value in call.invocation_metadata() or ()], pattern))
+        FORWARDED.set(forwarded([(key, value) for key, value in call.invocation_metadata() or ()], chosen))
         return await answer(request, call)
 
     return forwarding

@@ -18,7 +18,7 @@ from serving_runtime.protocol.http.infer import InferCodec
 from serving_runtime.protocol.http.message import Reply, Request, error_response
 from serving_runtime.protocol.http.reader import KeepsHeader
 from serving_runtime.protocol.http.routes import EVENTS, Call, Route, Routes, of_versions
-from serving_runtime.protocol.parameters import with_headers
+from serving_runtime.protocol.parameters import Forwarding, with_headers
 from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.protocol.settings import RuntimeSettings, defaults
 from serving_runtime.request import Cancellable, InferRequest, Outcome
@@ -47,7 +47,7 @@ class V2Application:
     ) -> None:
         self._engine = engine
         self._restrictions = restrictions or Restrictions(())
-        self._forwarded = forwarded
+        self._forwarding = Forwarding(forwarded, self._restrictions.headers) if forwarded is not None else None
         self._context = with_context
         self._settings = settings if settings is not None else defaults()
         self._infer_restricted = self._restrictions.restricts("inference")
@@ -58,11 +58,11 @@ class V2Application:
     @property
     def keeps_header(self) -> KeepsHeader | None:
         """Return which headers requests are to carry; None for none, which costs least."""
-        forwarded = self._forwarded
+        forwarding = self._forwarding
         headers = self._restrictions.headers | (context.HEADERS if self._context else frozenset())
-        if forwarded is None:
+        if forwarding is None:
             return (lambda name: name.lower() in headers) if headers else None
-        return lambda name: name.lower() in headers or forwarded.search(name.decode("latin-1")) is not None
+        return lambda name: name.lower() in headers or forwarding.takes(name.decode("latin-1"))
 
     def handle(self, request: Request, reply: Reply) -> Cancellable | None:
         codec = self._codecs.get(request.target)
@@ -101,8 +101,8 @@ class V2Application:
 
     def _completed(self, decoded: InferRequest, request: Request) -> InferRequest:
         """Return the inference request in an HTTP request with what its headers add."""
-        if self._forwarded is not None:
-            decoded = with_headers(decoded, request.headers, self._forwarded)
+        if self._forwarding is not None:
+            decoded = with_headers(decoded, request.headers, self._forwarding)
         if self._context:
             decoded = decoded._replace(context=context.from_headers(request.headers))
         return decoded

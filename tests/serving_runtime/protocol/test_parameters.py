@@ -1,0 +1,27 @@
+"""Which request parameters there may be, and which headers become some."""
+
+import re
+
+import pytest
+
+from serving_runtime.errors import InvalidArgument
+from serving_runtime.protocol import parameters
+from serving_runtime.protocol.parameters import Forwarding, with_headers
+from serving_runtime.request import InferRequest
+
+
+@pytest.mark.feature("E16")
+def test_headers_with_a_reserved_name_or_a_secret_are_not_forwarded() -> None:
+    headers = [
+        (b"X-Tenant", b"a"), (b"priority", b"u=1"), (b"triton_x", b"1"), (b"sequence_x", b"1"), (b"headers", b"1"),
+        (b"Admin-Key", b"secret"),
+    ]  # fmt: skip
+    forwarding = Forwarding(re.compile(".*"), frozenset({b"admin-key"}))
+    asked = InferRequest("m", "", (), parameters={"own": 1})
+    assert with_headers(asked, headers, forwarding).parameters == {"own": 1, "X-Tenant": "a"}
+
+
+@pytest.mark.parametrize("name", ["headers", "triton_x", "sequence_x"])
+def test_reserved_names_are_refused(name: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"'{name}' has a reserved name"):
+        parameters.checked({name: 1})
