@@ -65,11 +65,10 @@ class InferStream:
         self._errors_end = errors_end
         self._context = context.CALL.get()
         self._begun = 0
-        self._error: ServingError | None = None
         self._in_flight: set[_Request] = set()
         self._in_flight_bytes = 0
         self._line: deque[_Request] = deque()
-        self._outbox: deque[bytes] = deque()
+        self._outbox: deque[bytes | ServingError] = deque()
         self._outbox_bytes = 0
         self._draining = False
         self._paused: set[Streaming] = set()
@@ -87,12 +86,10 @@ class InferStream:
         try:
             while True:
                 await self._send(write)
-                if self._error is not None:
-                    raise self._error
                 if self._draining and not self._in_flight:
                     raise Unavailable("the server is stopping")
                 if reader.done():
-                    reader.result()  # raises what ended it, if it was not the client's own end
+                    reader.result()  # raises where it did not come to an end
                     if not self._in_flight:
                         return
                 await self._news.wait()
@@ -109,6 +106,12 @@ class InferStream:
         self._news.set()
 
     async def _read(self, requests: AsyncIterator[tuple[Any, int]]) -> None:
+        try:
+            await self._read_all(requests)
+        except ServingError as error:
+            self._end_with(error)
+
+    async def _read_all(self, requests: AsyncIterator[tuple[Any, int]]) -> None:
         async for message, size_bytes in requests:
             if self._draining:
                 return
@@ -155,8 +158,7 @@ class InferStream:
             self._room.set()
         if isinstance(outcome, ServingError):
             if self._errors_end:
-                self._error = self._error or outcome
-                self._news.set()
+                self._end_with(outcome)
                 return
             response = codec.encode_stream_error(outcome, request.message)
         elif outcome.outputs or request.waits_in_line or request.shows_empty_final:
@@ -184,6 +186,11 @@ class InferStream:
         while self._line and self._line[0].response is not None:
             self._put(self._line.popleft().response or b"")
 
+    def _end_with(self, error: ServingError) -> None:
+        """End the call with an error, behind the responses that are to be sent already."""
+        self._outbox.append(error)
+        self._news.set()
+
     def _put(self, response: bytes) -> None:
         self._outbox.append(response)
         self._outbox_bytes += len(response)
@@ -191,6 +198,8 @@ class InferStream:
     async def _send(self, write: Write) -> None:
         while self._outbox:
             response = self._outbox.popleft()
+            if isinstance(response, ServingError):
+                raise response
             await write(response)
             self._outbox_bytes -= len(response)
             if self._outbox_bytes <= LOW_WATER_BYTES:
