@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from django.urls import reverse
+
 from deployments.models import InferenceService, Revision
 from registry import usage
 
@@ -11,13 +13,18 @@ def register() -> None:
     usage.register(uses_of)
 
 
-def uses_of(version_ids: Iterable[int]) -> Iterator[str]:
-    """Yield a phrase for each service that has, or by its history could go back to, one of the versions."""
+def uses_of(version_ids: Iterable[int]) -> Iterator[usage.Use]:
+    """Yield a use for each service that has, or by its history could go back to, one of the versions."""
     ids = list(version_ids)
     revisions = Revision.objects.filter(model_version__in=ids).select_related("service").order_by("service", "number")
     named = set()
     for revision in revisions:
         named.add(revision.service_id)
-        yield f"service {revision.service} (revision {revision.name}, {revision.role})"
+        yield _use(revision.service, f"revision {revision.name}, {revision.role}")
     for service in InferenceService.objects.filter(model_version__in=ids).exclude(pk__in=named):
-        yield f"service {service} (its service file)"
+        yield _use(service, "its service file")
+
+
+def _use(service: InferenceService, by: str) -> usage.Use:
+    page = reverse("deployments:service-detail", args=[service.namespace, service.name])
+    return usage.Use(f"service {service} ({by})", page)

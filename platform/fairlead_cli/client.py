@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from fairlead_cli.config import Access
-from fairlead_cli.errors import ApiError, CliError, NotFound, Refusal, TimedOut, Unreachable
+from fairlead_cli.errors import ApiError, CliError, NotFound, Refusal, StoppedWaiting, TimedOut, Unreachable
 from fairlead_cli.sources import Source
 
 Json = dict[str, Any]
@@ -177,10 +177,18 @@ class Client:
 
 
 def wait_until(look: Callable[[], T], done: Callable[[T], bool], *, timeout_s: float, every_s: float, what: str) -> T:
-    """Return the first of what `look` sees that is `done`; TimedOut when the time is up.
+    """Return the first of what `look` sees that is `done`; TimedOut when the time is up, StoppedWaiting on Ctrl-C.
 
     A control plane that restarts in the meantime is no reason to give up before a minute of silence.
     """
+    try:
+        return poll_until(look, done, timeout_s=timeout_s, every_s=every_s, what=what)
+    except KeyboardInterrupt:
+        raise StoppedWaiting(f"no longer waiting for {what}; it goes on, only the waiting ended") from None
+
+
+def poll_until(look: Callable[[], T], done: Callable[[T], bool], *, timeout_s: float, every_s: float, what: str) -> T:
+    """Return what `wait_until` does, for who has an end of their own to make of Ctrl-C."""
     deadline = time.monotonic() + timeout_s
     silent_since: float | None = None
     while True:

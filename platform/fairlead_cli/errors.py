@@ -4,9 +4,10 @@
     ├── EndedBadly      3  what was waited for ended otherwise than asked (rollout Degraded, version REJECTED)
     │   └── Aborted     6  the rollout that was waited for was aborted, by a person or by a newer wish
     ├── TimedOut        4  what was waited for had not ended when the time was up
-    └── Unreachable     5  the control plane did not answer
+    ├── Unreachable     5  the control plane did not answer
+    └── StoppedWaiting  130  Ctrl-C while something was waited for that goes on
 
-A wrong command line ends with 2 (argparse), Ctrl-C with 130.
+A wrong command line ends with 2 (argparse), Ctrl-C anywhere else with 130 and no word.
 """
 
 from dataclasses import dataclass
@@ -45,6 +46,12 @@ class TimedOut(CliError):  # noqa: N818
     """What was waited for is still under way."""
 
     exit_code = 4
+
+
+class StoppedWaiting(CliError):  # noqa: N818
+    """Ctrl-C ended the waiting, and nothing else."""
+
+    exit_code = 130
 
 
 class Unreachable(CliError):  # noqa: N818

@@ -176,7 +176,7 @@ def _locked(model: RegisteredModel) -> RegisteredModel:
 def _refuse_if_used(version_ids: Iterable[int], what: str) -> None:
     uses = usage.uses_of(version_ids)
     if uses:
-        shown = ", ".join(uses[:_MAX_USES_SHOWN])
+        shown = ", ".join(map(str, uses[:_MAX_USES_SHOWN]))
         more = f" and {len(uses) - _MAX_USES_SHOWN} more" if len(uses) > _MAX_USES_SHOWN else ""
         raise Conflict(f"{what} is in use by {shown}{more}; take it out of use first")
 

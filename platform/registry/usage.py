@@ -4,9 +4,22 @@ The registry knows nothing of services: `deployments` registers its provider whe
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-Provider = Callable[[Iterable[int]], Iterable[str]]
-"""Takes ids of versions; returns a phrase per use, such as `service default/digits (revision digits-00002)`."""
+
+@dataclass(frozen=True, slots=True, order=True)
+class Use:
+    """A phrase such as `service default/digits (revision digits-00002)`, and the page about it."""
+
+    phrase: str
+    page: str = ""
+
+    def __str__(self) -> str:
+        return self.phrase
+
+
+Provider = Callable[[Iterable[int]], Iterable[Use]]
+"""Takes ids of versions; returns their uses."""
 
 _providers: list[Provider] = []
 
@@ -22,7 +35,7 @@ def unregister(provider: Provider) -> None:
     _providers.remove(provider)
 
 
-def uses_of(version_ids: Iterable[int]) -> list[str]:
+def uses_of(version_ids: Iterable[int]) -> list[Use]:
     """Return every use of these versions, without repeats, in a stable order."""
     ids = list(version_ids)
     return sorted({use for provider in _providers for use in provider(ids)}) if ids else []

@@ -54,12 +54,14 @@ def test_the_list_shows_phase_reason_model_rollout_and_replicas() -> None:
 
 def test_the_detail_shows_the_rollout_and_why_it_waits() -> None:
     scenes.rollout(scenes.service(), step_index=1)
+    Rollout.objects.update(policy_name="careful")
 
     page = text(signed_in(), DETAIL)
 
     for words in (
         "The canary has answered 200 requests at 25 %",
         "Analysis running",
+        "by policy <strong>careful",
         "1 of 200 canary requests failed",
         "0.5 %",
         "digits-00002",
@@ -68,6 +70,15 @@ def test_the_detail_shows_the_rollout_and_why_it_waits() -> None:
     ):
         assert words in page
     assert 'aria-current="step"' in page
+
+
+def test_a_versions_page_leads_to_the_services_that_use_it() -> None:
+    used = scenes.service()
+    version = used.model_version
+
+    page = text(signed_in(), f"/models/{version.model.name}/versions/{version.number}/")
+
+    assert f'<a href="{DETAIL}">service default/digits (revision digits-00001' in page
 
 
 def test_nothing_runs_in_an_analysis_that_has_ended() -> None:

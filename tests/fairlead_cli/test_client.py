@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_cli.client import Client, path, wait_until
 from fairlead_cli.config import Access
-from fairlead_cli.errors import ApiError, CliError, NotFound, TimedOut, Unreachable
+from fairlead_cli.errors import ApiError, CliError, NotFound, StoppedWaiting, TimedOut, Unreachable
 from fairlead_cli.sources import source_of
 
 
@@ -141,6 +141,16 @@ def test_waiting_survives_a_restart_of_the_control_plane() -> None:
         return str(answer)
 
     assert wait_until(look, lambda seen: seen == "up", timeout_s=5, every_s=0, what="it") == "up"
+
+
+def test_ctrl_c_says_that_what_was_waited_for_goes_on() -> None:
+    def look() -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(StoppedWaiting, match=r"no longer waiting for the end of rollout 7; it goes on") as caught:
+        wait_until(look, lambda _seen: False, timeout_s=5, every_s=0, what="the end of rollout 7")
+
+    assert caught.value.exit_code == 130
 
 
 def test_waiting_ends_with_its_time() -> None:

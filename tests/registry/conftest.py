@@ -83,8 +83,8 @@ def usage_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, ModelVe
 
     uses: dict[int, str] = {}
 
-    def provider(ids: "object") -> list[str]:
-        return [phrase for pk, phrase in uses.items() if pk in ids]  # type: ignore[operator]
+    def provider(ids: "object") -> list[usage.Use]:
+        return [usage.Use(phrase) for pk, phrase in uses.items() if pk in ids]  # type: ignore[operator]
 
     usage.register(provider)
     yield lambda phrase, version: uses.__setitem__(version.pk, phrase)

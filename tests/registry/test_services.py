@@ -97,7 +97,7 @@ class TestVersions:
 
     def test_one_in_use_stays_and_the_sentence_is_short(self, register: Register, usage_of: UsageOf) -> None:
         used = register()
-        providers = [lambda ids, n=n: [f"service default/s{n}"] for n in range(7)]
+        providers = [lambda ids, n=n: [usage.Use(f"service default/s{n}")] for n in range(7)]
         for provider in providers:
             usage.register(provider)
         try:

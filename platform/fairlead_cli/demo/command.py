@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from fairlead_cli.call import Call
-from fairlead_cli.client import Client, Json, wait_until
+from fairlead_cli.client import Client, Json, poll_until
 from fairlead_cli.config import Access
 from fairlead_cli.demo import family, report
 from fairlead_cli.demo.requests import RequestLog
@@ -87,7 +87,7 @@ def _tell_story(client: Client, screen: Screen, home: Home, options: argparse.Na
     arguments += ["--images", str(folder / "held-out.npz"), "--log", str(folder / "requests.jsonl")]
     arguments += ["--rate", str(options.rate)]
     with family.traffic(arguments, home.path / "logs" / "demo-traffic.log"):
-        wait_until(
+        poll_until(
             requests_so_far,
             lambda seen: sum(request.ok for request in seen) >= _FIRST_ANSWERS,
             timeout_s=_FIRST_ANSWERS_S,

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairlead_cli.client import Client, Json, path, wait_until
+from fairlead_cli.client import Client, Json, path, poll_until
 from fairlead_cli.commands.models import wait_checked
 from fairlead_cli.demo.evaluation import Window
 from fairlead_cli.demo.watch import follow
@@ -102,7 +102,7 @@ class Story:
             self.client.delete(where)
         except NotFound:
             return
-        wait_until(
+        poll_until(
             lambda: self._exists(where),
             lambda found: not found,
             timeout_s=_GONE_S,
@@ -125,7 +125,7 @@ class Story:
         self.client.put(path("policies", POLICY), policy(hold_seconds))
         where = path("services", NAMESPACE, SERVICE)
         self.client.put(where, service_document(version))
-        service = wait_until(
+        service = poll_until(
             lambda: self.client.get(where),
             lambda seen: seen["phase"] in {"Ready", "Degraded"},
             timeout_s=_READY_S,

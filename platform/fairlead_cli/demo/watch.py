@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from fairlead_cli.client import Client, Json, path, wait_until
+from fairlead_cli.client import Client, Json, path, poll_until
 from fairlead_cli.demo.evaluation import Window
 
 _LOOK_EVERY_S = 0.2
@@ -58,4 +58,4 @@ def follow(
         return seen["phase"] in ENDED and seen["weight_actual"] == seen["weight_wanted"]
 
     what = f"the end of the rollout of version {rollout['to_version']}"
-    return wait_until(look, ended, timeout_s=timeout_s, every_s=_LOOK_EVERY_S, what=what), weights.windows
+    return poll_until(look, ended, timeout_s=timeout_s, every_s=_LOOK_EVERY_S, what=what), weights.windows
