@@ -187,6 +187,19 @@ def test_no_page_is_wider_than_the_screen(page: Page, width: int, colours: Liter
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
 
 
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_every_page_is_reached_from_the_head_without_scrolling_sideways(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    links = page.locator(".nav a")
+    expect(links).to_have_count(7)
+    for link in links.all():
+        box = link.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width, link.inner_text()
+    assert page.evaluate("document.querySelector('.nav').scrollWidth <= document.querySelector('.nav').clientWidth")
+
+
 def test_forms_work_without_a_script(browser: Any, server: str) -> None:
     context = browser.new_context(base_url=server, java_script_enabled=False)
     page = context.new_page()
