@@ -95,6 +95,11 @@ def user_get_or_create(
     return user
 
 
+def user_for_token(*, username: str, scope: Scope, actor: str, now: datetime) -> User:
+    """Return the user of that name for a token of `scope`; one that is made has no wider role than the token needs."""
+    return user_get_or_create(username=username, default_role=Role.needed_for(scope), actor=actor, now=now)
+
+
 @transaction.atomic
 def token_create(
     *, user: User, name: str, scope: Scope, lifetime: timedelta, now: datetime, actor: str

@@ -52,6 +52,19 @@ def test_without_a_good_token_the_answer_is_401(db: None, header: str | None, to
     assert error["request_id"] == answer.headers["X-Request-ID"]
 
 
+@pytest.mark.parametrize(("scope", "role"), [("read", "viewer"), ("write", "deployer"), ("admin", "admin")])
+def test_a_user_who_is_made_for_a_token_may_no_more_than_it_needs(api: Api, scope: str, role: str) -> None:
+    made = api(Scope.ADMIN).post("/api/v1/tokens", {"name": "ci", "scope": scope, "user": "robot"}).json()
+    assert bearer(made["token"]).get("/api/v1/whoami").json()["roles"] == {"default": role}
+
+
+def test_another_token_does_not_change_what_a_user_may(api: Api) -> None:
+    admin = api(Scope.ADMIN)
+    admin.post("/api/v1/tokens", {"name": "ci", "scope": "read", "user": "robot"})
+    wider = admin.post("/api/v1/tokens", {"name": "wide", "scope": "admin", "user": "robot"}).json()
+    assert bearer(wider["token"]).get("/api/v1/whoami").json()["roles"] == {"default": "viewer"}
+
+
 def test_an_administrator_makes_a_token_that_works_once_shown(api: Api) -> None:
     asked = {"name": "ci", "scope": "write", "expires_in": "12h", "user": "robot"}
     answer = api(Scope.ADMIN).post("/api/v1/tokens", asked)

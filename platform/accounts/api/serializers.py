@@ -30,7 +30,11 @@ class TokenCreateSerializer(RequestSerializer[ApiToken]):
     expires_in = serializers.CharField(
         required=False, help_text="A duration such as `12h`; the platform's default if absent."
     )
-    user = serializers.CharField(max_length=150, required=False, help_text="Made if unknown; the caller if absent.")
+    user = serializers.CharField(
+        max_length=150,
+        required=False,
+        help_text="Made if unknown, with the role in team `default` that the scope needs; the caller if absent.",
+    )
 
     def lifetime(self) -> timedelta:
         """Return how long the token is to live."""

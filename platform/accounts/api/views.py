@@ -23,7 +23,7 @@ from accounts.models import ApiToken, AuditEntry, User
 from accounts.permissions import actor_of, caller_token
 from accounts.scopes import Scope
 from accounts.selectors import audit_list, token_get, token_list
-from accounts.services import token_create, token_revoke, user_get_or_create
+from accounts.services import token_create, token_revoke, user_for_token
 from common.filters import Filter
 
 
@@ -56,15 +56,13 @@ class TokenListView(ListAPIView[ApiToken]):
         asked = TokenCreateSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         username, actor, now = asked.validated_data.get("user"), actor_of(request), timezone.now()
-        user = (
-            caller_token(request).user
-            if username is None
-            else user_get_or_create(username=username, actor=actor, now=now)
-        )
+        scope = Scope(asked.validated_data["scope"])
         created = token_create(
-            user=user,
+            user=caller_token(request).user
+            if username is None
+            else user_for_token(username=username, scope=scope, actor=actor, now=now),
             name=asked.validated_data["name"],
-            scope=Scope(asked.validated_data["scope"]),
+            scope=scope,
             lifetime=asked.lifetime(),
             now=now,
             actor=actor,

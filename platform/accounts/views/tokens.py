@@ -16,7 +16,7 @@ from accounts.models import ApiToken, User
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.scopes import Scope
 from accounts.selectors import token_get, token_list
-from accounts.services import CreatedToken, token_create, token_revoke, user_get_or_create
+from accounts.services import CreatedToken, token_create, token_revoke, user_for_token
 from common import durations
 from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
@@ -76,10 +76,11 @@ def _create(request: HttpRequest) -> CreatedToken:
     if scope not in [*Scope]:
         raise InvalidInput(f"scope is {scope[:40]!r}; expected one of {', '.join(Scope)}", field="scope")
     lifetime = request.POST.get("expires_in", "").strip()
+    asked = Scope(scope)
     return token_create(
-        user=user_get_or_create(username=username, actor=actor, now=now) if username else caller.user,
+        user=user_for_token(username=username, scope=asked, actor=actor, now=now) if username else caller.user,
         name=request.POST.get("name", "").strip(),
-        scope=Scope(scope),
+        scope=asked,
         lifetime=durations.parse(lifetime, field="expires_in") if lifetime else settings.TOKEN_LIFETIME,
         now=now,
         actor=actor,

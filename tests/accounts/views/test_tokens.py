@@ -32,6 +32,7 @@ def test_a_new_token_is_shown_once_and_opens_what_it_says(browser: Browser) -> N
     assert secret not in page(client, "/tokens/")
     token = ApiToken.objects.get(name="ci")
     assert (token.user.username, token.scope) == ("robot", "write")
+    assert [str(role) for role in token.user.memberships.values_list("role", flat=True)] == ["deployer"]
     assert Client().post("/signin/", {"token": secret}).status_code == 302
 
 
