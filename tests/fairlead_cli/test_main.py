@@ -1,6 +1,8 @@
 """The command line as a whole: help, exit codes, errors on stderr."""
 
 import json
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -94,3 +96,21 @@ def test_a_reader_that_has_seen_enough_is_no_error(api: Any, at_home: Any) -> No
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+def test_ctrl_c_ends_with_130_and_without_a_word(at_home: Any) -> None:
+    # Shells have what they start in the background ignore SIGINT, and children inherit that.
+    listening = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    run = listening + "from fairlead_cli.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        command = [sys.executable, "-c", run, "models", "list", "--url", url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            connection, _ = server.accept()
+            with connection:
+                connection.settimeout(60)
+                connection.recv(1)  # it has asked, and waits for an answer that does not come
+                process.send_signal(signal.SIGINT)
+                said, complained = process.communicate(timeout=60)
+    assert (process.returncode, said, complained) == (130, b"", b"")

@@ -183,9 +183,20 @@ def show_version(call: Call) -> None:
     call.show(call.client.get(path("models", call.options.name, "versions", call.options.version)), VERSION_FACTS)
 
 
-def alias_arguments(parser: argparse.ArgumentParser) -> None:
+def delete_version(call: Call) -> None:
+    """Delete a version that nothing serves and no alias points to."""
+    options = call.options
+    call.client.delete(path("models", options.name, "versions", options.version))
+    call.done(f"deleted {options.name} version {options.version}", deleted=options.version, model=options.name)
+
+
+def alias_argument(parser: argparse.ArgumentParser) -> None:
     name_argument(parser)
     parser.add_argument("alias", metavar="ALIAS", help="such as champion")
+
+
+def alias_arguments(parser: argparse.ArgumentParser) -> None:
+    alias_argument(parser)
     parser.add_argument("version", type=int, metavar="VERSION", help="the version's number")
 
 
@@ -195,3 +206,10 @@ def set_alias(call: Call) -> None:
     call.client.put(path("models", options.name, "aliases", options.alias), {"version": options.version})
     sentence = f"{options.name}@{options.alias} is version {options.version} now"
     call.done(sentence, model=options.name, alias=options.alias, version=options.version)
+
+
+def delete_alias(call: Call) -> None:
+    """Delete an alias; the version stays."""
+    options = call.options
+    call.client.delete(path("models", options.name, "aliases", options.alias))
+    call.done(f"deleted alias {options.name}@{options.alias}", deleted=options.alias, model=options.name)

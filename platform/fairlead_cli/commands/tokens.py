@@ -24,7 +24,10 @@ def create_arguments(parser: argparse.ArgumentParser) -> None:
         "--scope", choices=("read", "write", "admin"), default="read", help="each includes the ones before (read)"
     )
     parser.add_argument("--expires-in", metavar="DURATION", help="such as 720h (the platform's own when left out)")
-    parser.add_argument("--user", help="whose it is, made if unknown (you when left out)")
+    parser.add_argument(
+        "--user",
+        help="whose it is, made if unknown, with the role in team default that the scope needs (you when left out)",
+    )
 
 
 def create(call: Call) -> None:

@@ -350,3 +350,23 @@ def test_imports_are_listed_with_how_far_they_came_and_stopped(fairlead: Fairlea
     _, said, _ = fairlead("models", "imports", "digits")
     assert "1.0 KiB of 2.0 KiB" in said
     assert fairlead("models", "stop-import", "digits", "3")[:2] == (0, "import 3 of digits is stopped\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "address", "told"),
+    [
+        (("versions", "delete", "digits", "1"), "/models/digits/versions/1", "deleted digits version 1\n"),
+        (
+            ("alias", "delete", "digits", "champion"),
+            "/models/digits/aliases/champion",
+            "deleted alias digits@champion\n",
+        ),
+    ],
+)
+def test_versions_and_aliases_are_deleted(
+    fairlead: Fairlead, api: Any, words: tuple[str, ...], address: str, told: str
+) -> None:
+    api.on(f"DELETE {address}", None, status=204)
+
+    assert fairlead(*words) == (0, told, "")
+    assert [(seen.method, seen.path) for seen in api.seen] == [("DELETE", address)]
