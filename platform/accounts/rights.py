@@ -1,27 +1,41 @@
 """Has anybody's right to see something changed? Open pages ask once a second, whatever their number.
 
-Every change of tokens, sessions, users, teams and what they own leaves an entry in the audit log, so the newest entries
-tell. One that another transaction commits late may be missed; pages look for themselves from time to time as well.
+Every change of tokens, sessions, teams and what they own leaves an entry in the audit log, so the newest entries tell;
+tokens that expire and users that are deactivated leave none and are counted. What another transaction commits late may
+be missed; pages look for themselves from time to time as well.
 """
 
-from django.db.models import Max
+from django.db.models import Count, Max, Q, Sum
+from django.utils import timezone
 
-from accounts.models import AuditEntry
+from accounts.models import ApiToken, AuditEntry
 
 _ABOUT_RIGHTS = ("session.signout", "token.revoke", "member.", "ownership.", "user.", "team.")
 
 
 class RightsWatch:
-    """Remembers up to which entry the log was seen."""
+    """Remembers up to which entry the log was seen, and which tokens opened nothing any more without one."""
 
     def __init__(self) -> None:
         self._seen_id: int | None = None
+        self._ended: dict[str, int | None] = {}
 
     def has_changed(self) -> bool:
         """Return whether somebody's rights may have changed since the last call; True at the first one."""
+        is_logged = self._is_logged()
+        before, self._ended = self._ended, _ended_by_themselves()
+        return is_logged or self._ended != before
+
+    def _is_logged(self) -> bool:
         if self._seen_id is None:
             self._seen_id = AuditEntry.objects.aggregate(newest=Max("pk"))["newest"] or 0
             return True
         news = list(AuditEntry.objects.filter(pk__gt=self._seen_id).values_list("pk", "action"))
         self._seen_id = max([self._seen_id, *(pk for pk, _ in news)])
         return any(action.startswith(_ABOUT_RIGHTS) for _, action in news)
+
+
+def _ended_by_themselves() -> dict[str, int | None]:
+    """Return what tells one set of expired tokens and tokens of inactive users from another."""
+    ended = ApiToken.objects.filter(Q(expires_at__lte=timezone.now()) | Q(user__is_active=False))
+    return ended.aggregate(tokens=Count("pk"), ids=Sum("pk"))

@@ -11,7 +11,7 @@ from asgiref.testing import ApplicationCommunicator
 from django.test import Client
 from django.utils import timezone
 
-from accounts.models import ApiToken
+from accounts.models import ApiToken, User
 from accounts.scopes import Scope
 from accounts.services import token_revoke
 from accounts.teams import member_delete
@@ -207,7 +207,7 @@ async def test_a_quiet_stream_is_kept_open_until_its_token_is_revoked(monkeypatc
     assert messages[-1]["data"] == "signed out"
 
 
-@pytest.mark.parametrize("way", ["token revoked", "signed out", "role taken away"])
+@pytest.mark.parametrize("way", ["token revoked", "token expired", "user deactivated", "signed out", "role taken away"])
 async def test_a_stream_ends_as_soon_as_its_viewer_may_not_see_any_more(way: str) -> None:
     client, _, _ = await arranged()
     staying = await sync_to_async(signed_in)(Scope.READ)
@@ -217,6 +217,10 @@ async def test_a_stream_ends_as_soon_as_its_viewer_may_not_see_any_more(way: str
         await asyncio.gather(stream.until(shows('id="events"')), other.until(shows('id="events"')))
         if way == "token revoked":
             await sync_to_async(token_revoke)(token=token, now=timezone.now(), actor="test")
+        elif way == "token expired":
+            await ApiToken.objects.filter(pk=token.pk).aupdate(expires_at=timezone.now())
+        elif way == "user deactivated":
+            await User.objects.filter(pk=token.user_id).aupdate(is_active=False)
         elif way == "signed out":
             await sync_to_async(client.post)("/signout/")
         else:

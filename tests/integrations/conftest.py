@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ INFER = "/inference.GRPCInferenceService/ModelInfer"
 Found = TypeVar("Found")
 
 
-def until(look: Callable[[], Found], what: str, within_s: float = 20.0) -> Found:
+def until(look: Callable[[], Found], what: str, within_s: float = 60.0) -> Found:
     """Return the first true thing `look` finds; fails the test with `what` at the deadline."""
     deadline = time.monotonic() + within_s
     while not (found := look()):
@@ -81,7 +82,6 @@ class Cluster:
         command += ["--gateway-address", address, "--runtime", runtime]
         patience = {
             "probe_s": 0.1,
-            "probe_timeout_s": 0.5,
             "backoff_first_s": 0.1,
             "drain_s": 5.0,
             "exit_s": 5.0,
@@ -108,6 +108,16 @@ class Cluster:
         code = self.agent.wait(timeout=30)
         self.agent = None
         return code
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let the agent do nothing inside the block."""
+        assert self.agent is not None
+        self.agent.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.agent.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
         if self.agent is not None:

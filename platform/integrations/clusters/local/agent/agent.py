@@ -196,6 +196,8 @@ class Agent:
     # --- status -----------------------------------------------------------------------------------------------------
 
     def _write_status(self) -> None:
+        """Write what has changed, the gateway first: who reads that it routes to a service reads that it is ready."""
+        self._write_cluster_status()
         up = self._gateway.admin is not None and self._pushed is not None
         confirmed = {(route.namespace, route.service): route for route in self._router.confirmed} if up else {}
         stats_url = f"{self._gateway.admin.url}/stats/prometheus" if self._gateway.admin else ""
@@ -205,7 +207,6 @@ class Agent:
             if self._written.get(path) != observed:
                 write_json(path, observed_to_json(observed))
                 self._written[path] = observed
-        self._write_cluster_status()
 
     def _write_cluster_status(self) -> None:
         gateway = self._gateway.component()
