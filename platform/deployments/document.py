@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from common import durations
@@ -137,12 +138,16 @@ class Document:
             for index, item in enumerate(value)
         ]
 
-    def refuse_unknown(self) -> None:
-        """Raise InvalidInput if the object has a field that nobody asked for."""
+    def refuse_unknown(self, instead: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Raise InvalidInput if the object has a field that nobody asked for.
+
+        Args:
+            instead: for fields that people know from elsewhere, what does the same here.
+        """
         if unknown := sorted(set(self._fields) - self._read):
-            known = ", ".join(sorted(self._read))
+            other = instead.get(unknown[0]) or f"it knows {', '.join(sorted(self._read))}"
             raise InvalidInput(
-                f"{self.path(unknown[0])} is not a field that Fairlead can honour here; it knows {known}",
+                f"{self.path(unknown[0])} is not a field that Fairlead can honour here; {other}",
                 field=self.path(unknown[0]),
             )
 

@@ -26,6 +26,14 @@ CONFIG = "spec.predictor.model.config"
 # A revision is called `<service>-00001`, which must be a DNS label too.
 LONGEST_NAME = 63 - len("-00001")
 
+# Fields of KServe's InferenceService that its users write, by what does the same here.
+_INSTEAD = {
+    "canaryTrafficPercent": "a policy says the weights of a rollout, and spec.rollout.policy names it",
+    "protocolVersion": "V1 and V2 are served side by side, so leave it out",
+    "resources": "resources belong to spec.predictor.model",
+    "env": "env belongs to spec.predictor.model",
+}
+
 # In UTF-8 below the 128 KiB that Linux gives one variable.
 _MAX_ENV_CHARACTERS = 30_000
 _MODEL_URI = re.compile(r"models:/[^/@]+(/\d{1,9}|@[^/@]+)")
@@ -97,7 +105,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         policy=None if rollout is None else rollout.text("policy"),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
-        part.refuse_unknown()
+        part.refuse_unknown(_INSTEAD)
     return result
 
 

@@ -80,6 +80,18 @@ def test_the_least_a_file_can_say() -> None:
             "is not a field",
             id="what a metric is a part of",
         ),
+        pytest.param(
+            _with("spec.predictor.canaryTrafficPercent", 10),
+            "spec.predictor.canaryTrafficPercent",
+            "a policy says the weights of a rollout, and spec.rollout.policy names it",
+            id="a share that KServe has in the service's file",
+        ),
+        pytest.param(
+            _with(f"{MODEL}.protocolVersion", "v2"),
+            f"{MODEL}.protocolVersion",
+            "V1 and V2 are served side by side, so leave it out",
+            id="KServe's choice of a protocol",
+        ),
         pytest.param(_with("spec.predictor.minReplicas", 0), "spec.predictor.minReplicas", "from 1", id="to zero"),
         pytest.param(
             _with("spec.predictor.maxReplicas", 1), "spec.predictor.maxReplicas", "less than min", id="maxReplicas"
