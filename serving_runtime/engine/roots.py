@@ -1,5 +1,6 @@
 """Repositories opened by where they are."""
 
+import atexit
 import shutil
 import tempfile
 from pathlib import Path
@@ -30,10 +31,12 @@ class Roots:
     def close(self) -> None:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+            atexit.unregister(self.close)
 
     def _folder(self) -> Path:
         if self._cache is not None:
             return self._cache
         if self._temporary is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="fairlead-repository-"))
+            atexit.register(self.close)  # also where the server does not come to start
         return self._temporary

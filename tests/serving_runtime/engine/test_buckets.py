@@ -1,6 +1,7 @@
 """Repositories in servers that speak S3 and Google Cloud Storage's protocol, over real sockets."""
 
 import importlib.util
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -243,3 +244,12 @@ def test_a_place_that_is_not_offered_ends_the_start() -> None:
         check=False,
     )
     assert (done.returncode, "Azure Storage (as://) is not supported" in done.stderr) == (1, True)
+
+
+def test_a_start_that_fails_leaves_no_copies_behind(store: Store, tmp_path: Path) -> None:
+    store.put("repo/m/1/model.onnx", b"no model")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    arguments = command(store.place)  # type: ignore[arg-type]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    assert (done.returncode, "is not an ONNX model" in done.stderr) == (1, True), done.stderr
+    assert list(tmp_path.glob("fairlead-*")) == []
