@@ -86,6 +86,8 @@ def restore(call: Call) -> None:
             if home.exists():
                 home.rmdir()
             fresh.rename(home)
+    except tarfile.ReadError as error:
+        raise CliError(f"{file} is no whole archive that `fairlead backup` wrote ({error})") from error
     except (OSError, tarfile.TarError) as error:
         raise CliError(f"{file} cannot be restored to {home}: {error}") from error
     call.done(f"restored {file} to {home}; `fairlead up --home {home}` starts it", home=str(home), file=str(file))

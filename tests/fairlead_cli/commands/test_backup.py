@@ -142,4 +142,5 @@ def test_a_file_that_is_no_archive_is_refused(fairlead: Fairlead, tmp_path: Path
     (tmp_path / "b.tar").write_text("hello")
     code, _, complained = fairlead("restore", str(tmp_path / "b.tar"), "--home", str(tmp_path / "home"))
     assert code == 1
-    assert f"{tmp_path}/b.tar cannot be restored to {tmp_path}/home" in complained
+    assert f"{tmp_path}/b.tar is no whole archive that `fairlead backup` wrote (" in complained
+    assert [path.name for path in tmp_path.iterdir()] == ["b.tar"]
