@@ -23,7 +23,8 @@ from serving_runtime.request import InferResponse, Outcome, RequestContext, Stre
 
 MAX_IN_FLIGHT = 1024
 MAX_IN_FLIGHT_BYTES = 64 * 1024 * 1024
-"""Of requests read and not yet answered; above either, reading pauses."""
+"""Of requests read and not yet answered, or answered and in line behind one that is not, with their responses; above
+either, reading pauses."""
 
 HIGH_WATER_BYTES = 4 * 1024 * 1024
 LOW_WATER_BYTES = 1024 * 1024
@@ -38,6 +39,7 @@ class _Request:
     Attributes:
         waits_in_line: its response must not overtake those of earlier requests that wait in line too.
         response: what waits in line, serialized.
+        size_bytes: of the message, and of the response that waits in line.
         parts: of shared memory, for its outputs.
     """
 
@@ -152,10 +154,8 @@ class InferStream:
     def _answer(self, request: _Request, outcome: Outcome) -> None:
         """Take one answer of the engine."""
         final = isinstance(outcome, ServingError) or outcome.final
-        if final:
-            self._in_flight.discard(request)
-            self._in_flight_bytes -= request.size_bytes
-            self._room.set()
+        if final and not request.waits_in_line:
+            self._leave(request)
         if isinstance(outcome, ServingError):
             if self._errors_end:
                 self._end_with(outcome)
@@ -183,8 +183,17 @@ class InferStream:
             self._put(response)
             return
         request.response = response
+        request.size_bytes += len(response)
+        self._in_flight_bytes += len(response)
         while self._line and self._line[0].response is not None:
-            self._put(self._line.popleft().response or b"")
+            first = self._line.popleft()
+            self._leave(first)
+            self._put(first.response or b"")
+
+    def _leave(self, request: _Request) -> None:
+        self._in_flight.discard(request)
+        self._in_flight_bytes -= request.size_bytes
+        self._room.set()
 
     def _end_with(self, error: ServingError) -> None:
         """End the call with an error, behind the responses that are to be sent already."""
