@@ -3,6 +3,7 @@
 Used by `accounts.permissions` for single objects and by lists, which leave out what the caller has no role for.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -109,6 +110,15 @@ def visible(token: ApiToken, kind: Owned, column: str) -> Q:
     if DEFAULT_TEAM in roles:
         return ~Q(**{f"{column}__in": owned.exclude(team__name__in=roles).values("name")})
     return Q(**{f"{column}__in": owned.filter(team__name__in=roles).values("name")})
+
+
+def seen_names(token: ApiToken, kind: Owned, names: Iterable[str]) -> set[str]:
+    """Return those of `names` that the caller may see; asks once for all."""
+    asked, roles = set(names), token.roles
+    if not asked or roles.get(DEFAULT_TEAM) is Role.ADMIN:
+        return asked
+    owners = dict(Ownership.objects.filter(kind=kind, name__in=asked).values_list("name", "team__name"))
+    return {name for name in asked if owners.get(name, DEFAULT_TEAM) in roles}
 
 
 def _team_of(token: ApiToken, place: Place) -> str:

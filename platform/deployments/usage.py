@@ -27,4 +27,4 @@ def uses_of(version_ids: Iterable[int]) -> Iterator[usage.Use]:
 
 def _use(service: InferenceService, by: str) -> usage.Use:
     page = reverse("deployments:service-detail", args=[service.namespace, service.name])
-    return usage.Use(f"service {service} ({by})", page)
+    return usage.Use(f"service {service} ({by})", page, service.namespace)

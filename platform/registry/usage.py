@@ -9,10 +9,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Use:
-    """A phrase such as `service default/digits (revision digits-00002)`, and the page about it."""
+    """A phrase such as `service default/digits (revision digits-00002)`, and the page about it.
+
+    Attributes:
+        namespace: who may see it may know of the use.
+    """
 
     phrase: str
     page: str = ""
+    namespace: str = ""
 
     def __str__(self) -> str:
         return self.phrase

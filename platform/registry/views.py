@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, may, require, visible
+from accounts.access import Place, may, require, seen_names, visible
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
@@ -58,10 +58,13 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
     """Show one version: what it takes and gives, where it came from, and what is said of it."""
     require(page_token(request), Scope.READ, Place.model(name))
     version = selectors.model_version_get(model=name, number=number)
+    uses = usage.uses_of([version.pk])
+    seen = seen_names(page_token(request), Owned.NAMESPACE, [use.namespace for use in uses])
     context = {
         "version": version,
         "lineage": {**Lineage().as_json(), **version.lineage},
-        "uses": usage.uses_of([version.pk]),
+        "uses": [use for use in uses if use.namespace in seen],
+        "is_used_elsewhere": any(use.namespace not in seen for use in uses),
         "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
     }
     return render(request, "registry/version_detail.html", context)

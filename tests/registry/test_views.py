@@ -17,6 +17,7 @@ from common.uris import parse_prefixes
 from registry import imports
 from registry.models import ModelImport, ModelVersion, RegisteredModel
 from registry.services import alias_set
+from tests import scenes
 from tests.accounts.views.conftest import Browser, page
 
 Register = Callable[..., ModelVersion]
@@ -140,3 +141,19 @@ def test_the_pages_ask_the_database_equally_often_for_many_rows(browser: Browser
         alias_set(model="digits", name=f"a{number}", number=number, now=now + timedelta(seconds=1), actor="test")
         RegisteredModel.objects.create(name=f"m{number}", created_at=now, created_by="test")
     assert {address: queries(address) for address in before} == before
+
+
+def test_a_version_names_only_the_services_that_the_viewer_may_see(browser: Browser) -> None:
+    scenes.service()
+    now = timezone.now()
+    teams.team_create(name="blue", actor="test", now=now)
+    teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=now)
+    teams.ownership_set(team="blue", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
+    viewer = browser("red", Role.VIEWER)
+    shown = page(viewer, VERSION)
+    assert "service default/digits" not in shown
+    assert "Services of other teams use it." in shown
+    teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
+    assert "service default/digits" in page(viewer, VERSION)
+    teams.ownership_set(team="blue", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
+    assert "service default/digits" in page(browser(), VERSION)
