@@ -214,6 +214,10 @@ class Engine:
         for name in sorted(self._models):
             yield from self._models[name].serving.values()
 
+    def ready_names(self) -> list[str]:
+        """Return the models of which a version can answer, by name."""
+        return sorted({servable.name for servable in self.servables() if not servable.problem})
+
     def selected(self, name: str, version: str) -> list[Servable]:
         """Return all versions for no name, one model's for no version, else the one; raises NotFound."""
         if not name:

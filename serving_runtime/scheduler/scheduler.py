@@ -90,7 +90,7 @@ class Scheduler:
 
     def cancel(self, job: Job) -> None:
         """Forget a waiting job whose client has gone; counted as cancelled."""
-        self._stop_timer(job)
+        job.stop_timer()
         self._queue.discard(job)
         self._statistics.record_failure(FailureReason.CANCELED, time.monotonic_ns() - job.arrived_ns)
 
@@ -143,7 +143,7 @@ class Scheduler:
             jobs = self._queue.pop(count)
         for job in jobs:
             if job.timer is not None:
-                self._stop_timer(job)
+                job.stop_timer()
         return jobs
 
     def _freed(self, instance: Instance, executions: list[Execution]) -> None:
@@ -171,9 +171,3 @@ class Scheduler:
         duration_ns = time.monotonic_ns() - job.arrived_ns
         self._statistics.record_failure(FailureReason.REJECTED, duration_ns)
         job.on_result(Unavailable(f"Request timeout expired after {duration_ns // 1000} us in the queue"))
-
-    @staticmethod
-    def _stop_timer(job: Job) -> None:
-        if job.timer is not None:
-            job.timer.cancel()
-            job.timer = None

@@ -87,7 +87,7 @@ class _Views:
         self._complete = complete
 
     def models(self, _call: Call) -> Response:
-        return json_response({"models": sorted({servable.name for servable in self._engine.servables()})})
+        return json_response({"models": self._engine.ready_names()})
 
     def status(self, call: Call) -> Response:
         """Answer with KServe's members and TensorFlow Serving's, for the clients of either."""

@@ -48,7 +48,7 @@ class _Views:
 
     def models(self, _call: Call) -> Response:
         """Answer as KServe's servers do: names only."""
-        return json_response({"models": sorted({servable.name for servable in self._engine.servables()})})
+        return json_response({"models": self._engine.ready_names()})
 
     def metadata(self, call: Call) -> Response:
         return json_response(self._engine.model_metadata(call.model, call.version))

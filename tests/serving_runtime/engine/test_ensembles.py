@@ -434,8 +434,10 @@ async def test_models_are_loaded_with_their_ensemble_and_it_is_not_ready_without
     async with engine_of(tmp_path) as engine:
         await engine.load("outer")
         assert [engine.model_ready(name) for name in ("add", "e", "outer")] == [True, True, True]
+        assert engine.ready_names() == ["add", "e", "outer"]
         await engine.unload("add")
         assert [engine.model_ready(name) for name in ("add", "e", "outer")] == [False, False, False]
+        assert engine.ready_names() == []
         found = await states(engine)
         assert found["e", "1"] == ("UNAVAILABLE", "model 'add' of its steps is not loaded")
         assert found["outer", "1"] == ("UNAVAILABLE", "model 'e' of its steps is not loaded")
