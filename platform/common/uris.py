@@ -109,17 +109,18 @@ def _is_under(address: Address, prefix: Address) -> bool:
 def _parse(uri: str, field: str) -> Address:
     if len(uri) > LONGEST or not uri.isprintable() or "\\" in uri:
         raise InvalidInput(
-            f"{field} is {uri[:80]!r}; expected a URI of at most {LONGEST} printable characters, without backslashes",
+            f"{field} is {uri.partition('?')[0][:80]!r}; expected a URI of at most {LONGEST} printable characters, without backslashes",
             field=field,
         )
+    shown = uri.partition("?")[0][:200]  # a query may hold a signature
     try:
         split = urlsplit(uri)
         host, port = split.hostname or "", split.port
     except ValueError as error:
-        raise InvalidInput(f"{field} is {uri[:200]!r}, which is no URI: {error}", field=field) from error
+        raise InvalidInput(f"{field} is {shown!r}, which is no URI: {error}", field=field) from error
     if split.scheme not in SCHEMES:
         raise InvalidInput(
-            f"{field} is {uri[:200]!r}; expected one of {', '.join(f'{s}://' for s in SCHEMES)}", field=field
+            f"{field} is {shown!r}; expected one of {', '.join(f'{s}://' for s in SCHEMES)}", field=field
         )
     if "@" in split.netloc:
         raise InvalidInput(
@@ -128,12 +129,12 @@ def _parse(uri: str, field: str) -> Address:
     is_web = split.scheme in WEB
     if split.fragment or "#" in uri or ("?" in uri and not is_web):
         raise InvalidInput(
-            f"{field} is {uri[:200]!r}; a query (for {split.scheme}) or a fragment is not taken", field=field
+            f"{field} is {shown!r}; a query (for {split.scheme}) or a fragment is not taken", field=field
         )
     if split.scheme != "file":
         host = _host(split.netloc if not is_web else host, port, split.scheme, field)
     elif split.netloc not in ("", "localhost") or not split.path.startswith("/"):
-        raise InvalidInput(f"{field} is {uri[:200]!r}; write a local path as file:///absolute/path", field=field)
+        raise InvalidInput(f"{field} is {shown!r}; write a local path as file:///absolute/path", field=field)
     else:
         host = ""
     return Address(

@@ -104,3 +104,10 @@ def test_without_prefixes_the_refusal_says_how_to_switch_it_on() -> None:
 def test_a_prefix_that_would_allow_too_much_or_nothing_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="FAIRLEAD_IMPORT_FROM"):
         parse_prefixes([text])
+
+
+@pytest.mark.parametrize("end", ["#part", "\t", "/../"])
+def test_a_refusal_does_not_repeat_a_query_which_may_be_a_signature(end: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse(f"https://models.example.com/a{end if end == '/../' else ''}?sig=s3cret{end}")
+    assert "s3cret" not in refused.value.message
