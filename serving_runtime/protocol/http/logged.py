@@ -33,7 +33,13 @@ class LoggedApplication:
             return self._application.handle(request, reply)
         began_ns = time.perf_counter_ns()
 
+        told = False
+
         def note(status: str) -> None:
+            nonlocal told
+            if told:  # its answer had begun, in pieces, when the client went away
+                return
+            told = True
             sent = next((value for name, value in request.headers if name.lower() == _HEADER), b"")
             model = path.removeprefix(_MODELS).partition(b"/")[0] if path.startswith(_MODELS) else b""
             request_log.note(_text(sent), _text(model), _text(b"%s %s" % (request.method, path)), status, began_ns)
