@@ -107,12 +107,12 @@ def _is_under(address: Address, prefix: Address) -> bool:
 
 
 def _parse(uri: str, field: str) -> Address:
+    shown = uri.partition("?")[0][:200]  # a query may hold a signature
     if len(uri) > LONGEST or not uri.isprintable() or "\\" in uri:
         raise InvalidInput(
-            f"{field} is {uri.partition('?')[0][:80]!r}; expected a URI of at most {LONGEST} printable characters, without backslashes",
+            f"{field} is {shown[:80]!r}; expected a URI of at most {LONGEST} printable characters, without backslashes",
             field=field,
         )
-    shown = uri.partition("?")[0][:200]  # a query may hold a signature
     try:
         split = urlsplit(uri)
         host, port = split.hostname or "", split.port

@@ -106,8 +106,8 @@ def test_a_prefix_that_would_allow_too_much_or_nothing_is_refused(text: str) -> 
         parse_prefixes([text])
 
 
-@pytest.mark.parametrize("end", ["#part", "\t", "/../"])
+@pytest.mark.parametrize("end", ["#part", "\t"])
 def test_a_refusal_does_not_repeat_a_query_which_may_be_a_signature(end: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        parse(f"https://models.example.com/a{end if end == '/../' else ''}?sig=s3cret{end}")
+        parse(f"https://models.example.com/a?sig=s3cret{end}")
     assert "s3cret" not in refused.value.message
