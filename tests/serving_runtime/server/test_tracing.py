@@ -208,6 +208,8 @@ def test_a_log_frequency_begins_a_new_file(repository: Path, tmp_path: Path) -> 
     with server(repository, *[f"--trace-config={setting}" for setting in given], scratch=tmp_path) as process:
         for _ in range(3):
             infer(process)
+        process.terminate()
+        assert process.process.wait(30) == 0  # what is written is whole once the server has ended
     found = [json.loads((tmp_path / f"trace.json.{number}").read_text()) for number in (0, 1)]
     assert [[entry["id"] for entry in entries if "model_name" in entry] for entries in found] == [[1, 2], [3]]
 
