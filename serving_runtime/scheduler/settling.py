@@ -1,11 +1,14 @@
-"""The end of an execution: count it, then answer its requests."""
+"""How requests end: their execution counted and answered, or without one, out of the queue."""
 
 import asyncio
 import time
 from collections.abc import Sequence
 
-from serving_runtime.errors import FailureReason, ServingError
+from serving_runtime.config.batching import TimeoutAction
+from serving_runtime.errors import FailureReason, ServingError, Unavailable
 from serving_runtime.scheduler.execution import Execution
+from serving_runtime.scheduler.job import Job
+from serving_runtime.scheduler.queue import JobQueue
 from serving_runtime.telemetry.statistics import ModelStatistics
 
 
@@ -32,3 +35,22 @@ def answer(executions: Sequence[Execution], loop: asyncio.AbstractEventLoop) -> 
                 job.on_result(result)
             except Exception as error:
                 loop.call_exception_handler({"message": "answering a request failed", "exception": error})
+
+
+def expire(job: Job, queue: JobQueue, statistics: ModelStatistics) -> None:
+    """Act on a job that waited for its whole timeout (Triton: queue policy, timeout_action)."""
+    job.timer = None
+    if queue.policy(job).timeout_action is TimeoutAction.DELAY:
+        queue.delay(job)
+        return
+    queue.discard(job)
+    duration_ns = time.monotonic_ns() - job.arrived_ns
+    statistics.record_failure(FailureReason.REJECTED, duration_ns)
+    job.on_result(Unavailable(f"Request timeout expired after {duration_ns // 1000} us in the queue"))
+
+
+def cancel(job: Job, queue: JobQueue, statistics: ModelStatistics) -> None:
+    """Forget a waiting job whose client has gone; counted as cancelled."""
+    job.stop_timer()
+    queue.discard(job)
+    statistics.record_failure(FailureReason.CANCELED, time.monotonic_ns() - job.arrived_ns)

@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from serving_runtime.config.batching import BatchPolicy, TimeoutAction
+from serving_runtime.config.batching import BatchPolicy
 from serving_runtime.config.signature import TensorSpec
 from serving_runtime.datatypes import Array
-from serving_runtime.errors import BackendError, Cancelled, FailureReason, ServingError, Unavailable
+from serving_runtime.errors import BackendError, Cancelled, ServingError
+from serving_runtime.scheduler import settling
 from serving_runtime.scheduler.execution import Execution
 from serving_runtime.scheduler.instance import Instance
 from serving_runtime.scheduler.job import Job
@@ -67,10 +68,7 @@ class StreamScheduler:
         self._dispatch()
 
     def cancel(self, job: Job) -> None:
-        """Forget a waiting job whose client has gone; counted as cancelled."""
-        job.stop_timer()
-        self._queue.discard(job)
-        self._statistics.record_failure(FailureReason.CANCELED, time.monotonic_ns() - job.arrived_ns)
+        settling.cancel(job, self._queue, self._statistics)
 
     def close(self) -> None:
         for instance in self._instances:
@@ -142,12 +140,4 @@ class StreamScheduler:
             self._loop.call_exception_handler({"message": "answering a request failed", "exception": error})
 
     def _expired(self, job: Job) -> None:
-        """Act on a job that waited for its whole timeout (Triton: queue policy, timeout_action)."""
-        job.timer = None
-        if self._queue.policy(job).timeout_action is TimeoutAction.DELAY:
-            self._queue.delay(job)
-            return
-        self._queue.discard(job)
-        duration_ns = time.monotonic_ns() - job.arrived_ns
-        self._statistics.record_failure(FailureReason.REJECTED, duration_ns)
-        job.on_result(Unavailable(f"Request timeout expired after {duration_ns // 1000} us in the queue"))
+        settling.expire(job, self._queue, self._statistics)

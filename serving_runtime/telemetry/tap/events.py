@@ -6,7 +6,6 @@ tensor's parameters say so: {"encoding": "base64"}. Nothing is rounded: floats a
 read back the same.
 """
 
-import base64
 import struct
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -17,6 +16,7 @@ import numpy as np
 from serving_runtime.datatypes import BYTES, Array
 from serving_runtime.errors import ServingError
 from serving_runtime.request import InferRequest, Outcome, Tensor
+from serving_runtime.telemetry.tap.writing import Binary
 
 REQUEST_TYPE = "org.kubeflow.serving.inference.request"
 RESPONSE_TYPE = "org.kubeflow.serving.inference.response"
@@ -41,7 +41,7 @@ class Exchange(NamedTuple):
 
 
 def event(exchange: Exchange, source: str) -> dict[str, Any]:
-    """Return the event of a request or of an answer; `requestid` is what joins them."""
+    """Return the event of a request or of an answer, for `writing`; `requestid` is what joins them."""
     request, outcome = exchange.request, exchange.outcome
     version = request.model_version
     if outcome is None:
@@ -82,7 +82,7 @@ def tensor(item: Tensor) -> dict[str, Any]:
     data = _text(array) if item.datatype is BYTES else _numbers(array, item.datatype.name)
     if data is None:
         content = _bytes_content(array) if item.datatype is BYTES else np.ascontiguousarray(array).tobytes()
-        return written | {"parameters": {"encoding": "base64"}, "data": [base64.b64encode(content).decode()]}
+        return written | {"parameters": {"encoding": "base64"}, "data": [Binary(content)]}
     return written | {"data": data}
 
 

@@ -18,6 +18,7 @@ from serving_runtime.telemetry.families import Family, Value
 from serving_runtime.telemetry.tap.events import Exchange, event, size_bytes
 from serving_runtime.telemetry.tap.sampling import is_sampled
 from serving_runtime.telemetry.tap.sinks import Sink, SinkError
+from serving_runtime.telemetry.tap.writing import written
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class Tap:
 
     def _write(self, exchanges: Sequence[Exchange]) -> None:
         try:
-            self._sink.write([event(exchange, self._source) for exchange in exchanges])
+            self._sink.write([written(event(exchange, self._source)) for exchange in exchanges])
         except SinkError as error:
             self.counts.failed += len(exchanges)
             self._tell(failing=True, reason=str(error))

@@ -143,30 +143,24 @@ assert client.is_server_live()
 client.unregister_plugin()
 """
 
+BODIES = """
+body, json_size = client.generate_request_body([tensor], outputs=[wanted])
+import urllib.request
+request = urllib.request.Request(f"http://{address}/v2/models/mlp/infer", body)
+if json_size is not None:
+    request.add_header("Inference-Header-Content-Length", str(json_size))
+with urllib.request.urlopen(request) as answer:
+    length = answer.headers["Inference-Header-Content-Length"]
+    parsed = client.parse_response_body(answer.read(), header_length=int(length) if length else None)
+np.testing.assert_array_equal(parsed.as_numpy("y"), y)
+"""
+
 PARTICULAR = {
     "http": """
 assert client.async_infer("mlp", [tensor]).get_result().as_numpy("y").shape == (2, 3)
-body, json_size = client.generate_request_body([tensor], outputs=[wanted])
-import urllib.request
-request = urllib.request.Request(f"http://{address}/v2/models/mlp/infer", body)
-if json_size is not None:
-    request.add_header("Inference-Header-Content-Length", str(json_size))
-with urllib.request.urlopen(request) as answer:
-    length = answer.headers["Inference-Header-Content-Length"]
-    parsed = client.parse_response_body(answer.read(), header_length=int(length) if length else None)
-np.testing.assert_array_equal(parsed.as_numpy("y"), y)
-""",
-    "http.aio": """
-body, json_size = client.generate_request_body([tensor], outputs=[wanted])
-import urllib.request
-request = urllib.request.Request(f"http://{address}/v2/models/mlp/infer", body)
-if json_size is not None:
-    request.add_header("Inference-Header-Content-Length", str(json_size))
-with urllib.request.urlopen(request) as answer:
-    length = answer.headers["Inference-Header-Content-Length"]
-    parsed = client.parse_response_body(answer.read(), header_length=int(length) if length else None)
-np.testing.assert_array_equal(parsed.as_numpy("y"), y)
-""",
+"""
+    + BODIES,
+    "http.aio": BODIES,
     "grpc": """
 import queue
 answers = queue.Queue()

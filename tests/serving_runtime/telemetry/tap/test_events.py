@@ -14,14 +14,15 @@ from serving_runtime.datatypes import DATATYPES
 from serving_runtime.errors import Unavailable
 from serving_runtime.request import InferRequest, InferResponse, Tensor
 from serving_runtime.telemetry.tap.events import Exchange, event, size_bytes, tensor
+from serving_runtime.telemetry.tap.writing import written
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 X = Tensor("x", DATATYPES["FP32"], np.array([[0.1, 2]], np.float32))
 REQUEST = InferRequest("digits", "", (X,), ("y",), "7", {"priority": 1}, {"y": 2})
 
 
-def written(item: Tensor) -> dict[str, Any]:
-    shown: dict[str, Any] = orjson.loads(orjson.dumps(tensor(item), option=orjson.OPT_SERIALIZE_NUMPY))
+def told(item: Tensor) -> dict[str, Any]:
+    shown: dict[str, Any] = orjson.loads(written(tensor(item)))
     return shown
 
 
@@ -39,7 +40,7 @@ def test_a_request() -> None:
         "datacontenttype": "application/json",
         "data": None,
     }
-    assert orjson.loads(orjson.dumps(shown["data"], option=orjson.OPT_SERIALIZE_NUMPY)) == {
+    assert orjson.loads(written(shown["data"])) == {
         "id": "7",
         "parameters": {"priority": 1},
         "inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [0.1, 2.0]}],
@@ -63,7 +64,7 @@ def test_a_refusal() -> None:
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=20))
 def test_floats_are_read_back_the_same(values: list[float]) -> None:
     array = np.array(values, np.float32)
-    data = written(Tensor("x", DATATYPES["FP32"], array))["data"]
+    data = told(Tensor("x", DATATYPES["FP32"], array))["data"]
     assert np.array(data, np.float32).tobytes() == array.tobytes()
 
 
@@ -79,15 +80,15 @@ def test_floats_are_read_back_the_same(values: list[float]) -> None:
     ],
 )
 def test_what_json_cannot_carry_is_base64_of_the_binary_form(datatype: str, array: Any, content: bytes) -> None:
-    shown = written(Tensor("x", DATATYPES[datatype], array))
+    shown = told(Tensor("x", DATATYPES[datatype], array))
     assert shown["parameters"] == {"encoding": "base64"}
     assert base64.b64decode(shown["data"][0]) == content
 
 
 def test_text_and_views_are_written_in_row_major_order() -> None:
-    assert written(Tensor("x", DATATYPES["BYTES"], np.array([[b"a", "é".encode()]], object)))["data"] == ["a", "é"]
+    assert told(Tensor("x", DATATYPES["BYTES"], np.array([[b"a", "é".encode()]], object)))["data"] == ["a", "é"]
     turned = np.arange(4, dtype=np.int64).reshape(2, 2).T
-    assert written(Tensor("x", DATATYPES["INT64"], turned))["data"] == [0, 2, 1, 3]
+    assert told(Tensor("x", DATATYPES["INT64"], turned))["data"] == [0, 2, 1, 3]
 
 
 def test_the_size_of_an_exchange_counts_what_it_holds() -> None:

@@ -12,8 +12,8 @@ import pytest
 from serving_runtime.telemetry.tap.sinks import FileSink, HttpSink, SinkError, open_sink
 
 
-def events(*ids: str) -> list[dict[str, Any]]:
-    return [{"id": name, "data": "x" * 50} for name in ids]
+def events(*ids: str) -> list[bytes]:
+    return [json.dumps({"id": name, "data": "x" * 50}).encode() for name in ids]
 
 
 def ids(file: Path) -> list[str]:
@@ -69,7 +69,9 @@ def test_a_collector_gets_batches(collector: str) -> None:
     sink = HttpSink(collector)
     sink.write(events("a", "b"))
     sink.close()
-    assert Collector.bodies == [("application/cloudevents-batch+json", events("a", "b"))]
+    assert Collector.bodies == [
+        ("application/cloudevents-batch+json", [json.loads(event) for event in events("a", "b")])
+    ]
 
 
 def test_a_collector_that_refuses_is_named_with_its_status(collector: str) -> None:
