@@ -76,6 +76,7 @@ class Agent:
             path.unlink()  # of an earlier agent, whose replicas are gone
         self._layout.desired.mkdir(parents=True, exist_ok=True)
         self._read_desired()
+        self._router.announce(self._routing().services)
         self._write_status()
         async with asyncio.TaskGroup() as tasks:
             background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._beat())]

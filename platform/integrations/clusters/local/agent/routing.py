@@ -54,6 +54,10 @@ class Router:
         self._write_clusters(())
         self._write_routes(())
 
+    def announce(self, services: Iterable[ServiceRoute]) -> None:
+        """Let a gateway that is yet to start answer that services are starting, and not that there are none."""
+        self._write_routes(services)
+
     async def push(self, wanted: Routing, admin: Admin) -> None:
         """Make Envoy route by `wanted`.
 

@@ -6,7 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
+from threading import Thread
 
 import pytest
 
@@ -201,6 +203,27 @@ def test_killed_gateway_comes_back_with_its_routes(cluster, eventually):
     gateway = cluster.driver.inventory().components[0]
     assert (gateway.name, gateway.ready) == ("gateway", True)
     assert "SIGKILL" in gateway.message
+
+
+def test_a_service_is_starting_and_not_unknown_from_the_gateways_first_answer_on(cluster):
+    cluster.start()
+    cluster.apply(1, cluster.revision(1, 100))
+    cluster.until_ready(1)
+    address = cluster.url.removeprefix("http://")
+    cluster.stop()
+    answers: list[int] = []
+
+    def ask() -> None:
+        while 200 not in answers:
+            with suppress(OSError):  # nobody listens yet
+                answers.append(cluster.request("/serving/default/digits/v2")[0])
+
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    cluster.start(address=address)
+    asking.join(60)
+    assert answers[-1] == 200
+    assert set(answers) <= {200, 503}
 
 
 def test_agent_killed_takes_all_with_it_and_a_new_one_serves_again(cluster, eventually):
