@@ -59,7 +59,7 @@ def test_a_killed_workers_import_is_begun_anew(slow: str, tmp_path: Path) -> Non
     try:
         platform.fairlead("models", "push", f"{slow}/digits.onnx", "--name", "digits")
         incoming = platform.home / "artifacts" / ".incoming"
-        until(lambda: any(incoming.glob("import-1-*/model.onnx")), what="the first half")
+        until(lambda: _Slow.asked and any(incoming.glob("import-1-*/model.onnx")), what="the first half")
         before = platform.record("worker")["pid"]
         os.kill(before, signal.SIGKILL)
         _Slow.go_on.set()
