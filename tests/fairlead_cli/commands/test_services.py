@@ -52,6 +52,7 @@ def rollout(phase: str, message: str = "it goes on") -> dict[str, Any]:
         "from_version": 1,
         "to_version": 2,
         "phase": phase,
+        "step_index": 0,
         "weight_wanted": 10,
         "weight_actual": 10,
         "reason": {"code": "x", "message": message},
