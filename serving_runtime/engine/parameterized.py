@@ -1,13 +1,12 @@
 """One version of a model that wants to know the parameters of its requests (Triton: parameters extension)."""
 
-import asyncio
 from typing import Any
 
 from serving_runtime.engine.servable import Servable
 from serving_runtime.request import InferRequest
+from serving_runtime.scheduler.instance import Execute
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.parameters import ParameterizedJob, executing
-from serving_runtime.scheduler.scheduler import Scheduler
 
 
 class ParameterizedServable(Servable):
@@ -15,18 +14,8 @@ class ParameterizedServable(Servable):
 
     _job_type = ParameterizedJob
 
-    def _scheduler_for(self, model: Any, *, inline: bool) -> Scheduler:
-        return Scheduler(
-            model.run,
-            name=f"{self.name}-{self.version}",
-            policy=self.config.batching,
-            instances=self.config.instance_count,
-            inline=inline,
-            statistics=self.statistics,
-            loop=asyncio.get_running_loop(),
-            limit=self._limit,
-            execute=executing(model.run_parts, self._joining(model)),
-        )
+    def _executing(self, model: Any) -> Execute:
+        return executing(model.run_parts, self._joining(model))
 
     def _schedule(self, job: Job, request: InferRequest) -> None:
         super()._schedule(job, request)

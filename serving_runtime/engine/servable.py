@@ -16,6 +16,7 @@ from serving_runtime.errors import ServingError
 from serving_runtime.request import InferRequest, InferResponse, OnDone, RequestContext
 from serving_runtime.scheduler.base import ModelScheduler
 from serving_runtime.scheduler.execution import PLAIN, Joining, execute
+from serving_runtime.scheduler.instance import Execute
 from serving_runtime.scheduler.job import Job, Result
 from serving_runtime.scheduler.ragged import joining
 from serving_runtime.scheduler.rate_limiter import Limit
@@ -63,7 +64,6 @@ class Servable:
         self.scheduler: ModelScheduler = self._scheduler_for(model, inline=inline)
 
     def _scheduler_for(self, model: Any, *, inline: bool) -> ModelScheduler:
-        joined = self._joining(model)
         return Scheduler(
             model.run,
             name=f"{self.name}-{self.version}",
@@ -73,8 +73,13 @@ class Servable:
             statistics=self.statistics,
             loop=asyncio.get_running_loop(),
             limit=self._limit,
-            execute=execute if joined is PLAIN else partial(execute, joining=joined),
+            execute=self._executing(model),
         )
+
+    def _executing(self, model: Any) -> Execute:
+        """Return how a batch of the model is run."""
+        joined = self._joining(model)
+        return execute if joined is PLAIN else partial(execute, joining=joined)
 
     def _joining(self, model: Any) -> Joining:
         """Return how requests become a batch of the model."""
