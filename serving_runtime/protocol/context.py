@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 
-from serving_runtime.request import RequestContext
+from serving_runtime.request import InferRequest, RequestContext
 
 HEADERS = frozenset({b"x-request-id", b"traceparent", b"tracestate"})
 
@@ -25,6 +25,11 @@ def from_metadata(metadata: Mapping[str, str]) -> RequestContext:
     found = [metadata.get(name, "") for name in ("x-request-id", "traceparent", "tracestate")]
     request_id, traceparent, tracestate = [value if len(value) <= _LONGEST else "" for value in found]
     return RequestContext(request_id, traceparent, tracestate)
+
+
+def within(request: InferRequest, context: RequestContext | None) -> InferRequest:
+    """Return the request with its context, as it is where nothing asks for one."""
+    return request if context is None else request._replace(context=context)
 
 
 def numbered(context: RequestContext, number: int) -> RequestContext:

@@ -98,7 +98,7 @@ class V2Service:
 
         memory = self._engine.shared_memory
         decoded, parts = codec.decode(request, memory)
-        decoded = with_metadata(decoded._replace(context=context.CALL.get()))
+        decoded = with_metadata(context.within(decoded, context.CALL.get()))
         job = self._engine.infer(decoded, on_done)
         try:
             return codec.encode(await answered, memory, parts)

@@ -136,7 +136,7 @@ class InferStream:
         self._in_flight_bytes += request.size_bytes
         try:
             decoded, request.parts = codec.decode(request.message, self._engine.shared_memory)
-            decoded = with_metadata(decoded._replace(context=self._next_context()))
+            decoded = with_metadata(context.within(decoded, self._next_context()))
             request.shows_empty_final = decoded.parameters.get(_EMPTY_FINAL) is True
             request.job = self._engine.stream(decoded, lambda outcome: self._answer(request, outcome))
             request.waits_in_line = not request.job.decoupled
