@@ -1,0 +1,24 @@
+"""Services, their revisions and rollouts, and what happened to them.
+
+A row is changed only under its service's row lock (`deployments.recording`), and every change raises the service's
+`changes`, by which the reconciler sees that somebody was faster. Revisions never change in what they serve; `role`,
+`retire_at` and `stopped_at` say where they stand.
+"""
+
+from deployments.models.events import Event
+from deployments.models.policies import RolloutPolicy
+from deployments.models.rollouts import AnalysisRun, Rollout
+from deployments.models.services import Cluster, InferenceService, Revision
+from deployments.models.webhooks import Webhook, WebhookDelivery
+
+__all__ = [
+    "AnalysisRun",
+    "Cluster",
+    "Event",
+    "InferenceService",
+    "Revision",
+    "Rollout",
+    "RolloutPolicy",
+    "Webhook",
+    "WebhookDelivery",
+]

@@ -1,0 +1,25 @@
+"""Rollout policies by name."""
+
+from django.db import models
+
+from deployments.models.choices import choices
+from deployments.policy import OnInconclusive, Strategy
+
+
+class RolloutPolicy(models.Model):
+    """A named policy file; `version` rises with each change, and a rollout keeps the text it was started with."""
+
+    name = models.CharField(max_length=63, unique=True)
+    strategy = models.CharField(max_length=20, choices=choices(Strategy))
+    on_inconclusive = models.CharField(max_length=10, choices=choices(OnInconclusive))
+    document = models.JSONField()
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    created_by = models.CharField(max_length=300)
+
+    class Meta:
+        verbose_name_plural = "rollout policies"
+
+    def __str__(self) -> str:
+        return self.name

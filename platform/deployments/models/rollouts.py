@@ -1,0 +1,92 @@
+"""Rollouts and what was found at each of their steps."""
+
+from django.db import models
+from django.db.models import Q
+
+from deployments.analysis.verdict import Verdict
+from deployments.models.choices import choices
+from deployments.models.services import InferenceService, Revision
+from deployments.phases import Phase
+
+
+class Rollout(models.Model):
+    """One way of a service from a revision to the next; `deployments.rollout.advance` moves it.
+
+    Attributes:
+        policy_document: the policy file at the start; a later change of the policy does not reach this rollout.
+        attempt: 1, and one more for each retry.
+        step_index: the step it is at; the number of steps once all traffic is to move.
+        weight: percent of requests the canary should get now, or the shadow a copy of.
+        confirmed_at: when the gateway first sent the present weight; hold counts from there.
+        waiting_since: since when the canary has not been ready; None while it is.
+        restart_baseline: restarts of the canary's replicas when the attempt began; None until seen.
+        latency_edges_us: what is slow in this attempt: quantile -> an edge of the histogram, fixed from stable.
+    """
+
+    service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="rollouts")
+    from_revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="+")
+    to_revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="rollouts")
+    policy_name = models.CharField(max_length=63, blank=True)
+    policy_version = models.PositiveIntegerField(default=0)
+    policy_document = models.JSONField()
+    phase = models.CharField(max_length=12, choices=choices(Phase))
+    step_index = models.PositiveIntegerField(default=0)
+    weight = models.PositiveSmallIntegerField(default=0)
+    verdict = models.CharField(max_length=12, choices=choices(Verdict), default=Verdict.RUNNING)
+    reason_code = models.CharField(max_length=40)
+    reason_message = models.TextField()
+    attempt = models.PositiveIntegerField(default=1)
+    attempt_started_at = models.DateTimeField()
+    confirmed_at = models.DateTimeField(null=True)
+    waiting_since = models.DateTimeField(null=True)
+    restart_baseline = models.JSONField(null=True)
+    latency_edges_us = models.JSONField(default=dict)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+    created_by = models.CharField(max_length=300)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["service"],
+                condition=Q(phase__in=[Phase.PENDING, Phase.PROGRESSING, Phase.PAUSED]),
+                name="rollout_one_in_progress",
+            ),
+            models.CheckConstraint(condition=Q(weight__lte=100), name="rollout_weight_percent"),
+        ]
+        indexes = [models.Index(fields=["service", "-id"], name="rollout_newest")]
+
+    def __str__(self) -> str:
+        return f"rollout {self.pk} of {self.service_id}"
+
+
+class AnalysisRun(models.Model):
+    """What was counted and judged at one step of one attempt.
+
+    Attributes:
+        totals: the counters summed up so far (`deployments.analysis.totals`), from which the next tick goes on.
+        first_request_at: when the canary got its first request in the step; the deadline counts from there.
+        canary_requests, stable_requests: what the gateway sent to each in the step.
+    """
+
+    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="analysis_runs")
+    attempt = models.PositiveIntegerField()
+    step_index = models.PositiveIntegerField()
+    weight = models.PositiveSmallIntegerField()
+    verdict = models.CharField(max_length=12, choices=choices(Verdict), default=Verdict.RUNNING)
+    message = models.TextField(blank=True)
+    measurements = models.JSONField(default=list)
+    totals = models.JSONField(default=dict)
+    canary_requests = models.BigIntegerField(default=0)
+    stable_requests = models.BigIntegerField(default=0)
+    started_at = models.DateTimeField()
+    first_request_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["rollout", "attempt", "step_index"], name="analysis_run_one_per_step")
+        ]
+
+    def __str__(self) -> str:
+        return f"step {self.step_index} of rollout {self.rollout_id}, attempt {self.attempt}"

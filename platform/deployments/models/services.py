@@ -1,0 +1,135 @@
+"""Where services run, the services, and the revisions they run."""
+
+from django.db import models
+from django.db.models import Q
+
+from deployments.desired import Role
+from deployments.models.choices import choices
+from deployments.models.policies import RolloutPolicy
+from deployments.phases import ServicePhase
+
+
+class Cluster(models.Model):
+    """Where services run.
+
+    Attributes:
+        components: what was last seen of the parts that are no models: name -> {"ready", "restarts", "message"}.
+        event_seq: the number of the newest event of the cluster itself.
+        checked_at: when the worker looked last; `problem` says why it saw nothing then.
+    """
+
+    name = models.CharField(max_length=63, unique=True)
+    kind = models.CharField(max_length=20)
+    components = models.JSONField(default=dict)
+    event_seq = models.BigIntegerField(default=0)
+    checked_at = models.DateTimeField(null=True)
+    problem = models.TextField(blank=True)
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class InferenceService(models.Model):
+    """What a client calls.
+
+    Attributes:
+        document: the service file as it was last applied.
+        model_version: the registry version that the file's `storageUri` meant when it was last acted upon; None while
+            the first is imported.
+        awaited_import: brings the version that the file means; None where that is there. `import_note` tells of it.
+        alias_problem: why the version that the alias means now cannot be rolled out; empty where it can.
+        live_at: when its first revision began to take requests; from then on the weights sum to 100.
+        generation: number of the desired state; rises when that changes, and the cluster ignores lower ones.
+        changes: rises with every recorded change; who read an older number must read again.
+        lease_owner, lease_expires_at: which reconciler has the service now.
+        ticked_at, seen_at: when a reconciler last turned to the service, and when it last could read the cluster.
+        event_seq, revision_seq: the numbers given last.
+        request_id: the request that changed the service last, for which the reconciler acts; empty where none did.
+        observed: what the cluster was last seen to run: revision name -> {"weight", "mirror", "ready", "restarts",
+            "restart_numbers", "message"}.
+        replica_restarts: restarts of each replica that events were written for.
+        restart_number: rises when all its replicas are to be started anew.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="services")
+    namespace = models.CharField(max_length=63)
+    name = models.CharField(max_length=63)
+    document = models.JSONField()
+    policy = models.ForeignKey(RolloutPolicy, null=True, on_delete=models.PROTECT, related_name="services")
+    model_version = models.ForeignKey("registry.ModelVersion", null=True, on_delete=models.PROTECT, related_name="+")
+    awaited_import = models.ForeignKey("registry.ModelImport", null=True, on_delete=models.PROTECT, related_name="+")
+    import_note = models.TextField(blank=True)
+    alias_problem = models.TextField(blank=True)
+    phase = models.CharField(max_length=20, choices=choices(ServicePhase), default=ServicePhase.PENDING)
+    reason = models.TextField(blank=True)
+    live_at = models.DateTimeField(null=True)
+    deleting_at = models.DateTimeField(null=True)
+    generation = models.BigIntegerField(default=1)
+    changes = models.BigIntegerField(default=0)
+    lease_owner = models.CharField(max_length=64, blank=True)
+    lease_expires_at = models.DateTimeField(null=True)
+    ticked_at = models.DateTimeField(null=True)
+    seen_at = models.DateTimeField(null=True)
+    event_seq = models.BigIntegerField(default=0)
+    revision_seq = models.PositiveIntegerField(default=0)
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
+    observed = models.JSONField(default=dict)
+    replica_restarts = models.JSONField(default=dict)
+    restart_number = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=300)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["namespace", "name"], name="service_name_unique")]
+        indexes = [models.Index(fields=["ticked_at"], name="service_ticked_at")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Revision(models.Model):
+    """What a service runs or ran: model digest, configuration, resources and scaling as one. Those never change.
+
+    Attributes:
+        number: counts up within the service; the name is `<service>-<5 digits>`.
+        role: where it stands (`deployments.desired.Role`).
+        retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
+        stopped_at: since when it runs no more; None while it should run.
+        replicas: how many it should have while it runs; where minReplicas and maxReplicas differ, by its load.
+        load: what that is decided by (`deployments.replicas`): counters of the last seconds, earlier decisions, and
+            "why" in words.
+    """
+
+    service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    name = models.CharField(max_length=63)
+    model_version = models.ForeignKey("registry.ModelVersion", on_delete=models.PROTECT, related_name="revisions")
+    artifact_digest = models.CharField(max_length=100)
+    artifact_uri = models.TextField()
+    min_replicas = models.PositiveIntegerField()
+    max_replicas = models.PositiveIntegerField()
+    scale_metric = models.CharField(max_length=20, blank=True)
+    scale_target = models.FloatField(null=True)
+    container_concurrency = models.PositiveIntegerField(default=0)
+    model_config = models.JSONField(default=dict)
+    env = models.JSONField(default=dict)
+    cpu_cores = models.FloatField(null=True)
+    memory_bytes = models.BigIntegerField(null=True)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=300)
+    role = models.CharField(max_length=10, choices=choices(Role))
+    retire_at = models.DateTimeField(null=True)
+    stopped_at = models.DateTimeField(null=True)
+    replicas = models.PositiveIntegerField()
+    load = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["service", "number"], name="revision_number_unique"),
+            models.UniqueConstraint(fields=["service"], condition=Q(role=Role.STABLE), name="revision_one_stable"),
+            models.UniqueConstraint(fields=["service"], condition=Q(role=Role.CANARY), name="revision_one_canary"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,79 @@
+"""What a rollout policy is made of. Pure."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from deployments.policy.gate import Gate
+
+
+class Strategy(StrEnum):
+    """How traffic comes to the new revision.
+
+    canary: a rising share of clients' requests. shadow: copies of them, whose answers nobody sees. blueGreen: what is
+    sent to the preview address, and then all requests in one switch.
+    """
+
+    CANARY = "canary"
+    SHADOW = "shadow"
+    BLUE_GREEN = "blueGreen"
+
+
+class OnInconclusive(StrEnum):
+    """What a rollout does when a step's analysis deadline passed undecided."""
+
+    PAUSE = "pause"
+    ABORT = "abort"
+
+
+class Then(StrEnum):
+    """What follows the last step: a person is asked, all traffic moves, or the new revision goes again."""
+
+    PAUSE = "pause"
+    PROMOTE = "promote"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One weight of the canary, or one share for the shadow.
+
+    Attributes:
+        weight: percent of requests sent to the canary, or copied to the shadow, 1..100.
+        hold: shortest time at this weight, from when the gateway confirmed it.
+        pause: wait for a person's promote after hold and analysis.
+        gate: None lets the step pass on time alone.
+    """
+
+    weight: int
+    hold: timedelta = timedelta(0)
+    pause: bool = False
+    gate: Gate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How one rollout goes; without steps all traffic moves as soon as the new revision is ready.
+
+    Attributes:
+        scale_down_delay: how long the old revision is kept warm after the promotion.
+        progress_deadline: how long the canary may be not ready, at the start or later.
+        then: what follows the last step; a canary always promotes.
+    """
+
+    name: str
+    steps: tuple[Step, ...] = ()
+    strategy: Strategy = Strategy.CANARY
+    on_inconclusive: OnInconclusive = OnInconclusive.PAUSE
+    scale_down_delay: timedelta = timedelta(seconds=30)
+    progress_deadline: timedelta = timedelta(minutes=2)
+    then: Then = Then.PROMOTE
+
+    @property
+    def subject(self) -> str:
+        """Return what sentences call the new revision while it is on trial."""
+        return "shadow" if self.strategy is Strategy.SHADOW else "canary"
+
+
+DIRECT = Policy(name="")
+"""For a change of a service that names no policy: all traffic moves once the new revision is ready."""
