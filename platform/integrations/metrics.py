@@ -1,8 +1,8 @@
 """Counters of what a service's clients saw and how long its runtimes took. Called by the reconciler's analysis.
 
 The gateway knows what clients saw: HTTP statuses, and for gRPC the gRPC status, since HTTP says 200 there. The runtimes
-know how long a request took, in microsecond buckets. Health and metadata requests are in neither. Copies that a shadow
-got are counted apart and in the same way, as if clients had seen the answers.
+know how long a request took, in microsecond buckets, and how long the model ran. Health and metadata requests are in
+neither. Copies that a shadow got are counted apart and in the same way, as if clients had seen the answers.
 """
 
 import re
@@ -14,7 +14,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from common.errors import Unavailable
-from integrations.clusters.base import Observed, ObservedReplica, Sample
+from integrations.clusters.base import BatchTime, Observed, ObservedReplica, Sample
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 
 Row = tuple[str, Mapping[str, str], float]
@@ -126,6 +126,8 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str) -> Sample
     started_at: float | None = None
     success = client_errors = server_errors = in_flight = queue_us = 0
     cumulative: dict[float, int] = defaultdict(int)
+    batch_rows: dict[int, int] = defaultdict(int)
+    batch_us: dict[int, int] = defaultdict(int)
     for name, labels, value in _rows(page):
         match name:
             case "process_start_time_seconds":
@@ -142,6 +144,10 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str) -> Sample
                 in_flight += round(value)
             case "nv_inference_queue_duration_us":
                 queue_us += round(value)
+            case "fairlead_batch_rows":
+                batch_rows[int(labels["batch_size"])] += round(value)
+            case "fairlead_batch_duration_us":
+                batch_us[int(labels["batch_size"])] += round(value)
             case _ if name == _HISTOGRAM:
                 cumulative[float(labels["le"])] += round(value)
     if started_at is None:
@@ -159,6 +165,7 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str) -> Sample
         latency_counts=tuple(counts),
         in_flight=in_flight,
         queue_us=queue_us,
+        batches=tuple(BatchTime(size, batch_rows[size], batch_us[size]) for size in sorted(batch_rows)),
     )
 
 

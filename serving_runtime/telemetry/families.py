@@ -165,6 +165,7 @@ def families(
             for reason, count in series.statistics.failures.items()
         ],
     )
+    yield from _batch_families(every)
     cached = tuple(series for series in every if series.statistics.cache_hits or series.statistics.cache_misses)
     yield from (_family(metric, cached) for metric in _CACHE)
     if settings.counter_latencies:
@@ -199,6 +200,31 @@ def _family(metric: _Metric, every: tuple[ModelSeries, ...]) -> Family:
 def _duration_counter(name: str, text: str, duration_ns: Callable[[ModelStatistics], int]) -> _Metric:
     metric = f"nv_inference_{name}_duration_us"
     return _Metric(metric, "counter", text, lambda series: duration_ns(series.statistics) // 1000)
+
+
+def _batch_families(every: tuple[ModelSeries, ...]) -> Iterator[Family]:
+    """Yield what executions of like size came to, each counted once, so that two runtimes can be compared.
+
+    The nv_* durations are summed per request, and a smaller batch takes more time per row: over all sizes together a
+    runtime with less traffic would seem the slower one.
+    """
+    by_size = [
+        ({**series.labels, "batch_size": str(size)}, rows, duration_ns)
+        for series in every
+        for size, (rows, duration_ns) in sorted(series.statistics.by_batch_size().items())
+    ]
+    yield Family(
+        "fairlead_batch_rows",
+        "counter",
+        "Rows of executions with at most batch_size rows, and more than half as many",
+        [(labels, rows) for labels, rows, _ in by_size],
+    )
+    yield Family(
+        "fairlead_batch_duration_us",
+        "counter",
+        "Time that these executions took, microseconds",
+        [(labels, duration_ns // 1000) for labels, _, duration_ns in by_size],
+    )
 
 
 def _summaries(every: tuple[ModelSeries, ...], quantiles: tuple[float, ...]) -> Iterator[Family]:

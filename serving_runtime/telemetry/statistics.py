@@ -111,6 +111,16 @@ class ModelStatistics:
     def failed(self) -> int:
         return sum(self.failures.values())
 
+    def by_batch_size(self) -> dict[int, tuple[int, int]]:
+        """Return rows and nanoseconds of all executions, by their size rounded up to a power of two."""
+        found: dict[int, tuple[int, int]] = {}
+        for rows, batch in self.batches.items():
+            size = 1 << max(rows - 1, 0).bit_length()
+            rows_before, ns_before = found.get(size, (0, 0))
+            duration_ns = batch.input_ns + batch.infer_ns + batch.output_ns
+            found[size] = (rows_before + rows * batch.count, ns_before + duration_ns)
+        return found
+
     def record_batch(self, arrived_ns: Sequence[int], rows: int, timing: BatchTiming) -> None:
         """Count one execution that answered `len(arrived_ns)` requests with `rows` rows together."""
         started, input_done, infer_done, output_done = timing

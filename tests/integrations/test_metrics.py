@@ -3,7 +3,7 @@
 import pytest
 
 from common.errors import Unavailable
-from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase, Sample
+from integrations.clusters.base import BatchTime, Observed, ObservedReplica, ObservedRevision, ReplicaPhase, Sample
 from integrations.metrics import collect, gateway_samples, replica_sample
 
 REPLICA = ObservedReplica("digits-00001-0", ReplicaPhase.READY)
@@ -34,6 +34,14 @@ nv_inference_request_failure{model="a",version="1",reason="OTHER"} 8
 # TYPE nv_inference_queue_duration_us counter
 nv_inference_queue_duration_us{model="a",version="1"} 1200
 nv_inference_queue_duration_us{model="b",version="1"} 34
+# TYPE fairlead_batch_rows counter
+fairlead_batch_rows{model="a",version="1",batch_size="1"} 5
+fairlead_batch_rows{model="a",version="1",batch_size="8"} 16
+fairlead_batch_rows{model="b",version="1",batch_size="1"} 2
+# TYPE fairlead_batch_duration_us counter
+fairlead_batch_duration_us{model="a",version="1",batch_size="1"} 500
+fairlead_batch_duration_us{model="a",version="1",batch_size="8"} 900
+fairlead_batch_duration_us{model="b",version="1",batch_size="1"} 30
 # TYPE fairlead_inflight_requests gauge
 fairlead_inflight_requests{model="a",version="1"} 4
 fairlead_inflight_requests{model="b",version="1"} 1
@@ -58,6 +66,7 @@ fairlead_inference_request_duration_us_bucket{model="b",version="1",le="+Inf"} 2
         latency_counts=(1, 5, 2),
         in_flight=5,
         queue_us=1234,
+        batches=(BatchTime(1, 7, 530), BatchTime(8, 16, 900)),
     )
 
 

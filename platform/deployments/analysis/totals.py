@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from integrations.clusters.base import Sample
+from deployments.analysis import batches
+from deployments.analysis.batches import Batches
+from integrations.clusters.base import BatchTime, Sample
 
 GATEWAY = "gateway"
 MIRROR = "mirror"
@@ -59,7 +61,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Requests of one revision in the window: errors as the gateway saw them, latency as the replicas did.
+    """Requests of one revision in the window: errors as the gateway saw them, the rest as its replicas did.
 
     For a shadow the gateway counts the copies it got.
     """
@@ -68,6 +70,7 @@ class Counts:
     client_errors: int = 0
     server_errors: int = 0
     latency: Histogram = Histogram()
+    batches: Batches = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,7 @@ def _since(before: Sample | None, now: Sample, window_start: float) -> Sample | 
         client_errors=now.client_errors - before.client_errors,
         server_errors=now.server_errors - before.server_errors,
         latency_counts=tuple(b - a for a, b in zip(before.latency_counts, now.latency_counts, strict=True)),
+        batches=batches.minus(now.batches, before.batches),
     )
 
 
@@ -132,6 +136,7 @@ def _began_again(before: Sample, now: Sample) -> bool:
         or now.client_errors < before.client_errors
         or now.server_errors < before.server_errors
         or any(b < a for a, b in zip(before.latency_counts, now.latency_counts, strict=True))
+        or batches.has_fallen(now.batches, before.batches)
     )
 
 
@@ -143,7 +148,11 @@ def _plus(counts: Counts, sample: Sample) -> Counts:
             client_errors=counts.client_errors + sample.client_errors,
             server_errors=counts.server_errors + sample.server_errors,
         )
-    return replace(counts, latency=counts.latency.plus(Histogram(sample.latency_edges_us, sample.latency_counts)))
+    return replace(
+        counts,
+        latency=counts.latency.plus(Histogram(sample.latency_edges_us, sample.latency_counts)),
+        batches=batches.plus(counts.batches, sample.batches),
+    )
 
 
 def totals_json(totals: Totals) -> dict[str, Any]:
@@ -167,9 +176,14 @@ def stored_totals(value: Mapping[str, Any]) -> Totals:
 
 def _counts(fields: Mapping[str, Any]) -> Counts:
     latency = fields["latency"]
-    return Counts(**{**fields, "latency": Histogram(tuple(latency["edges_us"]), tuple(latency["counts"]))})
+    histogram = Histogram(tuple(latency["edges_us"]), tuple(latency["counts"]))
+    return Counts(**{**fields, "latency": histogram, "batches": _batches(fields)})
 
 
 def _sample(fields: Mapping[str, Any]) -> Sample:
     edges, counts = tuple(fields["latency_edges_us"]), tuple(fields["latency_counts"])
-    return Sample(**{**fields, "latency_edges_us": edges, "latency_counts": counts})
+    return Sample(**{**fields, "latency_edges_us": edges, "latency_counts": counts, "batches": _batches(fields)})
+
+
+def _batches(fields: Mapping[str, Any]) -> Batches:
+    return tuple(BatchTime(*each) for each in fields.get("batches", ()))

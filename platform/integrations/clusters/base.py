@@ -8,7 +8,7 @@ Standard library only.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 PREVIEW_SUFFIX = "-preview"
 """A service's preview is reached as the service is, under its name with this at the end."""
@@ -144,6 +144,14 @@ class Observed:
         return next((revision for revision in self.revisions if revision.name == name), None)
 
 
+class BatchTime(NamedTuple):
+    """Executions of like size: at most `size` rows each, and more than half as many; the time of each counted once."""
+
+    size: int
+    rows: int
+    duration_us: int
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One process's counters for one revision, cumulative since `started_at`.
@@ -159,6 +167,7 @@ class Sample:
         latency_counts: requests per bucket, not cumulative, one more than there are edges.
         in_flight: requests accepted and not yet answered, at this moment; None for the gateway.
         queue_us: microseconds that the requests without error waited before the model ran, summed up.
+        batches: what the executions came to, by size; empty for the gateway.
     """
 
     source: str
@@ -171,6 +180,7 @@ class Sample:
     latency_counts: tuple[int, ...] = ()
     in_flight: int | None = None
     queue_us: int = 0
+    batches: tuple[BatchTime, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from deployments.analysis.totals import (
     stored_totals,
     totals_json,
 )
-from integrations.clusters.base import Sample
+from integrations.clusters.base import BatchTime, Sample
 
 EDGES = (100.0, 200.0, 500.0)
 START = 1000.0
@@ -27,6 +27,10 @@ def _gateway(requests: int, *, server_errors: int = 0, client_errors: int = 0, s
 
 def _replica(*counts: int, name: str = "digits-00002-0", started_at: float = 0.0) -> Sample:
     return Sample(name, "digits-00002", started_at, sum(counts), 0, 0, EDGES, counts)
+
+
+def _ran(*batches: BatchTime) -> Sample:
+    return Sample("digits-00002-0", "digits-00002", 0.0, 0, 0, 0, batches=batches)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +83,18 @@ def _replica(*counts: int, name: str = "digits-00002-0", started_at: float = 0.0
             id="a replica whose histogram appears with its first request",
         ),
         pytest.param(
+            [_ran(BatchTime(1, 5, 500))],
+            [_ran(BatchTime(1, 7, 720), BatchTime(8, 16, 900))],
+            Counts(batches=(BatchTime(1, 2, 220), BatchTime(8, 16, 900))),
+            id="executions are counted by size",
+        ),
+        pytest.param(
+            [_ran(BatchTime(1, 5, 500))],
+            [_ran(BatchTime(1, 6, 400))],
+            Counts(batches=(BatchTime(1, 6, 400),)),
+            id="a replica whose time of executions fell began again",
+        ),
+        pytest.param(
             [_gateway(90)], [], Counts(), id="a source that is silent for a tick has counted nothing as far as we know"
         ),
     ],
@@ -106,7 +122,9 @@ def test_restarts_lose_nothing_that_a_look_could_see(looks: list[tuple[int, bool
 
 
 def test_totals_survive_being_stored() -> None:
-    totals = add(begin([_gateway(90), _replica(5, 0, 0, 0)], START), [_gateway(95), _replica(5, 0, 0, 9)])
+    ran = replace(_replica(5, 0, 0, 0), batches=(BatchTime(1, 5, 100),))
+    more = replace(_replica(5, 0, 0, 9), batches=(BatchTime(1, 5, 100), BatchTime(4, 9, 300)))
+    totals = add(begin([_gateway(90), ran], START), [_gateway(95), more])
     assert stored_totals(json.loads(json.dumps(totals_json(totals)))) == totals
 
 

@@ -30,6 +30,16 @@ def test_a_batch_counts_its_time_once_per_request_and_once_per_batch() -> None:
     assert statistics.request_latency.sum_ns == (165 + 125 + 75) * US
 
 
+def test_executions_of_like_size_are_counted_together_and_once() -> None:
+    statistics = three_requests_in_one_batch()
+    for rows in (1, 2, 3, 4, 5):
+        statistics.record_batch([0] * rows, rows, BatchTiming(0, 1 * US, 3 * US, 6 * US))
+    assert statistics.by_batch_size() == {1: (1, 6 * US), 2: (2, 6 * US), 4: (11, 77 * US), 8: (5, 6 * US)}
+    page = text.render(families([ModelSeries("m", "1", statistics, 0)], MetricsSettings())).decode()
+    assert 'fairlead_batch_rows{model="m",version="1",batch_size="4"} 11' in page
+    assert 'fairlead_batch_duration_us{model="m",version="1",batch_size="4"} 77' in page
+
+
 def test_the_metrics_page_is_what_prometheus_reads() -> None:
     series = ModelSeries('m"\\', "1", three_requests_in_one_batch(), pending=2)
     page = text.render(families([series], MetricsSettings())).decode()
