@@ -1,7 +1,11 @@
 """System checks: a bad setting ends the start with an id and a hint, never the first request."""
 
+import ipaddress
+import ssl
+from urllib.parse import urlsplit
+
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
 
 SHORTEST_SECRET_KEY = 32
 
@@ -27,3 +31,48 @@ def settings_are_usable(**_: object) -> list[CheckMessage]:
             )
         )
     return errors
+
+
+@register()
+def prometheus_can_be_trusted(**_: object) -> list[CheckMessage]:
+    """Return what is wrong with how Prometheus is asked for the measurements of rollouts."""
+    found: list[CheckMessage] = []
+    if settings.PROMETHEUS_CA:
+        try:
+            ssl.create_default_context(cadata=settings.PROMETHEUS_CA)
+        except (ssl.SSLError, ValueError) as error:
+            found.append(
+                Error(
+                    f"FAIRLEAD_PROMETHEUS_CA is no PEM with certificates: {error}.",
+                    hint="Set FAIRLEAD_PROMETHEUS_CA_FILE to a PEM file of the authority that signed its certificate.",
+                    id="fairlead.E003",
+                )
+            )
+    if settings.PROMETHEUS_TOKEN and not settings.PROMETHEUS_URL:
+        found.append(
+            Error(
+                "FAIRLEAD_PROMETHEUS_TOKEN is set, but FAIRLEAD_PROMETHEUS_URL is not.",
+                hint="Set FAIRLEAD_PROMETHEUS_URL to where Prometheus answers, such as https://prometheus.example.com.",
+                id="fairlead.E004",
+            )
+        )
+    elif settings.PROMETHEUS_TOKEN and not _is_private(settings.PROMETHEUS_URL):
+        found.append(
+            Warning(
+                "FAIRLEAD_PROMETHEUS_TOKEN is sent over http, where others on the way can read it.",
+                hint="Let FAIRLEAD_PROMETHEUS_URL begin with https://.",
+                id="fairlead.W001",
+            )
+        )
+    return found
+
+
+def _is_private(url: str) -> bool:
+    """Return whether nobody on the way can read what is sent to `url`."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" or parts.hostname == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        return False

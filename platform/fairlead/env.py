@@ -65,6 +65,24 @@ def origin(name: str, default: str) -> str:
     return value
 
 
+def web_address(name: str) -> str:
+    """Return `name` as http(s)://HOST[:PORT][/PATH] without a slash at its end; empty where it is unset."""
+    value = text(name).rstrip("/")
+    if not value:
+        return ""
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = usable and parts.username is None and not parts.query and not parts.fragment
+    except ValueError:  # of a port or an IPv6 address
+        usable = False
+    if not usable:
+        raise ImproperlyConfigured(
+            f"{name} is not http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH], without user, query and fragment"
+        )
+    return value
+
+
 def host_of(origin: str) -> str:
     """Return an origin's host as a Host header has it, without the port."""
     host = urlsplit(origin).hostname or ""

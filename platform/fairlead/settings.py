@@ -104,6 +104,11 @@ CLUSTER_FOLDER = HOME / "cluster"
 GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")
 MODEL_CHECK_TIMEOUT_S = env.integer("FAIRLEAD_MODEL_CHECK_TIMEOUT_S", 120, minimum=1)
 
+# --- measurements of rollouts from elsewhere -------------------------------------------------------------------------
+PROMETHEUS_URL = env.web_address("FAIRLEAD_PROMETHEUS_URL")
+PROMETHEUS_TOKEN = env.secret("FAIRLEAD_PROMETHEUS_TOKEN")
+PROMETHEUS_CA = env.secret("FAIRLEAD_PROMETHEUS_CA")
+
 # --- tasks ------------------------------------------------------------------------------------------------------------
 BROKER_URL = env.secret("FAIRLEAD_BROKER_URL", "filesystem://localhost")
 WEBHOOK_ALLOWED_NETWORKS = env.networks("FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")

@@ -89,3 +89,21 @@ def test_what_is_no_origin_is_refused(monkeypatch: pytest.MonkeyPatch, value: st
     monkeypatch.setenv("FAIRLEAD_X", value)
     with pytest.raises(ImproperlyConfigured, match=r"FAIRLEAD_X is .+; expected https://HOST or"):
         env.origin("FAIRLEAD_X", "")
+
+
+def test_a_web_address_may_have_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", "https://metrics.example.com/prometheus/")
+    assert env.web_address("FAIRLEAD_X") == "https://metrics.example.com/prometheus"
+    monkeypatch.delenv("FAIRLEAD_X")
+    assert env.web_address("FAIRLEAD_X") == ""
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["metrics:9090", "ftp://metrics", "http://a:secret@metrics", "http://m/?a=1", "http://", "http://m:x", "http://[m"],
+)
+def test_another_web_address_is_refused_without_showing_a_password(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", value)
+    with pytest.raises(ImproperlyConfigured, match="FAIRLEAD_X is not http://HOST") as raised:
+        env.web_address("FAIRLEAD_X")
+    assert "secret" not in str(raised.value)

@@ -1,0 +1,135 @@
+"""Asks a Prometheus server for numbers. Called by the reconciler's analysis, outside of any transaction.
+
+A query has one number as its answer, or none yet, or is at fault itself; that the server cannot be asked is another
+matter, since it says nothing about the query (Prometheus: HTTP API, instant queries). What speaks the same API (Thanos,
+Mimir, VictoriaMetrics) will do.
+"""
+
+import json
+import math
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from common.errors import Unavailable
+
+_ANSWER_BYTES = 1024 * 1024
+_SHOWN = 300
+_AT_ONCE = 4
+_REFUSED = (400, 422)  # Prometheus: bad_data, and execution errors such as a many-to-many match
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query came to.
+
+    Attributes:
+        value: a finite number; None where there is none.
+        problem: what is wrong with the query, in words; empty where there is just no data.
+    """
+
+    value: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prometheus:
+    """A server to ask.
+
+    Attributes:
+        url: with what stands before `/api/v1/query`, without a slash at its end.
+        token: sent as a bearer token; empty sends none.
+        ca: PEM of the authorities to trust in the place of the machine's; empty trusts those.
+        timeout_s: for one query, from connecting to the last byte.
+    """
+
+    url: str
+    token: str = ""
+    ca: str = ""
+    timeout_s: float = 3.0
+
+    def ask(self, queries: Sequence[str]) -> tuple[Answer, ...]:
+        """Return the answer to each query, each as of now.
+
+        Raises:
+            Unavailable: the server does not answer, or not to us; one sentence.
+        """
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        trust = ssl.create_default_context(cadata=self.ca or None)
+        limits = httpx.Client(timeout=self.timeout_s, verify=trust, trust_env=False, headers=headers)
+        with limits as client, ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+            return tuple(pool.map(lambda query: self._answer(client, query), queries))
+
+    def _answer(self, client: httpx.Client, query: str) -> Answer:
+        try:
+            status, body = self._post(client, {"query": query, "timeout": f"{self.timeout_s:g}s"})
+        except httpx.HTTPError as error:
+            raise Unavailable(f"Prometheus at {self.url} does not answer: {error or type(error).__name__}") from error
+        if body is None:
+            return Answer(problem=f"the answer is larger than {_ANSWER_BYTES} bytes; let the query give one number")
+        content = _content(body)
+        if content is None or (status != 200 and status not in _REFUSED):
+            raise Unavailable(f"Prometheus at {self.url} {_refusal(status, content)}")
+        return _read(content) if status == 200 else Answer(problem=f"Prometheus refuses the query: {_error(content)}")
+
+    def _post(self, client: httpx.Client, form: Mapping[str, str]) -> tuple[int, bytes | None]:
+        """Return status and body; None for a body that is too large."""
+        deadline = time.monotonic() + self.timeout_s
+        with client.stream("POST", f"{self.url}/api/v1/query", data=form) as answer:
+            body = b""
+            for chunk in answer.iter_bytes():
+                body += chunk
+                if len(body) > _ANSWER_BYTES:
+                    return answer.status_code, None
+                if time.monotonic() > deadline:
+                    raise httpx.ReadTimeout(f"no whole answer within {self.timeout_s:g} s")
+            return answer.status_code, body
+
+
+def _content(body: bytes) -> Mapping[str, Any] | None:
+    """Return what the body says; None where it is nothing that Prometheus says."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) and content.get("status") in ("success", "error") else None
+
+
+def _refusal(status: int, content: Mapping[str, Any] | None) -> str:
+    if status in (401, 403):
+        return f"answers {status}; set FAIRLEAD_PROMETHEUS_TOKEN to a token that may query it"
+    if content is None:
+        return f"answers {status} and nothing that Prometheus says; check FAIRLEAD_PROMETHEUS_URL"
+    return f"answers {status}: {_error(content)}"
+
+
+def _error(content: Mapping[str, Any]) -> str:
+    return str(content.get("error", "it gives no reason"))[:_SHOWN]
+
+
+def _read(content: Mapping[str, Any]) -> Answer:
+    """Return the number in a successful answer: a scalar, or a vector of at most one series."""
+    try:
+        kind, result = content["data"]["resultType"], content["data"]["result"]
+        if kind == "scalar":
+            return _number(result)
+        if kind != "vector":
+            return Answer(problem=f"the query gives a {kind}; let it give one number, a scalar or one series")
+        if len(result) > 1:
+            return Answer(problem=f"the query gives {len(result)} series; aggregate them to one, as by sum(...)")
+        if result and "histogram" in result[0]:
+            return Answer(problem="the query gives a histogram; let it give one number, as by histogram_quantile(...)")
+        return _number(result[0]["value"]) if result else Answer()
+    except (KeyError, TypeError, IndexError, ValueError):
+        return Answer(problem="the answer has another form than Prometheus gives")
+
+
+def _number(sample: Sequence[Any]) -> Answer:
+    """Return a sample's number; NaN and infinities, which come of a division by zero, are no data."""
+    value = float(sample[1])
+    return Answer(value) if math.isfinite(value) else Answer()
