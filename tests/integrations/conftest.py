@@ -22,7 +22,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from integrations.artifacts import ArtifactStore, StoredArtifact
-from integrations.clusters.base import Desired, DesiredRevision, Observed, ReplicaPhase
+from integrations.clusters.base import Desired, DesiredRevision, Observed, ReplicaPhase, SessionAffinity
 from integrations.clusters.local.driver import LocalDriver
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.records import is_alive, read_record
@@ -168,8 +168,8 @@ class Cluster:
         name = f"digits-{number:05}"
         return DesiredRevision(name, "digits", str(number), stored.uri, stored.digest, replicas, weight, **more)
 
-    def apply(self, generation: int, *revisions: DesiredRevision) -> None:
-        self.driver.apply(Desired("default", "digits", generation, revisions))
+    def apply(self, generation: int, *revisions: DesiredRevision, affinity: SessionAffinity | None = None) -> None:
+        self.driver.apply(Desired("default", "digits", generation, revisions, affinity=affinity))
 
     def apply_to(self, service: str, generation: int, revision: DesiredRevision) -> None:
         """Give another service of the namespace one revision."""

@@ -22,6 +22,50 @@ class Resources:
     memory_bytes: int | None = None
 
 
+class MatchKind(StrEnum):
+    """How a header's value is compared: with a whole value, with a beginning, with several whole values."""
+
+    EXACT = "exact"
+    PREFIX = "prefix"
+    ANY_OF = "anyOf"
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderMatch:
+    """What one header of a request, or entry of a gRPC call's metadata, has to be.
+
+    Attributes:
+        header: its name in lower case.
+        values: one value; several only for ANY_OF.
+    """
+
+    header: str
+    kind: MatchKind
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return it as a part of a sentence, such as `x-group: beta`."""
+        star = "*" if self.kind is MatchKind.PREFIX else ""
+        return f"{self.header}: {' or '.join(self.values)}{star}"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAffinity:
+    """By what requests belong together, so that the same revision answers them: a header's value, or a cookie's.
+
+    Attributes:
+        revision: the one whose share rises; a session that it answers stays with it while it does.
+        header: its name in lower case; empty where it is a cookie.
+        cookie: its name; the gateway gives one to whoever has none.
+        cookie_ttl_s: for how long a client keeps the cookie.
+    """
+
+    revision: str
+    header: str = ""
+    cookie: str = ""
+    cookie_ttl_s: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class DesiredRevision:
     """One immutable revision as the cluster should run it now.
@@ -37,6 +81,7 @@ class DesiredRevision:
         model_config: fields of a Triton ModelConfig laid over what the artifact brings; empty leaves it alone.
         mirror_percent: share of the service's inference requests of which it should get a copy, 0..100; nobody gets
             the answers to copies.
+        match: requests that match all of these go to it, whatever its share; empty gives it none but its share.
         max_concurrent_requests: so many requests at once in a replica, further ones wait; 0 is no limit.
         restart_number: where it rises, every replica is replaced by one that begins anew, one after the other.
     """
@@ -54,6 +99,7 @@ class DesiredRevision:
     mirror_percent: int = 0
     restart_number: int = 0
     max_concurrent_requests: int = 0
+    match: tuple[HeaderMatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +108,7 @@ class Desired:
 
     Attributes:
         preview: the revision that answers at the service's preview address; empty where there is no such address.
+        affinity: None leaves every request to chance.
     """
 
     namespace: str
@@ -69,6 +116,7 @@ class Desired:
     generation: int
     revisions: tuple[DesiredRevision, ...]
     preview: str = ""
+    affinity: SessionAffinity | None = None
 
 
 class ReplicaPhase(StrEnum):
@@ -103,7 +151,7 @@ class ObservedReplica:
 
 @dataclass(frozen=True, slots=True)
 class ObservedRevision:
-    """One revision as it is; `weight_percent` and `mirror_percent` are what the gateway confirmed, not what was asked.
+    """One revision as it is; its percents and `match` are what the gateway confirmed, not what was asked.
 
     Attributes:
         message: why it gets another share than asked for, or why it cannot run; empty where all is as wanted.
@@ -116,6 +164,7 @@ class ObservedRevision:
     message: str = ""
     gateway_since: float | None = None
     mirror_percent: int = 0
+    match: tuple[HeaderMatch, ...] = ()
 
     @property
     def ready_replicas(self) -> int:

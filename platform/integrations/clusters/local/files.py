@@ -19,11 +19,14 @@ from integrations.clusters.base import (
     Component,
     Desired,
     DesiredRevision,
+    HeaderMatch,
+    MatchKind,
     Observed,
     ObservedReplica,
     ObservedRevision,
     ReplicaPhase,
     Resources,
+    SessionAffinity,
 )
 
 DESIRED_SCHEMA = "fairlead.desired/v1"
@@ -171,18 +174,22 @@ def order_to_json(order: Order) -> dict[str, Any]:
         "generation": desired.generation,
         "revisions": [_revision_to_json(revision) for revision in desired.revisions],
         "preview": desired.preview,
+        "affinity": None if desired.affinity is None else asdict(desired.affinity),
     }
 
 
 def order_from_json(value: Mapping[str, Any]) -> Order:
     """Return the order in `value`; raises BadFileError naming what is missing or of the wrong kind."""
     try:
-        revisions = tuple(
-            DesiredRevision(**{**_known(DesiredRevision, item), "resources": Resources(**item.get("resources", {}))})
-            for item in value["revisions"]
+        affinity = value.get("affinity")
+        desired = Desired(
+            str(value["namespace"]),
+            str(value["service"]),
+            int(value["generation"]),
+            tuple(_revision_from_json(item) for item in value["revisions"]),
+            preview=str(value.get("preview", "")),
+            affinity=None if affinity is None else SessionAffinity(**_known(SessionAffinity, affinity)),
         )
-        names = str(value["namespace"]), str(value["service"])
-        desired = Desired(*names, int(value["generation"]), revisions, preview=str(value.get("preview", "")))
     except (KeyError, TypeError, ValueError) as error:
         raise BadFileError(f"the desired state cannot be read: {type(error).__name__}: {error}") from error
     return Order(desired, bool(value.get("deleted", False)))
@@ -194,8 +201,20 @@ def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "model_config": dict(revision.model_config),
         "env": dict(revision.env),
         "resources": asdict(revision.resources),
+        "match": [asdict(each) for each in revision.match],
     }
     return {**value, **own}
+
+
+def _revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
+    own = {"resources": Resources(**value.get("resources", {})), "match": _match_from_json(value)}
+    return DesiredRevision(**{**_known(DesiredRevision, value), **own})
+
+
+def _match_from_json(value: Mapping[str, Any]) -> tuple[HeaderMatch, ...]:
+    return tuple(
+        HeaderMatch(each["header"], MatchKind(each["kind"]), tuple(each["values"])) for each in value.get("match", ())
+    )
 
 
 def observed_to_json(observed: Observed) -> dict[str, Any]:
@@ -207,6 +226,7 @@ def observed_from_json(value: Mapping[str, Any]) -> Observed:
         ObservedRevision(
             **{
                 **_known(ObservedRevision, revision),
+                "match": _match_from_json(revision),
                 "replicas": tuple(
                     ObservedReplica(**{**_known(ObservedReplica, replica), "phase": ReplicaPhase(replica["phase"])})
                     for replica in revision["replicas"]

@@ -8,11 +8,14 @@ from integrations.clusters.base import (
     Component,
     Desired,
     DesiredRevision,
+    HeaderMatch,
+    MatchKind,
     Observed,
     ObservedReplica,
     ObservedRevision,
     ReplicaPhase,
     Resources,
+    SessionAffinity,
 )
 from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
@@ -49,7 +52,7 @@ OBSERVED = Observed(
         ObservedRevision(
             "a", 40, (ObservedReplica("a-0", ReplicaPhase.READY, 1, 5.5, "http://m", "why"),), "because", 7.5
         ),
-        ObservedRevision("b", 60),
+        ObservedRevision("b", 60, match=(HeaderMatch("x-group", MatchKind.PREFIX, ("beta",)),)),
     ),
     "http://g",
     "sentence",
@@ -60,9 +63,15 @@ def through_json(value: dict[str, object]) -> dict[str, object]:
     return dict(json.loads(json.dumps(value)))
 
 
+MATCH = (HeaderMatch("x-group", MatchKind.ANY_OF, ("beta", "in-house")),)
+
+
 @pytest.mark.parametrize("deleted", [True, False])
 def test_order_survives_its_file(deleted):
-    order = Order(Desired("default", "digits", 7, (REVISION,)), deleted=deleted)
+    affinity = SessionAffinity("digits-00001", cookie="session", cookie_ttl_s=60)
+    order = Order(
+        Desired("default", "digits", 7, (replace(REVISION, match=MATCH),), affinity=affinity), deleted=deleted
+    )
     assert order_from_json(through_json(order_to_json(order))) == order
 
 

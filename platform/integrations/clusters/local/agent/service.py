@@ -126,14 +126,27 @@ class Service:
         """Return how requests should reach the service now."""
         held = self._held()
         self._routed = held or shares(self._claims())
-        copies = {revision.name: revision.mirror_percent for revision in self.desired.revisions}
+        wanted = {revision.name: revision for revision in self.desired.revisions}
         backends = tuple(
-            Backend(name, running.revision.model_version, self._routed.get(name, 0), copies.get(name, 0))
+            Backend(
+                name,
+                running.revision.model_version,
+                self._routed.get(name, 0),
+                mirror_percent=wanted[name].mirror_percent if name in wanted else 0,
+                match=wanted[name].match if name in wanted else (),
+            )
             for name, running in sorted(self._running.items())
             if running.ready
         )
         starting = f"service {self.namespace}/{self.name} is starting: no replica takes requests yet; try again soon"
-        return ServiceRoute(self.namespace, self.name, backends, starting, preview=self.desired.preview)
+        return ServiceRoute(
+            self.namespace,
+            self.name,
+            backends,
+            starting,
+            preview=self.desired.preview,
+            affinity=self.desired.affinity,
+        )
 
     def leaving(self) -> Iterator[Replica]:
         """Yield the replicas that shall go and still have an address."""
@@ -163,6 +176,7 @@ class Service:
                     ),
                     gateway_since=since.get((self.namespace, name)),
                     mirror_percent=routed[name].mirror_percent if name in routed else 0,
+                    match=routed[name].match if name in routed else (),
                 )
             )
         return Observed(
@@ -197,4 +211,4 @@ class Service:
 
 
 def _what_never_changes(revision: DesiredRevision) -> DesiredRevision:
-    return replace(revision, replicas=0, weight_percent=0, mirror_percent=0, restart_number=0)
+    return replace(revision, replicas=0, weight_percent=0, mirror_percent=0, match=(), restart_number=0)

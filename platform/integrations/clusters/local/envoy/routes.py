@@ -3,16 +3,17 @@
 A service is found by host (`digits.default`, `digits.default.anything`), by path (`/serving/default/digits/...`) or,
 for gRPC, by metadata (`fairlead-service: default/digits`). Behind it only health, metadata and infer are let through,
 each by its exact path, so that a route costs one comparison; a path with `/versions/N/` goes to the revisions that
-serve N. Infer calls that name no version in their path are what shadows get copies of, gRPC streams apart. What is left
-is answered here, with a sentence that the listener puts into JSON. A preview is one more service, `digits-preview`,
-whose model is called `digits`.
+serve N. Calls that name no version go the ways of `ways.py`; shadows get copies of infer calls among them, gRPC streams
+apart. What is left is answered here, with a sentence that the listener puts into JSON. A preview is one more service,
+`digits-preview`, whose model is called `digits`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from integrations.clusters.local.envoy.mirror import mirror_policy
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
+from integrations.clusters.local.envoy.ways import Way, hash_policy, set_cookie, ways
 from integrations.clusters.local.envoy.words import Backend, ServiceRoute
 
 ROUTES_NAME = "gateway"
@@ -91,17 +92,19 @@ def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
     model, v1 = f"/v2/models/{name}", f"/v1/models/{name}"
     infer, meta = ClusterUse.INFER, ClusterUse.META
     for path in _infer_paths(model, v1):
-        yield _http(service, service.backends, prefix, path, infer, mirror=ClusterUse.MIRROR_INFER)
+        for way in ways(service):
+            yield _http(service, way, prefix, path, infer, mirror=ClusterUse.MIRROR_INFER)
         yield _posted_only(prefix + path)
     for version, backends in _by_version(service):
         for path in _infer_paths(f"{model}/versions/{version}", f"{v1}/versions/{version}"):
-            yield _http(service, backends, prefix, path, infer)
+            yield _http(service, Way((), backends), prefix, path, infer)
             yield _posted_only(prefix + path)
     for path in (model, f"{model}/ready", "/v2/health/live", "/v2/health/ready", "/v2", v1):
-        yield _http(service, service.backends, prefix, path, meta)
+        for way in ways(service):
+            yield _http(service, way, prefix, path, meta)
     for version, backends in _by_version(service):
         for path in (f"{model}/versions/{version}", f"{model}/versions/{version}/ready", f"{v1}/versions/{version}"):
-            yield _http(service, backends, prefix, path, meta)
+            yield _http(service, Way((), backends), prefix, path, meta)
     versions = ", ".join(version for version, _ in _by_version(service)) or "none"
     yield _refusal(
         {"prefix": f"{prefix}{model}/versions/"},
@@ -134,13 +137,16 @@ def _grpc_routes(service: ServiceRoute, *, by_metadata: bool) -> Iterator[Json]:
     ]
     for match in calls:
         mirror = ClusterUse.MIRROR_GRPC if match.get("path") == _GRPC_INFER else None
-        yield {"match": {**match, **named}, **_action(service, service.backends, ClusterUse.GRPC, mirror=mirror)}
+        for way in ways(service):
+            headers = [*named.get("headers", ()), *way.headers]
+            asked = {**match, **named, **({"headers": headers} if headers else {})}
+            yield {"match": asked, **_action(service, way, ClusterUse.GRPC, mirror=mirror)}
     yield _refusal({"prefix": "/", **named}, 404, f"service {service.key} has no such method; {_ALLOWED}")
 
 
 def _http(
     service: ServiceRoute,
-    backends: Sequence[Backend],
+    way: Way,
     prefix: str,
     path: str,
     use: ClusterUse,
@@ -148,37 +154,43 @@ def _http(
     mirror: ClusterUse | None = None,
 ) -> Json:
     method: Json = {"exact": "POST"} if use is ClusterUse.INFER else {"safe_regex": {"regex": "GET|HEAD"}}
-    match = {"path": prefix + path, "headers": [{"name": ":method", "string_match": method}]}
-    return {"match": match, **_action(service, backends, use, rewrite=path if prefix else "", mirror=mirror)}
+    headers = [{"name": ":method", "string_match": method}, *way.headers]
+    match = {"path": prefix + path, "headers": headers}
+    return {"match": match, **_action(service, way, use, below=prefix, rewrite=path if prefix else "", mirror=mirror)}
 
 
 def _action(
     service: ServiceRoute,
-    backends: Sequence[Backend],
+    way: Way,
     use: ClusterUse,
     *,
+    below: str = "",
     rewrite: str = "",
     mirror: ClusterUse | None = None,
 ) -> Json:
-    """Return where a matched request goes: to `backends` by share, or nowhere, with the reason.
+    """Return where a matched request goes: to the way's backends by share, or nowhere, with the reason.
 
     Args:
+        below: what the service's paths begin with, which its cookie is for.
         mirror: through which of their clusters shadows get copies; None for what is not copied.
     """
-    weighted = [backend for backend in backends if backend.share_percent]
+    weighted = [backend for backend in way.backends if backend.share_percent]
     if not weighted:
         sentence = service.starting or f"service {service.key} is starting: no replica takes requests yet"
         return {"direct_response": {"status": 503, "body": {"inline_string": sentence}}}
-    route: Json = {
-        "weighted_clusters": {"clusters": [_weighted(service, backend, use) for backend in weighted]},
-        "timeout": "0s",
-    }
+    clusters: Json = {"clusters": [_weighted(service, backend, use) for backend in weighted]}
+    route: Json = {"weighted_clusters": clusters, "timeout": "0s"}
+    if way.affinity is not None:
+        clusters["use_hash_policy"] = True
+        route["hash_policy"] = hash_policy(way.affinity)
     if rewrite:
         route["prefix_rewrite"] = rewrite
-    if mirror is not None and (copies := [backend for backend in backends if backend.mirror_percent]):
+    if mirror is not None and (copies := [backend for backend in way.backends if backend.mirror_percent]):
         route["request_mirror_policies"] = [
             mirror_policy(service.namespace, backend.revision, mirror, backend.mirror_percent) for backend in copies
         ]
+    if way.affinity is not None and way.gives_cookie:
+        return {"route": route, "response_headers_to_add": [set_cookie(way.affinity, path=below or "/")]}
     return {"route": route}
 
 

