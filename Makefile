@@ -58,7 +58,7 @@ frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find fronte
 	@touch $@
 
 ##@ Work on it
-.PHONY: check test test-servers test-browser fuzz
+.PHONY: check test test-servers test-browser test-cluster fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -76,6 +76,10 @@ test-servers: setup-dev ## the control plane's tests on a PostgreSQL and a Redis
 
 test-browser: setup-dev ## the pages in a real Chromium
 	$(PYTEST) tests/browser -m browser
+
+test-cluster: setup-dev ## the Kubernetes driver on a real control plane, which is built once (Go, about ten minutes)
+	@$(BIN)/python -m tests.cluster.binaries
+	$(PYTEST) -m cluster
 
 FUZZ_SECONDS ?= 300
 fuzz: setup-dev ## every way into the serving runtime, FUZZ_SECONDS=300 seconds each; what is found is left in .fuzz/

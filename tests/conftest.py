@@ -22,12 +22,24 @@ from rest_framework.test import APIClient  # noqa: E402
 
 from accounts.scopes import Scope  # noqa: E402
 from accounts.services import token_create, user_get_or_create  # noqa: E402
+from tests.cluster.plane import ControlPlane, control_plane  # noqa: E402
+from tests.servers.parts import MissingPartError, skip_or_fail  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _home() -> Iterator[Path]:
     yield _HOME
     shutil.rmtree(_HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[ControlPlane]:
+    """Give a Kubernetes control plane, one for the whole run; it has no nodes of its own."""
+    try:
+        with control_plane() as running:
+            yield running
+    except MissingPartError as missing:
+        skip_or_fail(missing)
 
 
 @pytest.fixture
