@@ -1,11 +1,13 @@
-"""Puts a tracer before an engine while there is something to follow; else requests go to the engine itself."""
+"""Puts tracer and tap before an engine while they ask for requests; else these go to the engine itself."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
 from serving_runtime.engine.engine import Engine
+from serving_runtime.engine.tapped import recorded
 from serving_runtime.errors import ServingError
 from serving_runtime.request import Cancellable, InferRequest, OnDone, Outcome, RequestContext
+from serving_runtime.telemetry.tap.tap import Tap
 from serving_runtime.telemetry.tracing.trace import BACKEND_OUTPUT, QUEUE_INPUT
 from serving_runtime.telemetry.tracing.tracer import Tracer
 
@@ -13,15 +15,18 @@ Started = TypeVar("Started", bound=Cancellable)
 Start = Callable[[InferRequest, OnDone], Started]
 
 
-def follow(engine: Engine, tracer: Tracer) -> None:
-    """Have the tracer see the requests that clients send, whenever its settings ask for any."""
+def follow(engine: Engine, tracer: Tracer, tap: Tap | None = None) -> None:
+    """Have the tracer, and the tap, see the requests that clients send, whenever their settings ask for any."""
     plain = {"infer": engine.infer, "stream": engine.stream}
 
     def switch() -> None:
         for name, start in plain.items():
-            setattr(engine, name, _followed(start, tracer) if tracer.active else start)
+            seen = recorded(start, tap) if tap is not None and tap.active else start
+            setattr(engine, name, _followed(seen, tracer) if tracer.active else seen)
 
     tracer.on_change = switch
+    if tap is not None:
+        tap.on_change.append(switch)
     switch()
 
 

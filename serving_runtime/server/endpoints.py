@@ -1,6 +1,7 @@
 """What listens on the ports, made from the command line."""
 
 import asyncio
+import functools
 import socket
 from collections.abc import Callable
 
@@ -26,13 +27,15 @@ from serving_runtime.telemetry.cpu import CpuMeter
 from serving_runtime.telemetry.tap.tap import Tap
 
 
-def http_listener(options: Options, engine: Engine, settings: RuntimeSettings, sock: socket.socket) -> Listener:
+def http_listener(
+    options: Options, engine: Engine, settings: RuntimeSettings, sock: socket.socket, tap: Tap | None
+) -> Listener:
     limits = HttpLimits(max_body_bytes=options.http.max_input_bytes)
     v2 = V2Application(
         engine,
         restrictions=Restrictions(options.http.restrictions),
         forwarded=options.http.header_forward_pattern,
-        with_context=options.wants_context,
+        with_context=_wants_context(options, tap),
         settings=settings,
     )
 
@@ -45,21 +48,33 @@ def http_listener(options: Options, engine: Engine, settings: RuntimeSettings, s
     found, keeps_header = application()
     listener = Listener(found, sock, limits, keeps_header)
     settings.log.on_change.append(lambda: listener.change(*application()))
+    if tap is not None:
+
+        def follow(tap: Tap = tap) -> None:
+            v2.with_context = _wants_context(options, tap)
+            listener.change(*application())
+
+        tap.on_change.append(follow)
     return listener
+
+
+def _wants_context(options: Options, tap: Tap | None) -> bool:
+    """Return whether something follows requests by their id or trace now."""
+    return options.exports_traces or (tap is not None and tap.active)
 
 
 def metrics_listener(options: MetricsOptions, engine: Engine, sock: socket.socket, tap: Tap | None) -> Listener:
     cpu = None
     if options.cpu:
         meter = CpuMeter()
-        _again_and_again(meter.look, options.interval_ms / 1000)
+        again_and_again(meter.look, options.interval_ms / 1000)
         cpu = meter.current
     more = tap.counts.families if tap is not None else tuple
     application = metrics.MetricsApplication(engine, options.settings, cpu, more)
     return Listener(application, sock, HttpLimits(), metrics.keeps_header)
 
 
-def _again_and_again(look: Callable[[], None], interval_s: float) -> None:
+def again_and_again(look: Callable[[], None], interval_s: float) -> None:
     """Call `look` at intervals until the loop ends."""
 
     def turn() -> None:
@@ -70,10 +85,10 @@ def _again_and_again(look: Callable[[], None], interval_s: float) -> None:
     loop.call_later(interval_s, turn)
 
 
-def grpc_server(options: Options, engine: Engine, settings: RuntimeSettings) -> GrpcServer:
+def grpc_server(options: Options, engine: Engine, settings: RuntimeSettings, tap: Tap | None) -> GrpcServer:
     """Return the server; raises ValueError, naming the flag, for certificates that do not serve."""
     policy = CallPolicy(
-        with_context=options.wants_context,
+        context_wanted=functools.partial(_wants_context, options, tap) if options.exports_traces or tap else None,
         restrictions=Restrictions(options.grpc.restrictions, HEADER_PREFIX),
         forwarded=options.grpc.header_forward_pattern,
     )

@@ -52,9 +52,9 @@ class Options:
     trace: TraceOptions
 
     @property
-    def wants_context(self) -> bool:
-        """Return whether something follows requests by their id or trace."""
-        return bool(self.tap.url) or self.trace.mode == OPENTELEMETRY
+    def exports_traces(self) -> bool:
+        """Return whether requests are followed by the traces that they belong to."""
+        return self.trace.mode == OPENTELEMETRY
 
 
 class Parser(argparse.ArgumentParser):

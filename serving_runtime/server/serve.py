@@ -6,7 +6,6 @@ A second signal, or the exit timeout, ends the process at once with 1.
 """
 
 import asyncio
-import functools
 import gc
 import logging
 import os
@@ -23,19 +22,17 @@ from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.engine.shared_memory import SharedMemory
-from serving_runtime.engine.tapped import TappedEngine
 from serving_runtime.engine.traced import follow
 from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.protocol.settings import RuntimeSettings
 from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.scheduler.response_cache import ResponseCache
-from serving_runtime.server.endpoints import grpc_server, http_listener, metrics_listener
+from serving_runtime.server.endpoints import again_and_again, grpc_server, http_listener, metrics_listener
 from serving_runtime.server.options import Options
 from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, write_port_file
 from serving_runtime.server.tap_options import open_tap
 from serving_runtime.telemetry.logsettings import LogControl
-from serving_runtime.telemetry.tap.tap import Tap
 from serving_runtime.telemetry.tracing.otlp import OtlpSink
 from serving_runtime.telemetry.tracing.settings import TRITON
 from serving_runtime.telemetry.tracing.tracer import Sink, Tracer
@@ -48,6 +45,10 @@ _SWITCH_INTERVAL_S = 0.0005
 
 _LAST_ACCEPT_S = 0.02
 """Between turning not ready and closing the sockets: connections that the kernel already made are still taken in."""
+
+
+_SHARE_INTERVAL_S = 0.5
+"""How often the payload tap looks whether its share was changed."""
 
 
 def run(options: Options) -> int:
@@ -70,7 +71,7 @@ def _budget_bytes(asked: int | None) -> int | None:
     return max(0, int(memory.limit_bytes() * SHARE) - memory.resident_bytes())
 
 
-def _engine(every: Options, tap: Tap | None) -> Engine:
+def _engine(every: Options) -> Engine:
     options = every.models
     settings = LoadSettings(
         auto_complete=options.auto_complete,
@@ -90,8 +91,7 @@ def _engine(every: Options, tap: Tap | None) -> Engine:
         on_demand=options.load_on_demand,
         on_demand_timeout_s=options.load_on_demand_timeout_s,
     )
-    make = Engine if tap is None else functools.partial(TappedEngine, tap=tap)
-    return make(
+    return Engine(
         options.repositories,
         settings,
         control,
@@ -129,9 +129,9 @@ class Server:
         self._metrics: Listener | None = None
         self._grpc: GrpcServer | None = None
         self._tap = open_tap(options.tap, options.id) if options.tap.url else None
-        self._engine = _engine(options, self._tap)
+        self._engine = _engine(options)
         self._settings = RuntimeSettings(log, Tracer(options.trace, _sink(options)))
-        follow(self._engine, self._settings.tracer)
+        follow(self._engine, self._settings.tracer, self._tap)
 
     async def run(self) -> int:
         options = self._options
@@ -147,6 +147,8 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
         await self._listen(http, metrics)
+        if self._tap is not None and options.tap.share_file is not None:
+            again_and_again(self._tap.look, _SHARE_INTERVAL_S)
         if options.port_file is not None:
             write_port_file(options.port_file, self._ports)
         logger.info("ready on %s", ", ".join(f"{name} port {port}" for name, port in self._ports.items()))
@@ -156,7 +158,7 @@ class Server:
     def _grpc_server(self) -> GrpcServer:
         options = self._options.grpc
         try:
-            server = grpc_server(self._options, self._engine, self._settings)
+            server = grpc_server(self._options, self._engine, self._settings, self._tap)
         except ValueError as error:
             raise StartError(str(error)) from error
         reuse_port = options.settings.reuse_port
@@ -180,7 +182,7 @@ class Server:
 
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
         if http is not None:
-            self._http = http_listener(self._options, self._engine, self._settings, http)
+            self._http = http_listener(self._options, self._engine, self._settings, http, self._tap)
             await listen(self._http, self._options.http.address, self._ports["http"], "--http-port")
         if metrics is not None:
             self._metrics = metrics_listener(self._options.metrics, self._engine, metrics, self._tap)
@@ -218,6 +220,8 @@ class Server:
             self._metrics.stop_accepting()
             self._metrics.abort()
         self._engine.close()
+        if self._tap is not None:
+            self._tap.close()
         self._settings.tracer.close()
         logger.info("stopped")
         return 0

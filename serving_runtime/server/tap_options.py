@@ -4,9 +4,11 @@ import argparse
 import os
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 
 from serving_runtime.server.flag_types import positive
 from serving_runtime.server.sockets import StartError
+from serving_runtime.telemetry.tap import share
 from serving_runtime.telemetry.tap.sinks import open_sink
 from serving_runtime.telemetry.tap.tap import Tap
 
@@ -17,6 +19,7 @@ class TapOptions:
 
     url: str
     share: float
+    share_file: Path | None
     max_pending_bytes: int
     max_file_bytes: int
 
@@ -25,6 +28,7 @@ class TapOptions:
         return cls(
             url=found.payload_tap,
             share=found.payload_tap_share,
+            share_file=found.payload_tap_share_file,
             max_pending_bytes=found.payload_tap_max_pending_bytes,
             max_file_bytes=found.payload_tap_max_file_bytes,
         )
@@ -37,7 +41,8 @@ def open_tap(options: TapOptions, server_id: str) -> Tap:
     except (ValueError, OSError) as error:
         raise StartError(f"--payload-tap: {error}") from error
     source = f"/{server_id}/{socket.gethostname()}/{os.getpid()}"
-    return Tap(sink, source=source, share=options.share, max_pending_bytes=options.max_pending_bytes)
+    recorded = share.Share(options.share, options.share_file)
+    return Tap(sink, source=source, share=recorded, max_pending_bytes=options.max_pending_bytes)
 
 
 def add(group: "argparse._ArgumentGroup") -> None:
@@ -46,7 +51,7 @@ def add(group: "argparse._ArgumentGroup") -> None:
         "--payload-tap",
         default="",
         metavar="URL",
-        help="record requests with their answers as CloudEvents to file:///path or http(s)://collector (off)",
+        help="record requests with their answers as CloudEvents: file:///file, file:///folder/ or http(s)://host (off)",
     )
     group.add_argument(
         "--payload-tap-share",
@@ -54,6 +59,12 @@ def add(group: "argparse._ArgumentGroup") -> None:
         default=1.0,
         metavar="SHARE",
         help="record a request if the hash of its x-request-id, as a fraction, is below this, 0 to 1 (1)",
+    )
+    group.add_argument(
+        "--payload-tap-share-file",
+        type=Path,
+        metavar="PATH",
+        help="read the share from this file, again whenever it was replaced; while there is none it is 0",
     )
     group.add_argument(
         "--payload-tap-max-pending-bytes",
@@ -67,15 +78,12 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=positive,
         default=1024 * 1024 * 1024,
         metavar="BYTES",
-        help="a file that would grow beyond this is renamed to <name>.1 first (1073741824)",
+        help="a file that would grow beyond this is renamed to <name>.1 first; of a folder the oldest go (1073741824)",
     )
 
 
 def _share(text: str) -> float:
     try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a share from 0 to 1")
-    return share
+        return share.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -11,6 +11,7 @@ from common.errors import Unavailable
 from integrations.clusters.base import (
     Component,
     Desired,
+    Exchange,
     Job,
     JobResult,
     Nodes,
@@ -45,6 +46,7 @@ class FakeCluster:
         broken: revisions whose replicas never become ready.
         most_ready: of which revisions only so many replicas become ready.
         away: why the cluster cannot be reached; empty while it can.
+        recorded: what taps wrote of each service, cursors are numbers of it.
         on_apply: called before each apply, for what happens at the worst moment.
     """
 
@@ -56,6 +58,7 @@ class FakeCluster:
     deleted: set[tuple[str, str]] = field(default_factory=set)
     components: tuple[Component, ...] = ()
     applied: list[Desired] = field(default_factory=list)
+    recorded: dict[tuple[str, str], list[Exchange]] = field(default_factory=dict)
     away: str = ""
     on_apply: Callable[[Desired], None] = lambda _desired: None
 
@@ -71,6 +74,11 @@ class FakeCluster:
     def observe(self, namespace: str, service: str) -> Observed:
         self._reach()
         return self.observed.get((namespace, service), Observed(namespace, service))
+
+    def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
+        self._reach()
+        found = self.recorded.get((namespace, service), [])
+        return found[int(cursor or 0) :], str(len(found)) if found else cursor
 
     def inventory(self) -> Nodes:
         self._reach()

@@ -1,6 +1,7 @@
 """What the reconciler relies on, tested on the fake it is tested with and on the real local driver and its agent."""
 
 import itertools
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -9,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from integrations.clusters.base import ClusterDriver, Desired, DesiredRevision, Observed
+from integrations.clusters.base import ClusterDriver, Desired, DesiredRevision, Exchange, Observed, Tap
 from integrations.clusters.local.records import read_record
+from serving_runtime.telemetry.tap.sinks import FolderSink
 from tests.deployments.fakes import FakeCluster
 from tests.integrations.conftest import Cluster, until
 
@@ -26,6 +28,7 @@ class Anywhere:
     kill: Callable[[str], None]
     paused: Callable[[], AbstractContextManager[None]]
     break_start: Callable[[str], dict[str, str]]
+    tell: Callable[[str, str, str], None]
     artifact: tuple[str, str]
     service: str = field(default_factory=lambda: next(_names))
 
@@ -37,6 +40,10 @@ class Anywhere:
 
     def apply(self, generation: int, *revisions: DesiredRevision) -> None:
         self.driver.apply(Desired("default", self.service, generation, revisions))
+
+    def record(self, revision: str, request_id: str) -> None:
+        """Let a tap of the revision have recorded a request."""
+        self.tell(self.service, revision, request_id)
 
     def until(self, look: Callable[[Observed], bool]) -> Observed:
         def found() -> Observed | None:
@@ -75,7 +82,10 @@ def anywhere(request: pytest.FixtureRequest) -> Anywhere:
             fake.broken[revision] = "cannot start"
             return {}
 
-        return Anywhere(fake, fake.settle, fake.crash, nullcontext, breaks, ("file:///nowhere", "sha256:0"))
+        def tells(service: str, revision: str, request_id: str) -> None:
+            fake.recorded.setdefault(("default", service), []).append(Exchange(request_id, revision, "1", 0.0, {}, {}))
+
+        return Anywhere(fake, fake.settle, fake.crash, nullcontext, breaks, tells, ("file:///nowhere", "sha256:0"))
     cluster: Cluster = request.getfixturevalue("real_cluster")
     stored = cluster.artifact(b"a model")
 
@@ -85,12 +95,20 @@ def anywhere(request: pytest.FixtureRequest) -> Anywhere:
         assert record.pid is not None
         os.kill(record.pid, signal.SIGKILL)
 
+    def tell(service: str, revision: str, request_id: str) -> None:
+        sink = FolderSink(cluster.layout.payloads_of("default", service) / revision / "0", max_bytes=1 << 20)
+        common = {"requestid": request_id, "time": "2026-01-01T00:00:00+00:00", "modelversion": "1", "data": {}}
+        sink.write([json.dumps({**common, "id": f"{request_id}:{number}"}).encode() for number in (0, 1)])
+        sink.flush()
+        sink.close()
+
     return Anywhere(
         cluster.driver,
         lambda: None,
         kill,
         cluster.paused,
         lambda _: {"V2_START": "never-ready"},
+        tell,
         (stored.uri, stored.digest),
     )
 
@@ -178,3 +196,30 @@ def test_a_deleted_service_is_forgotten_and_may_come_back(anywhere: Anywhere) ->
     anywhere.until(lambda seen: seen.generation == 0 and not seen.revisions)
     anywhere.apply(1, anywhere.revision(1, 100))
     anywhere.weights(1, 100)
+
+
+def test_what_was_recorded_comes_again_until_its_cursor_comes_back(anywhere: Anywhere) -> None:
+    tapped = replace(anywhere.revision(1, 100), tap=Tap(50))
+    anywhere.apply(1, tapped)
+    anywhere.weights(1, 100)
+    take = anywhere.driver.exchanges
+    assert take("default", anywhere.service, "") == ([], "")
+    assert take("default", "unknown", "") == ([], "")
+    anywhere.record(tapped.name, "a")
+    found, cursor = take("default", anywhere.service, "")
+    assert [(each.request_id, each.revision) for each in found] == [("a", tapped.name)]
+    assert take("default", anywhere.service, "") == (found, cursor)
+    anywhere.record(tapped.name, "b")
+    found, cursor = take("default", anywhere.service, cursor)
+    assert [each.request_id for each in found] == ["b"]
+    assert take("default", anywhere.service, cursor) == ([], cursor)
+
+
+def test_a_tap_comes_and_goes_without_a_restart(anywhere: Anywhere) -> None:
+    plain = anywhere.revision(1, 100)
+    anywhere.apply(1, plain)
+    before = anywhere.weights(1, 100).revisions[0].replicas
+    anywhere.apply(2, replace(plain, tap=Tap(50)))
+    assert anywhere.weights(2, 100).revisions[0].replicas == before
+    anywhere.apply(3, plain)
+    assert anywhere.weights(3, 100).revisions[0].replicas == before

@@ -141,6 +141,9 @@ async def main() -> int:
         "metrics-port",
         "exit-timeout-secs",
         "port-file",
+        "payload-tap",
+        "payload-tap-share-file",
+        "payload-tap-max-file-bytes",
     ):
         parser.add_argument(f"--{name}")
     options = parser.parse_args()

@@ -8,7 +8,7 @@ Standard library only.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 PREVIEW_SUFFIX = "-preview"
 """A service's preview is reached as the service is, under its name with this at the end."""
@@ -67,6 +67,17 @@ class SessionAffinity:
 
 
 @dataclass(frozen=True, slots=True)
+class Tap:
+    """Which of a revision's inference requests are recorded with their answers, for `ClusterDriver.exchanges`.
+
+    A request is in the share by its `x-request-id` alone, so that revisions which see the same requests record the
+    same ones of them.
+    """
+
+    share_percent: float
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredRevision:
     """One immutable revision as the cluster should run it now.
 
@@ -84,6 +95,7 @@ class DesiredRevision:
         match: requests that match all of these go to it, whatever its share; empty gives it none but its share.
         max_concurrent_requests: so many requests at once in a replica, further ones wait; 0 is no limit.
         restart_number: where it rises, every replica is replaced by one that begins anew, one after the other.
+        tap: which requests to record; None for none. It comes and goes without a restart.
     """
 
     name: str
@@ -100,6 +112,7 @@ class DesiredRevision:
     restart_number: int = 0
     max_concurrent_requests: int = 0
     match: tuple[HeaderMatch, ...] = ()
+    tap: Tap | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +246,31 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """One recorded inference request and what a revision answered.
+
+    Of a model that answers a request several times it is the first answer.
+
+    Attributes:
+        request_id: the gateway's `x-request-id`; the same in a mirrored request's exchanges with both revisions.
+        model_version: that answered; empty where the answer is an error.
+        at: Unix seconds at which the request came.
+        request, response: in V2's JSON form, tensors' data flat in row-major order. A tensor with the parameter
+            {"encoding": "base64"} has as its only element the base64 of V2's binary form instead: FP16, BF16, what is
+            not finite, bytes that are no text. Of an error the response is {"error": its message}.
+        error_code: gRPC's name of the error, such as INVALID_ARGUMENT; empty where it was answered.
+    """
+
+    request_id: str
+    revision: str
+    model_version: str
+    at: float
+    request: Mapping[str, Any]
+    response: Mapping[str, Any]
+    error_code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Component:
     """A part of the cluster that is not a model, such as the gateway, and how often it was restarted."""
 
@@ -275,13 +313,22 @@ class JobResult:
 
 
 class ClusterDriver(Protocol):
-    """The six verbs. All raise `common.errors.Unavailable` where the cluster cannot be reached."""
+    """The verbs. All raise `common.errors.Unavailable` where the cluster cannot be reached."""
 
     def apply(self, desired: Desired) -> None:
         """Make the cluster work towards `desired`; returns when it is handed over, not when it is so."""
 
     def observe(self, namespace: str, service: str) -> Observed:
         """Return the service as it is; an unknown one has generation 0 and no revisions."""
+
+    def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
+        """Return some of what the service's taps recorded after `cursor`, and the cursor behind them.
+
+        What lies before `cursor` is dropped: pass only what was kept together with what was made of the exchanges
+        before it; "" at first. The same cursor again returns the same exchanges, unless they were too many to be
+        kept. A call returns about 16 MiB at most; an unchanged cursor says that there is nothing more for now. What
+        a tap recorded comes within about two seconds, and a minute after the tap is gone it is dropped.
+        """
 
     def inventory(self) -> Nodes:
         """Return what the cluster is made of."""

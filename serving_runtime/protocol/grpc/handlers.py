@@ -28,12 +28,12 @@ class CallPolicy:
     """What is done with every call.
 
     Attributes:
-        with_context: let the methods know its context.
+        context_wanted: whether the methods are to know its context now; None where they never are.
         restrictions: which groups of calls need which metadata.
         forwarded: names of metadata that become request parameters; None for none.
     """
 
-    with_context: bool = False
+    context_wanted: Callable[[], bool] | None = None
     restrictions: Restrictions = Restrictions(())  # noqa: RUF009 - never changes
     forwarded: "re.Pattern[str] | None" = None
 
@@ -46,8 +46,8 @@ def handlers(service: Service, policy: CallPolicy) -> Any:
         group = GROUPS[method]
         if policy.forwarded is not None and group == "inference":
             answer = _forwarding(Forwarding(policy.forwarded, policy.restrictions.headers), answer)
-        if policy.with_context:
-            answer = _in_context(answer)
+        if policy.context_wanted is not None:
+            answer = _in_context(policy.context_wanted, answer)
         if policy.restrictions.restricts(group):
             answer = _restricted(policy.restrictions, group, answer)
         if group != "health":
@@ -159,8 +159,10 @@ def _forwarding(chosen: Forwarding, answer: Answer) -> Answer:
     return forwarding
 
 
-def _in_context(answer: Answer) -> Answer:
+def _in_context(wanted: Callable[[], bool], answer: Answer) -> Answer:
     async def in_context(request: Any, call: Context) -> Any:  # grpcio runs every call in a task of its own
+        if not wanted():
+            return await answer(request, call)
         sent = {key: str(value) for key, value in call.invocation_metadata() or ()}
         context.CALL.set(context.from_metadata(sent))
         return await answer(request, call)

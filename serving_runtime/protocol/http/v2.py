@@ -32,8 +32,10 @@ class V2Application:
 
     Args:
         forwarded: names of the headers that become request parameters; None for none.
-        with_context: whether requests carry theirs to the engine.
         settings: what clients may change while the server runs.
+
+    Attributes:
+        with_context: whether requests carry theirs to the engine; it may change, and `keeps_header` with it.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class V2Application:
         self._engine = engine
         self._restrictions = restrictions or Restrictions(())
         self._forwarding = Forwarding(forwarded, self._restrictions.headers) if forwarded is not None else None
-        self._context = with_context
+        self.with_context = with_context
         self._settings = settings if settings is not None else defaults()
         self._infer_restricted = self._restrictions.restricts("inference")
         self._codecs: dict[bytes, InferCodec] = {}
@@ -59,7 +61,7 @@ class V2Application:
     def keeps_header(self) -> KeepsHeader | None:
         """Return which headers requests are to carry; None for none, which costs least."""
         forwarding = self._forwarding
-        headers = self._restrictions.headers | (context.HEADERS if self._context else frozenset())
+        headers = self._restrictions.headers | (context.HEADERS if self.with_context else frozenset())
         if forwarding is None:
             return (lambda name: name.lower() in headers) if headers else None
         return lambda name: name.lower() in headers or forwarding.takes(name.decode("latin-1"))
@@ -103,7 +105,7 @@ class V2Application:
         """Return the inference request in an HTTP request with what its headers add."""
         if self._forwarding is not None:
             decoded = with_headers(decoded, request.headers, self._forwarding)
-        if self._context:
+        if self.with_context:
             decoded = decoded._replace(context=context.from_headers(request.headers))
         return decoded
 
@@ -135,7 +137,7 @@ class V2Application:
 
     def _infer(self, codec: InferCodec, request: Request, reply: Reply) -> Cancellable | None:
         decoded, head = codec.decode(request)
-        if request.headers or self._context:
+        if request.headers or self.with_context:
             decoded = self._completed(decoded, request)
 
         def answer(outcome: Outcome) -> None:

@@ -9,7 +9,7 @@ import logging
 import queue
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -17,6 +17,7 @@ from serving_runtime.request import InferRequest, Outcome
 from serving_runtime.telemetry.families import Family, Value
 from serving_runtime.telemetry.tap.events import Exchange, event, size_bytes
 from serving_runtime.telemetry.tap.sampling import is_sampled
+from serving_runtime.telemetry.tap.share import Share
 from serving_runtime.telemetry.tap.sinks import Sink, SinkError
 from serving_runtime.telemetry.tap.writing import written
 
@@ -26,6 +27,9 @@ _MOST_AT_ONCE = 64
 """Events that one write takes."""
 
 _CLOSE_S = 5.0
+
+_FLUSH_S = 1.0
+"""How long a sink may keep events back to get them together with others."""
 
 
 @dataclass(slots=True)
@@ -64,10 +68,12 @@ class Recording:
 
     def note(self, outcome: Outcome) -> None:
         """Take an answer, after the client has been given it."""
-        if not self._answers:
-            self._tap.put(Exchange(self._request_id, 0, self._request, None, self._arrived))
         self._answers += 1
-        self._tap.put(Exchange(self._request_id, self._answers, self._request, outcome, datetime.now(UTC)))
+        answer = Exchange(self._request_id, self._answers, self._request, outcome, datetime.now(UTC))
+        if self._answers > 1:
+            self._tap.put(answer)
+        else:
+            self._tap.put(Exchange(self._request_id, 0, self._request, None, self._arrived), answer)
 
 
 class Tap:
@@ -75,22 +81,39 @@ class Tap:
 
     Args:
         source: of the events, a URI reference that names the server.
-        share: of the requests, 0 to 1.
+        share: of the requests; while it is 0 requests need not come by here at all.
         max_pending_bytes: of tensors that wait for the sink.
+
+    Attributes:
+        on_change: called after `active` has changed.
     """
 
-    def __init__(self, sink: Sink, *, source: str, share: float, max_pending_bytes: int) -> None:
+    def __init__(self, sink: Sink, *, source: str, share: Share, max_pending_bytes: int) -> None:
         self.counts = TapCounts()
+        self.on_change: list[Callable[[], None]] = []
         self._sink = sink
         self._source = source
         self._share = share
         self._max_pending_bytes = max_pending_bytes
         self._put_bytes = 0  # written by the event loop only
         self._taken_bytes = 0  # written by the thread only
-        self._queue: queue.SimpleQueue[tuple[Exchange, int] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[tuple[Exchange, ...], int] | None] = queue.SimpleQueue()
         self._is_failing = False
         self._thread = threading.Thread(target=self._work, name="payload-tap", daemon=True)
         self._thread.start()
+
+    @property
+    def active(self) -> bool:
+        """Return whether any request is recorded."""
+        return self._share.now > 0
+
+    def look(self) -> None:
+        """Look whether the share was changed from outside."""
+        was_active = self.active
+        self._share.look()
+        if self.active is not was_active:
+            for tell in self.on_change:
+                tell()
 
     def recording(self, request: InferRequest) -> "Recording | None":
         """Return what to tell the answers of a request, None where it is not recorded.
@@ -99,16 +122,16 @@ class Tap:
         """
         context = request.context
         request_id = (context.request_id if context is not None else "") or str(uuid.uuid4())
-        return Recording(self, request, request_id) if is_sampled(request_id, self._share) else None
+        return Recording(self, request, request_id) if is_sampled(request_id, self._share.now) else None
 
-    def put(self, exchange: Exchange) -> None:
-        """Queue an exchange, or drop and count it where too much waits already."""
-        size = size_bytes(exchange)
+    def put(self, *exchanges: Exchange) -> None:
+        """Queue exchanges to be written together, or drop and count them where too much waits already."""
+        size = sum([size_bytes(exchange) for exchange in exchanges])
         if self._put_bytes - self._taken_bytes + size > self._max_pending_bytes:
-            self.counts.dropped += 1
+            self.counts.dropped += len(exchanges)
             return
         self._put_bytes += size
-        self._queue.put((exchange, size))
+        self._queue.put((exchanges, size))
 
     def close(self) -> None:
         """Write what waits, for a few seconds at most."""
@@ -118,17 +141,30 @@ class Tap:
             logger.warning("payload tap: %d events were not written before the server ended", self._queue.qsize())
 
     def _work(self) -> None:
-        ended = False
+        ended = is_kept_back = False
         while not ended:
-            taken = [self._queue.get()]
+            try:
+                taken = [self._queue.get(timeout=_FLUSH_S if is_kept_back else None)]
+            except queue.Empty:
+                is_kept_back = False
+                self._flush()
+                continue
             while len(taken) < _MOST_AT_ONCE and taken[-1] is not None and not self._queue.empty():
                 taken.append(self._queue.get())
             ended = taken[-1] is None
             waiting = [item for item in taken if item is not None]
             if waiting:
-                self._write([exchange for exchange, _ in waiting])
+                self._write([exchange for exchanges, _ in waiting for exchange in exchanges])
+                is_kept_back = True
                 self._taken_bytes += sum([size for _, size in waiting])
+        self._flush()
         self._sink.close()
+
+    def _flush(self) -> None:
+        try:
+            self._sink.flush()
+        except SinkError as error:
+            self._tell(failing=True, reason=str(error))
 
     def _write(self, exchanges: Sequence[Exchange]) -> None:
         try:

@@ -13,6 +13,8 @@ from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.engine.traced import follow
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.request import InferRequest, Outcome, RequestContext, Tensor
+from serving_runtime.telemetry.tap.share import Share
+from serving_runtime.telemetry.tap.tap import Tap
 from serving_runtime.telemetry.tracing.settings import TraceOptions, TraceSettings
 from serving_runtime.telemetry.tracing.trace import Trace
 from serving_runtime.telemetry.tracing.tracer import Tracer
@@ -148,3 +150,37 @@ async def test_without_a_level_requests_go_to_the_engine_itself(engine: Engine) 
     tracer.update({"trace_level": ["OFF"]})
     assert engine.infer == itself
     engine.close()
+
+
+class Written:
+    """A tap's sink that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[bytes] = []
+
+    def write(self, events: list[bytes]) -> None:
+        self.events += events
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+async def test_a_tap_is_before_the_engine_only_while_its_share_is_above_0(engine: Engine, tmp_path: Path) -> None:
+    file, sink = tmp_path / "share", Written()
+    tap = Tap(sink, source="/s", share=Share(1, file), max_pending_bytes=1_000_000)
+    plain = engine.infer
+    follow(engine, Tracer(TraceOptions(), Kept()), tap)
+    assert engine.infer == plain
+    await answered(engine, identity("a"))
+    file.write_text("1")
+    tap.look()
+    await answered(engine, identity("both"))  # the steps of an ensemble are no requests of clients
+    file.unlink()
+    tap.look()
+    assert engine.infer == plain
+    await answered(engine, identity("a"))
+    tap.close()
+    assert len(sink.events) == 2

@@ -3,7 +3,8 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,13 @@ def infer(target: ServerProcess, request_id: str, width: int = 8) -> httpx.Respo
     x = {"name": "x", "shape": [1, width], "datatype": "FP32", "data": [0.5] * width}
     headers = {"X-Request-Id": request_id}
     return CLIENT.post(f"{target.url}/v2/models/mlp/infer", json={"inputs": [x]}, headers=headers)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.05)
 
 
 def test_requests_over_http_are_recorded_with_what_was_answered(repository: Path, tmp_path: Path) -> None:
@@ -113,6 +121,26 @@ def test_a_collector_that_is_not_there_harms_no_answer(repository: Path, tmp_pat
         assert 0 < counts["dropped"] + counts["failed"] <= 100
         target.terminate()
         assert target.process.wait(30) == 0
+
+
+def test_the_share_changes_while_requests_come_over_both_protocols(repository: Path, tmp_path: Path) -> None:
+    """Without a share nothing is recorded; with one both protocols know their ids; the server is never restarted."""
+    share, folder = tmp_path / "share", tmp_path / "spool"
+    flags = (f"--payload-tap={folder.as_uri()}/", f"--payload-tap-share-file={share}")
+
+    def recorded() -> set[str]:
+        return {event["requestid"] for file in folder.glob("*.jsonl") for event in events(file)}
+
+    with ExitStack() as stack:
+        target = stack.enter_context(server(repository, *flags, scratch=tmp_path))
+        assert infer(target, "before").status_code == 200
+        share.write_text("1")
+        until(lambda: bool(infer(target, "during")) and "during" in recorded())
+        subprocess.run([sys.executable, "-c", GRPC, str(target.grpc)], check=True, timeout=60)
+        until(lambda: recorded() == {"during", "single", "stream.1", "stream.2"})
+        target.terminate()
+        assert target.process.wait(30) == 0
+    assert "before" not in recorded()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from common.errors import InvalidInput, Unavailable
-from integrations.clusters.base import Component, Desired, Job, JobResult, Nodes, Observed
-from integrations.clusters.local import jobs
+from integrations.clusters.base import Component, Desired, Exchange, Job, JobResult, Nodes, Observed
+from integrations.clusters.local import jobs, payloads
 from integrations.clusters.local.config_check import check_config
 from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
@@ -60,6 +60,13 @@ class LocalDriver:
             return Observed(namespace, service)
         except BadFileError as error:
             raise Unavailable(f"the local agent's status of {namespace}/{service} cannot be read: {error}") from error
+
+    def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
+        """Return what the taps of the service's replicas recorded after `cursor`."""
+        try:
+            return payloads.take(self._layout.payloads_of(namespace, service), cursor)
+        except OSError as error:
+            raise Unavailable(f"what was recorded of {namespace}/{service} cannot be read: {error}") from error
 
     def inventory(self) -> Nodes:
         """Return the gateway and the processes of the embedded mode; raises Unavailable like `observe`."""

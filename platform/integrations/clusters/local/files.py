@@ -3,6 +3,7 @@
 cluster/desired/<namespace>.<service>.json   driver -> agent: `Desired`; `deleted` marks a service that shall go
 cluster/status/<namespace>.<service>.json    agent -> driver: `Observed`
 cluster/status.json                          agent -> driver: heartbeat and `Component`s
+cluster/payloads/                            agent and replicas -> driver: what taps recorded (`payloads`)
 """
 
 import fcntl
@@ -27,6 +28,7 @@ from integrations.clusters.base import (
     ReplicaPhase,
     Resources,
     SessionAffinity,
+    Tap,
 )
 
 DESIRED_SCHEMA = "fairlead.desired/v1"
@@ -69,6 +71,10 @@ class Layout:
         return self.cluster / "envoy"
 
     @property
+    def payloads(self) -> Path:
+        return self.cluster / "payloads"
+
+    @property
     def jobs(self) -> Path:
         return self.cluster / "jobs"
 
@@ -82,6 +88,9 @@ class Layout:
 
     def desired_file(self, namespace: str, service: str) -> Path:
         return self.desired / f"{namespace}.{service}.json"
+
+    def payloads_of(self, namespace: str, service: str) -> Path:
+        return self.payloads / f"{namespace}.{service}"
 
     def status_file(self, namespace: str, service: str) -> Path:
         return self.status / f"{namespace}.{service}.json"
@@ -202,12 +211,17 @@ def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "env": dict(revision.env),
         "resources": asdict(revision.resources),
         "match": [asdict(each) for each in revision.match],
+        "tap": None if revision.tap is None else asdict(revision.tap),
     }
     return {**value, **own}
 
 
 def _revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
-    own = {"resources": Resources(**value.get("resources", {})), "match": _match_from_json(value)}
+    own = {
+        "resources": Resources(**value.get("resources", {})),
+        "match": _match_from_json(value),
+        "tap": Tap(**value["tap"]) if value.get("tap") else None,
+    }
     return DesiredRevision(**{**_known(DesiredRevision, value), **own})
 
 

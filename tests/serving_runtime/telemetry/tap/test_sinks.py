@@ -1,6 +1,7 @@
 """Files that turn over, and collectors that may refuse."""
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from serving_runtime.telemetry.tap.sinks import FileSink, HttpSink, SinkError, open_sink
+from serving_runtime.telemetry.tap.sinks import FileSink, FolderSink, HttpSink, SinkError, open_sink
 
 
 def events(*ids: str) -> list[bytes]:
@@ -93,3 +94,57 @@ def test_a_collector_that_is_not_there_is_named() -> None:
 def test_a_url_of_another_kind_is_refused_with_examples(url: str) -> None:
     with pytest.raises(ValueError, match="is not a URL such as file:///"):
         open_sink(url, 1)
+
+
+def test_a_folder_gets_whole_files_in_order_of_time(tmp_path: Path) -> None:
+    folder = tmp_path / "spool"
+    sink = open_sink(f"{folder.as_uri()}/", max_file_bytes=10_000)
+    sink.write(events("a"))
+    assert list(folder.glob("*.jsonl")) == []  # others may come into the same file
+    sink.write(events("b"))
+    sink.flush()
+    sink.write(events("c"))
+    sink.flush()
+    sink.flush()
+    assert [ids(file) for file in sorted(folder.glob("*.jsonl"))] == [["a", "b"], ["c"]]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
+    sink.close()
+
+
+def test_a_folder_hands_on_what_is_large_at_once(tmp_path: Path) -> None:
+    sink = FolderSink(tmp_path, max_bytes=10_000_000)
+    sink.write([b"x" * 2_000_000])
+    assert [file.stat().st_size for file in tmp_path.glob("*.jsonl")] == [2_000_001]
+    sink.close()
+
+
+def test_a_folder_that_nobody_empties_loses_what_is_oldest(tmp_path: Path) -> None:
+    sink = FolderSink(tmp_path, max_bytes=200)
+    for name in "abcdef":
+        sink.write(events(name))
+        sink.flush()
+    sink.close()
+    assert [ids(file) for file in sorted(tmp_path.iterdir())] == [["e"], ["f"]]
+
+
+def test_a_folder_goes_on_after_it_was_away(tmp_path: Path) -> None:
+    folder = tmp_path / "spool"
+    sink = FolderSink(folder, max_bytes=10_000)
+    sink.write(events("a"))
+    shutil.rmtree(folder)
+    with pytest.raises(SinkError, match="spool"):
+        sink.flush()
+    sink.write(events("b"))
+    sink.flush()
+    sink.close()
+    assert [ids(file) for file in folder.iterdir()] == [["b"]]
+
+
+def test_half_a_file_of_a_server_that_was_killed_is_dropped(tmp_path: Path) -> None:
+    (tmp_path / ".open").write_bytes(events("a")[0][:9])
+    sink = FolderSink(tmp_path, max_bytes=10_000)
+    sink.write(events("b"))
+    sink.flush()
+    sink.close()
+    assert [ids(file) for file in tmp_path.iterdir()] == [["b"]]

@@ -5,12 +5,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from serving_runtime.datatypes import DATATYPES
 from serving_runtime.request import InferRequest, InferResponse, RequestContext, Tensor
+from serving_runtime.telemetry.tap.share import Share
 from serving_runtime.telemetry.tap.sinks import Sink, SinkError
 from serving_runtime.telemetry.tap.tap import Tap
 
@@ -34,13 +36,16 @@ class Gate:
             raise SinkError("no room")
         self.events += [json.loads(event) for event in events]
 
+    def flush(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
 
 @contextmanager
 def tapping(sink: Sink, *, share: float = 1.0, max_pending_bytes: int = 1_000_000) -> Iterator[Tap]:
-    tap = Tap(sink, source="/s", share=share, max_pending_bytes=max_pending_bytes)
+    tap = Tap(sink, source="/s", share=Share(share), max_pending_bytes=max_pending_bytes)
     yield tap
     tap.close()
 
@@ -107,3 +112,45 @@ def until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"
         time.sleep(0.005)
+
+
+def test_what_a_sink_keeps_back_is_handed_on_without_further_requests() -> None:
+    class Keeping(Gate):
+        flushed = 0
+
+        def flush(self) -> None:
+            self.flushed = len(self.events)
+
+    sink = Keeping()
+    with tapping(sink) as tap:
+        ask(tap, "a", ANSWER)
+        until(lambda: sink.flushed == 2)
+
+
+def test_a_request_and_its_first_answer_are_written_together() -> None:
+    class Batches(Gate):
+        sizes: list[int] = []
+
+        def write(self, events: list[bytes]) -> None:
+            super().write(events)
+            self.sizes.append(len(events))
+
+    sink = Batches()
+    with tapping(sink, max_pending_bytes=10**9) as tap:
+        for number in range(500):
+            ask(tap, str(number), ANSWER)
+    assert sum(sink.sizes) == 1000
+    assert all(size % 2 == 0 for size in sink.sizes)
+
+
+def test_who_acts_on_the_share_is_told_when_it_comes_and_goes(tmp_path: Path) -> None:
+    file = tmp_path / "share"
+    tap = Tap(Gate(), source="/s", share=Share(1, file), max_pending_bytes=1000)
+    told: list[bool] = []
+    tap.on_change.append(lambda: told.append(tap.active))
+    for text in ("0.5", "0.75", "0"):
+        file.write_text(text)
+        tap.look()
+        tap.look()
+    tap.close()
+    assert told == [True, False]

@@ -7,6 +7,7 @@ changed and at the latest after `Timing.poll_s`.
 import asyncio
 import logging
 import os
+import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -74,6 +75,7 @@ class Agent:
         """Work until `stop` is set, then drain and end everything."""
         for path in self._layout.status.glob("*.json"):
             path.unlink()  # of an earlier agent, whose replicas are gone
+        shutil.rmtree(self._layout.payloads, ignore_errors=True)
         self._layout.desired.mkdir(parents=True, exist_ok=True)
         self._read_desired()
         self._router.announce(self._routing().services)
@@ -146,6 +148,7 @@ class Agent:
         with suppress(FileNotFoundError, BadFileError), wishes_locked(self._layout):
             if order_from_json(read_json(place, DESIRED_SCHEMA)).deleted:
                 place.unlink()
+        shutil.rmtree(self._layout.payloads_of(*key), ignore_errors=True)
         status = self._layout.status_file(*key)
         status.unlink(missing_ok=True)
         self._written.pop(status, None)

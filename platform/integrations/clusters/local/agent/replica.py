@@ -28,6 +28,7 @@ from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.envoy.words import Endpoint
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.materialise import Repository
+from integrations.clusters.local.payloads import RevisionTap
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +57,14 @@ class Replica:
     """Replica number `index` of a revision. `run` is its life; everything else may be called at any time."""
 
     def __init__(
-        self, workshop: Workshop, namespace: str, revision: DesiredRevision, index: int, repository: Repository
+        self,
+        workshop: Workshop,
+        namespace: str,
+        revision: DesiredRevision,
+        index: int,
+        repository: Repository,
+        *,
+        tap: RevisionTap,
     ) -> None:
         self.name = f"{revision.name}-{index}"
         self.index = index
@@ -66,6 +74,7 @@ class Replica:
         self._workshop = workshop
         self._revision = revision
         self._repository = repository
+        self._tap = tap
         self._full_name = f"{namespace}.{self.name}"
         self._ports_file = workshop.layout.run / f"{self._full_name}.ports"
         self._phase = ReplicaPhase.STARTING
@@ -236,6 +245,7 @@ class Replica:
                 f"--http-address={_HOST}",
                 *ports,
                 *limits,
+                *self._tap.flags(self.index),
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],

@@ -9,6 +9,7 @@ from integrations.clusters.local.agent.replica import Replica, Workshop
 from integrations.clusters.local.agent.shares import Claim, explanation, is_first_start, shares
 from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
 from integrations.clusters.local.materialise import Repository
+from integrations.clusters.local.payloads import RevisionTap
 
 
 class RunningRevision:
@@ -22,6 +23,8 @@ class RunningRevision:
         self._workshop = workshop
         self._namespace = namespace
         self.repository = Repository(revision, workshop.layout.repositories / f"{namespace}.{revision.name}")
+        # The model's name is the service's.
+        self.tap = RevisionTap(workshop.layout.payloads_of(namespace, revision.model_name) / revision.name)
 
     @property
     def ready(self) -> int:
@@ -43,7 +46,14 @@ class RunningRevision:
         for _ in range(wanted - len(staying)):
             taken = {replica.index for replica in self.replicas}
             index = next(number for number in range(len(taken) + 1) if number not in taken)
-            self.replicas.append(Replica(self._workshop, self._namespace, self.revision, index, self.repository))
+            self.replicas.append(
+                Replica(self._workshop, self._namespace, self.revision, index, self.repository, tap=self.tap)
+            )
+
+    async def remove(self) -> None:
+        """Remove its files, once no replica runs any more."""
+        await asyncio.to_thread(self.tap.remove)
+        await self.repository.remove()
 
     def _makes_room(self, staying: list[Replica], wanted: int) -> bool:
         """Return whether there is to be one more than wanted: there are old ones, and the newest is not ready yet."""
@@ -107,13 +117,14 @@ class Service:
             replicas = wanted[name].replicas if same else 0
             if same:
                 running.revision = wanted[name]
+            running.tap.switch(wanted[name].tap if same else None, asyncio.get_running_loop().time())
             if held.get(name):
                 running.scale(max(replicas, len(running.replicas)), held=True)
             else:
                 running.scale(replicas)
             if not running.replicas:
                 del self._running[name]
-                removal = asyncio.create_task(running.repository.remove())
+                removal = asyncio.create_task(running.remove())
                 self._removals.add(removal)
                 removal.add_done_callback(self._removed)
 
@@ -211,4 +222,4 @@ class Service:
 
 
 def _what_never_changes(revision: DesiredRevision) -> DesiredRevision:
-    return replace(revision, replicas=0, weight_percent=0, mirror_percent=0, match=(), restart_number=0)
+    return replace(revision, replicas=0, weight_percent=0, mirror_percent=0, match=(), restart_number=0, tap=None)
