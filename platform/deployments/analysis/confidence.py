@@ -28,7 +28,7 @@ _BISECTIONS = 48
 class Share:
     """`bad` out of `total` requests."""
 
-    bad: int
+    bad: float
     total: int
 
     @property

@@ -1,0 +1,87 @@
+"""What a report says of a shadow under a policy's terms. Pure.
+
+The agreement is the mean, over the requests, of the share of the answer's rows that agree. Its interval is that of
+`analysis.confidence`, which holds at all looks together; it stays valid for shares in place of yes and no, since for x
+in [0, 1] and any p, q the weighted mean of arithmetic and geometry gives
+(q/p)^x ((1-q)/(1-p))^(1-x) <= x q/p + (1-x) (1-q)/(1-p), whose expectation is 1 where p is the mean of x.
+"""
+
+import math
+
+from deployments.analysis.confidence import BetaMixture, Share, lower_bound, upper_bound
+from deployments.analysis.verdict import Measurement, Verdict
+from deployments.comparison.report import Report
+from deployments.comparison.terms import Terms
+
+METRIC = "answer_agreement"
+ALPHA = BetaMixture().alpha
+LEAST_DIFFERING = BetaMixture().least_bad
+"""So many requests must differ before that is clear; two unlucky ones in a row prove nothing about a model."""
+
+
+def interval_percent(report: Report, alpha: float = ALPHA) -> tuple[float, float]:
+    """Return bounds between which the agreement is, at all looks together, with a probability of 1 - alpha."""
+    differing = Share(report.disagreement, report.pairs)
+    if not report.pairs:
+        return 0.0, 100.0
+    return 100 * (1 - upper_bound(differing, alpha / 2)), 100 * (1 - lower_bound(differing, alpha / 2))
+
+
+def measure(report: Report, terms: Terms, problem: str = "") -> Measurement:
+    """Return the measurement of the agreement.
+
+    Args:
+        problem: why the recorded answers cannot be read now; nothing is decided then.
+    """
+    limit = terms.min_agreement_percent
+    seen = report.agreement_percent
+    value = None if seen is None else round(seen, 4)
+
+    def measured(verdict: Verdict, message: str) -> Measurement:
+        return Measurement(METRIC, "percent", value, None, limit, verdict, message)
+
+    if problem:
+        return measured(Verdict.RUNNING, f"the recorded answers cannot be read, so they decide nothing: {problem}")
+    if seen is None:
+        return measured(Verdict.RUNNING, f"no answer of the shadow was compared yet; a verdict needs {terms.min_pairs}")
+    low, high = interval_percent(report)
+    message = (
+        f"the shadow's answers agree with stable's in {shown_percent(seen)} % of {_requests(report.pairs)} (surely "
+        f"{shown_percent(low)} to {shown_percent(high)} %, limit {limit:g} %)"
+    )
+    if _is_clear(report, limit, high):
+        return measured(Verdict.FAILED, message + _of_the_worst(report))
+    if seen >= limit and report.pairs >= terms.min_pairs:
+        return measured(Verdict.SUCCESSFUL, message)
+    return measured(Verdict.RUNNING, message + _outlook(report, terms))
+
+
+def _is_clear(report: Report, limit: float, high: float) -> bool:
+    """Return whether the agreement is surely below the limit; a limit of 100 % is broken by any difference."""
+    if limit >= 100:
+        return report.differing > 0
+    return report.differing >= LEAST_DIFFERING and high < limit
+
+
+def _outlook(report: Report, terms: Terms) -> str:
+    """Return how many more pairs a verdict needs, were they all to agree."""
+    limit = terms.min_agreement_percent / 100
+    missing = max(0, terms.min_pairs - report.pairs)
+    # Solves (pairs + n - disagreement) / (pairs + n) >= limit for n; a limit of 1 with a difference has failed already.
+    if report.disagreement > (1 - limit) * (report.pairs + missing):
+        missing = math.ceil(report.disagreement / (1 - limit) - report.pairs - 1e-9)
+        return f"; that is not clear yet, at least {missing} more that agree are needed"
+    return f"; a verdict needs {missing} more"
+
+
+def _of_the_worst(report: Report) -> str:
+    return f"; the worst: {report.worst[0].message}" if report.worst else ""
+
+
+def shown_percent(percent: float) -> str:
+    """Return a percentage to two digits, not rounded up to 100 where it is below."""
+    return f"{math.floor(100 * percent) / 100:g}" if percent > 99 else f"{percent:.2f}".rstrip("0").rstrip(".")
+
+
+def _requests(count: int) -> str:
+    return "1 request" if count == 1 else f"{count} requests"
