@@ -28,7 +28,7 @@ _BISECTIONS = 48
 class Share:
     """`bad` out of `total` requests."""
 
-    bad: float
+    bad: int
     total: int
 
     @property

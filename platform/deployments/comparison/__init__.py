@@ -8,6 +8,7 @@ answers        two answers -> Comparison
 distribution   differences on a logarithmic scale, and their quantiles
 worst          the requests whose answers differ the most, shortened
 report         comparisons, added up tick by tick
+interval       bounds of a mean that hold at all looks
 agreement      a report and a policy's terms -> a Measurement
 stored         reports and what waits as JSON and bytes
 """

@@ -1,33 +1,30 @@
 """What a report says of a shadow under a policy's terms. Pure.
 
-The agreement is the mean, over the requests, of the share of the answer's rows that agree. Its interval is that of
-`analysis.confidence`, which holds at all looks together; it stays valid for shares in place of yes and no, since for x
-in [0, 1] and any p, q the weighted mean of arithmetic and geometry gives
-(q/p)^x ((1-q)/(1-p))^(1-x) <= x q/p + (1-x) (1-q)/(1-p), whose expectation is 1 where p is the mean of x.
+The agreement is the mean, over the requests, of the share of the answer's rows that agree.
 """
 
 import math
 
-from deployments.analysis.confidence import BetaMixture, Share, lower_bound, upper_bound
 from deployments.analysis.verdict import Measurement, Verdict
+from deployments.comparison.interval import bounds
 from deployments.comparison.report import Report
 from deployments.comparison.terms import Terms
 
 METRIC = "answer_agreement"
-ALPHA = BetaMixture().alpha
-LEAST_DIFFERING = BetaMixture().least_bad
+ALPHA = 0.001
+"""How probable it is at most that the agreement is ever outside of its interval, where a policy says nothing."""
+
+LEAST_DIFFERING = 5
 """So many requests must differ before that is clear; two unlucky ones in a row prove nothing about a model."""
 
 
 def interval_percent(report: Report, alpha: float = ALPHA) -> tuple[float, float]:
     """Return bounds between which the agreement is, at all looks together, with a probability of 1 - alpha."""
-    differing = Share(report.disagreement, report.pairs)
-    if not report.pairs:
-        return 0.0, 100.0
-    return 100 * (1 - upper_bound(differing, alpha / 2)), 100 * (1 - lower_bound(differing, alpha / 2))
+    low, high = bounds(report.disagreement, report.pairs, alpha)
+    return 100 * (1 - high), 100 * (1 - low)
 
 
-def measure(report: Report, terms: Terms, problem: str = "") -> Measurement:
+def measure(report: Report, terms: Terms, problem: str = "", alpha: float = ALPHA) -> Measurement:
     """Return the measurement of the agreement.
 
     Args:
@@ -44,7 +41,7 @@ def measure(report: Report, terms: Terms, problem: str = "") -> Measurement:
         return measured(Verdict.RUNNING, f"the recorded answers cannot be read, so they decide nothing: {problem}")
     if seen is None:
         return measured(Verdict.RUNNING, f"no answer of the shadow was compared yet; a verdict needs {terms.min_pairs}")
-    low, high = interval_percent(report)
+    low, high = interval_percent(report, alpha)
     message = (
         f"the shadow's answers agree with stable's in {shown_percent(seen)} % of {_requests(report.pairs)} (surely "
         f"{shown_percent(low)} to {shown_percent(high)} %, limit {limit:g} %)"
