@@ -7,15 +7,17 @@ from datetime import datetime
 from deployments.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.phases import Phase, Reason, ServicePhase
 from deployments.policy import Policy, Then
+from deployments.waits import Condition
 from integrations.clusters.base import DesiredRevision, Observed, ObservedRevision
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A service's phase and why, in one sentence."""
+    """A service's phase and why, in one sentence; `waits_for` is None where it waits for nothing but its rollout."""
 
     phase: ServicePhase
     reason: str
+    waits_for: Condition | None = None
 
 
 def roles_after(
@@ -106,22 +108,23 @@ def standing(
     """
     stable = service.first(Role.STABLE)
     if seen is None or stable is None:
-        return Standing(before, f"the cluster cannot be read: {problem}")
+        return Standing(before, f"the cluster cannot be read: {problem}", Condition.CLUSTER_UNAVAILABLE)
     there = seen.revision(stable.name)
     ready = there.ready_replicas if there is not None else 0
     # What was added for the load and is not ready yet is no failure.
     least = min(stable.replicas, stable.scaling.min_replicas)
     short = f"{ready} of {stable.replicas} replicas of {stable.name} are ready{_why(there)}"
     if not service.live:
-        return Standing(ServicePhase.PENDING, f"not serving yet: {short}")
+        return Standing(ServicePhase.PENDING, f"not serving yet: {short}", Condition.STARTING)
     if ready < least:
-        return Standing(ServicePhase.DEGRADED, short)
+        return Standing(ServicePhase.DEGRADED, short, Condition.REPLICAS_NOT_READY)
     if rollout is not None:
         return Standing(ServicePhase.PROGRESSING, rollout.message)
     if there is None or there.weight_percent != 100:
         sent = there.weight_percent if there is not None else 0
         moving = ServicePhase.PENDING if before is ServicePhase.PENDING else ServicePhase.PROGRESSING
-        return Standing(moving, f"the gateway sends {sent} % of the traffic to {stable.name} and was asked to send all")
+        sends = f"the gateway sends {sent} % of the traffic to {stable.name} and was asked to send all"
+        return Standing(moving, sends, Condition.WAITING_FOR_GATEWAY)
     replicas = "replica" if stable.replicas == 1 else "replicas"
     serves = f"{stable.name} serves all traffic with {stable.replicas} {replicas}"
     if ready < stable.replicas:
@@ -130,6 +133,7 @@ def standing(
     return Standing(
         ServicePhase.READY,
         f"{serves}; {old} of them {'is' if old == 1 else 'are'} yet to be restarted" if old else serves,
+        Condition.RESTARTING if old else None,
     )
 
 

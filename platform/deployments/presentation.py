@@ -51,10 +51,10 @@ def service_row(service: ServiceView) -> ServiceRow:
 
 
 def headline_of(service: ServiceView) -> str:
-    """Return why the service is in its phase; in a rollout, whose own reason is told below it, only how far that is."""
+    """Return why the service is in its phase, unless its wait says that; in a rollout only how far that is."""
     rollout = service.rollout
     if service.phase != ServicePhase.PROGRESSING or rollout is None:
-        return service.reason
+        return "" if service.waits is not None and service.waits.evidence == service.reason else service.reason
     return f"version {rollout.to_version} is being rolled out: {progress_of(rollout).lower()}"
 
 

@@ -223,6 +223,7 @@ def _describe(change: Change, seen: Observed | None, problem: str) -> None:
     before = ServicePhase(change.service.phase)
     now = standing(change.state(), before, seen, rollout, problem)
     change.service.phase, change.service.reason = now.phase, now.reason
+    change.service.standing = now.waits_for or ""
     if now.phase is ServicePhase.DEGRADED and before is not ServicePhase.DEGRADED:
         change.event(Kind.SERVICE_DEGRADED, now.reason, by_itself=True)
     if before is ServicePhase.DEGRADED and now.phase is not ServicePhase.DEGRADED:

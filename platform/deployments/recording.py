@@ -85,6 +85,8 @@ class Change:
         if (after.attempt, after.step_index) != (before.attempt, before.step_index) or after.phase.is_finished:
             AnalysisRun.objects.filter(rollout=rollout, finished_at=None).update(finished_at=self.now)
         rows.put_rollout(rollout, after)
+        if after.reason.code is not before.reason.code:
+            rollout.reason_since = self.now
         rollout.save()
         if after.phase is not before.phase:
             self.put_revisions(
@@ -140,6 +142,7 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
         change = load(service_id, now=now, lock=True)
         desired, fields = change.desired(), _fields(change.service)
         yield change
+        rows.put_wait(change.service, change.now)
         if change.desired() != desired:
             change.service.generation += 1
         if change.is_changed or _fields(change.service) != fields:

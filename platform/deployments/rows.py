@@ -12,6 +12,7 @@ from deployments.policy import Strategy, stored_policy
 from deployments.rollout import RolloutState
 from deployments.scaling import ScaleMetric, Scaling
 from deployments.spec import ServiceSpec
+from deployments.waits import Condition, ServiceFacts, condition_of
 from integrations.clusters.base import Resources
 
 
@@ -107,6 +108,27 @@ def put_live(service: InferenceService, state: ServiceState, now: datetime) -> N
     """Write that the service is live into its row, which the caller saves."""
     if state.live and service.live_at is None:
         service.live_at = now
+
+
+def service_facts(service: InferenceService) -> ServiceFacts:
+    """Return what of the service's row says why it waits; one that awaits an import needs that loaded."""
+    awaited = service.awaited_import
+    return ServiceFacts(
+        deleting=service.deleting_at is not None,
+        live=service.live_at is not None,
+        standing=Condition(service.standing) if service.standing else None,
+        reason=service.reason,
+        import_note=service.import_note,
+        import_failed=awaited is not None and awaited.ended_badly,
+        alias_problem=service.alias_problem,
+    )
+
+
+def put_wait(service: InferenceService, now: datetime) -> None:
+    """Write into the service's row, which the caller saves, what it waits for, and since when if that is new."""
+    condition = condition_of(service_facts(service)) or ""
+    if condition != service.waits_for:
+        service.waits_for, service.waits_since = condition, now
 
 
 def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:

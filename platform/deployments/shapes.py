@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from deployments.analysis.verdict import Measurement
+from deployments.waits import Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class AnalysisRunView:
     """What was counted and judged at one step.
 
     Attributes:
+        has_gate: whether anything was judged at that step; where not, the verdict says only that it may pass.
         seen_percent: the canary's share of requests, or the part of them that was copied to the shadow; None without
             any.
     """
@@ -52,6 +54,7 @@ class AnalysisRunView:
     requests: RequestsView
     seen_percent: float | None
     measurements: tuple[Measurement, ...]
+    has_gate: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class RolloutView:
         mirror_wanted, mirror_actual: percent of clients' requests of which it gets a copy; 0 but for a shadow.
         weight_seen_percent, seen_requests: the share seen in the present step, and of how many requests of clients.
         then: what follows a shadow's last step: pause, promote or end; None for another strategy.
+        waits: why it waits; None once it is over.
     """
 
     id: int
@@ -90,6 +94,7 @@ class RolloutView:
     mirror_wanted: int = 0
     mirror_actual: int = 0
     then: str | None = None
+    waits: Wait | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,8 @@ class FileView:
 class ServiceView:
     """A service with its running revisions and its newest rollout; `preview_url` is there in a blue/green rollout.
 
-    `model_version` is None while the first is imported, `import_state` what it waits for.
+    `model_version` is None while the first is imported, `import_state` tells of that. `waits` says why it waits, be it
+    because of its rollout; None where it waits for nothing.
     """
 
     id: int
@@ -167,6 +173,7 @@ class ServiceView:
     file: FileView
     preview_url: str | None = None
     import_state: ImportView | None = None
+    waits: Wait | None = None
 
 
 @dataclass(frozen=True, slots=True)

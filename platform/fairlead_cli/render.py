@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 Cell = str | Callable[[Mapping[str, Any]], object]
 Columns = Mapping[str, Cell]
 
+_UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"))
 # A moment as the API writes it, and nothing else in the text: people need no microseconds.
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z")
 
@@ -74,6 +76,14 @@ def size(count: int | None) -> str:
 def pairs(values: Mapping[str, Any] | None) -> list[str]:
     """Return a mapping as `key=value` texts."""
     return [f"{key}={value}" for key, value in (values or {}).items()]
+
+
+def since(moment: str, now: datetime | None = None) -> str:
+    """Return a past moment of the API with how long ago it was: `2026-01-01T12:00:00Z (3 minutes ago)`."""
+    seconds = int(((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds())
+    size, unit = next((pair for pair in _UNITS if seconds >= pair[0]), (1, "second"))
+    count = max(0, seconds) // size
+    return f"{clean(moment)} ({count} {unit}{'' if count == 1 else 's'} ago)"
 
 
 def percent(value: float | None) -> str:

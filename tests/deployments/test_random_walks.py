@@ -9,6 +9,7 @@ from django.db.models import Count
 from common.errors import FairleadError, Unavailable
 from deployments.models import Event, InferenceService, Revision, Rollout
 from deployments.phases import Phase
+from deployments.selectors import service_detail
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_rollback
 from integrations.clusters.base import Desired, ReplicaPhase
 from tests.deployments.conftest import Platform
@@ -67,6 +68,19 @@ class Walk:
         except FairleadError:
             return
 
+    def say_why(self) -> None:
+        service = service_detail(namespace="default", name="digits")
+        rollout = service.rollout
+        if rollout is None or Phase(rollout.phase).is_finished:
+            assert rollout is None or rollout.waits is None
+            return
+        for wait in (rollout.waits, service.waits):
+            assert wait is not None, "a rollout in progress always waits for something"
+            assert wait.condition
+            assert wait.evidence
+            assert wait.changes_when
+            assert wait.since <= self.platform.clock()
+
     def turn(self) -> None:
         self.platform.turn(seconds=self.random.choice([1, 2, 5, 40]), settle=self.random.random() < 0.8)
 
@@ -119,6 +133,7 @@ def test_whatever_happens_clients_are_safe(platform: Platform, seed: int) -> Non
     walk = Walk(platform, seed)
     for _ in range(120):
         walk.step()
+        walk.say_why()
     platform.cluster.away = platform.metrics.away = ""
     platform.cluster.broken.clear()
     for _ in range(4):

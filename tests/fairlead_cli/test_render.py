@@ -1,5 +1,7 @@
 """Columns, facts and numbers for people; nothing raw from outside."""
 
+from datetime import datetime
+
 import pytest
 
 from fairlead_cli import render
@@ -56,3 +58,17 @@ def test_percent(value: float | None, text: str) -> None:
 
 def test_tensor() -> None:
     assert render.tensor({"name": "pixels", "datatype": "FP32", "shape": [-1, 64]}) == "pixels FP32[-1,64]"
+
+
+@pytest.mark.parametrize(
+    ("now", "ago"),
+    [
+        pytest.param("2026-01-01T12:00:02Z", "1 second ago", id="seconds"),
+        pytest.param("2026-01-01T12:03:59Z", "3 minutes ago", id="minutes"),
+        pytest.param("2026-01-03T11:00:00Z", "1 day ago", id="days"),
+        pytest.param("2026-01-01T11:59:00Z", "0 seconds ago", id="another machine's clock is behind"),
+    ],
+)
+def test_a_moment_has_how_long_ago_it_was(now: str, ago: str) -> None:
+    text = render.since("2026-01-01T12:00:00.5Z", datetime.fromisoformat(now))
+    assert text == f"2026-01-01T12:00:00Z ({ago})"

@@ -19,6 +19,7 @@ from deployments.shapes import (
     ServiceView,
     StepView,
 )
+from deployments.waits import Wait
 
 
 class PolicySerializer(serializers.Serializer[RolloutPolicy]):
@@ -58,6 +59,16 @@ class ReasonSerializer(serializers.Serializer[ReasonView]):
     message = serializers.CharField()
 
 
+class WaitSerializer(serializers.Serializer[Wait]):
+    """Why it waits: the condition, what was seen, of how many requests, what would change it, and since when."""
+
+    condition = serializers.CharField()
+    evidence = serializers.CharField()
+    sample_size = serializers.IntegerField(allow_null=True)
+    changes_when = serializers.CharField()
+    since = serializers.DateTimeField()
+
+
 class MeasurementSerializer(serializers.Serializer[Any]):
     """One metric of a gate with its evidence."""
 
@@ -89,6 +100,7 @@ class AnalysisRunSerializer(serializers.Serializer[AnalysisRunView]):
     finished_at = serializers.DateTimeField(allow_null=True)
     requests = RequestsSerializer()
     seen_percent = serializers.FloatField(allow_null=True)
+    has_gate = serializers.BooleanField(help_text="False for a step without an analysis, which passes on time alone.")
     measurements = MeasurementSerializer(many=True)
 
 
@@ -115,6 +127,7 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     mirror_actual = serializers.IntegerField()
     then = serializers.CharField(allow_null=True)
     reason = ReasonSerializer()
+    waits = WaitSerializer(allow_null=True, help_text="Null once it is over.")
     verdict = serializers.CharField()
     analysis_runs = AnalysisRunSerializer(many=True)
     started_at = serializers.DateTimeField()
@@ -184,6 +197,9 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     preview_url = serializers.CharField(allow_null=True)
     phase = serializers.CharField()
     reason = serializers.CharField()
+    waits = WaitSerializer(
+        allow_null=True, help_text="Its own wait, else that of its rollout; null where it waits for nothing."
+    )
     model = serializers.CharField()
     model_version = serializers.IntegerField(allow_null=True)
     import_state = AwaitedImportSerializer(allow_null=True)

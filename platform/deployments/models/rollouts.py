@@ -17,6 +17,7 @@ class Rollout(models.Model):
         attempt: 1, and one more for each retry.
         step_index: the step it is at; the number of steps once all traffic is to move.
         weight: percent of requests the canary should get now, or the shadow a copy of.
+        reason_since: when the reason's code began; None in rows of earlier releases.
         confirmed_at: when the gateway first sent the present weight; hold counts from there.
         waiting_since: since when the canary has not been ready; None while it is.
         restart_baseline: restarts of the canary's replicas when the attempt began; None until seen.
@@ -35,6 +36,7 @@ class Rollout(models.Model):
     verdict = models.CharField(max_length=12, choices=choices(Verdict), default=Verdict.RUNNING)
     reason_code = models.CharField(max_length=40)
     reason_message = models.TextField()
+    reason_since = models.DateTimeField(null=True)
     attempt = models.PositiveIntegerField(default=1)
     attempt_started_at = models.DateTimeField()
     confirmed_at = models.DateTimeField(null=True)

@@ -39,6 +39,8 @@ class InferenceService(models.Model):
             the first is imported.
         awaited_import: brings the version that the file means; None where that is there. `import_note` tells of it.
         alias_problem: why the version that the alias means now cannot be rolled out; empty where it can.
+        standing: what it waits for as far as the cluster goes (`deployments.waits.Condition`); empty for nothing.
+        waits_for, waits_since: what it waits for at all, and when that began.
         live_at: when its first revision began to take requests; from then on the weights sum to 100.
         generation: number of the desired state; rises when that changes, and the cluster ignores lower ones.
         changes: rises with every recorded change; who read an older number must read again.
@@ -61,6 +63,9 @@ class InferenceService(models.Model):
     awaited_import = models.ForeignKey("registry.ModelImport", null=True, on_delete=models.PROTECT, related_name="+")
     import_note = models.TextField(blank=True)
     alias_problem = models.TextField(blank=True)
+    standing = models.CharField(max_length=40, blank=True, default="", db_default="")
+    waits_for = models.CharField(max_length=40, blank=True, default="", db_default="")
+    waits_since = models.DateTimeField(null=True)
     phase = models.CharField(max_length=20, choices=choices(ServicePhase), default=ServicePhase.PENDING)
     reason = models.TextField(blank=True)
     live_at = models.DateTimeField(null=True)

@@ -10,7 +10,9 @@ from deployments import rows
 from deployments.analysis.verdict import Measurement
 from deployments.models import AnalysisRun, InferenceService, Rollout
 from deployments.policy import Step, Strategy, gate_json, stored_policy
+from deployments.rollout import RolloutState
 from deployments.shapes import AnalysisRunView, ReasonView, RequestsView, RolloutView, StepView
+from deployments.waits import Counted, wait_of_rollout
 
 OF_ROLLOUT = ("service", "from_revision__model_version", "to_revision__model_version")
 
@@ -50,7 +52,7 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun]) -> RolloutView:
     policy = stored_policy(rollout.policy_document)
     state, is_shadow = rows.rollout_state(rollout), policy.strategy is Strategy.SHADOW
     observed = rollout.service.observed.get(rollout.to_revision.name, {})
-    views = tuple(_run_view(run, is_shadow=is_shadow) for run in runs)
+    views = tuple(_run_view(run, policy.steps, is_shadow=is_shadow) for run in runs)
     present = next((view for view in reversed(views) if view.attempt == rollout.attempt), None)
     return RolloutView(
         id=rollout.pk,
@@ -72,6 +74,9 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun]) -> RolloutView:
         mirror_wanted=state.mirror_percent,
         mirror_actual=int(observed.get("mirror", 0)),
         then=policy.then if is_shadow else None,
+        waits=wait_of_rollout(
+            state, rollout.reason_since or rollout.attempt_started_at, _counted(rollout, state, runs)
+        ),
         reason=ReasonView(rollout.reason_code, rollout.reason_message),
         verdict=rollout.verdict,
         analysis_runs=views,
@@ -79,6 +84,13 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun]) -> RolloutView:
         finished_at=rollout.finished_at,
         created_by=rollout.created_by,
     )
+
+
+def _counted(rollout: Rollout, state: RolloutState, runs: Sequence[AnalysisRun]) -> Counted | None:
+    """Return what the present step has counted; None where nothing is counted."""
+    now = (state.attempt, state.step_index)
+    run = next((run for run in runs if (run.attempt, run.step_index) == now), None)
+    return None if run is None else Counted(run.canary_requests, run.first_request_at, rollout.service.seen_at)
 
 
 def _step_view(step: Step) -> StepView:
@@ -91,7 +103,7 @@ def _clients_requests(requests: RequestsView, *, is_shadow: bool) -> int:
     return requests.stable if is_shadow else requests.canary + requests.stable
 
 
-def _run_view(run: AnalysisRun, *, is_shadow: bool) -> AnalysisRunView:
+def _run_view(run: AnalysisRun, steps: Sequence[Step], *, is_shadow: bool) -> AnalysisRunView:
     requests = RequestsView(run.canary_requests, run.stable_requests)
     total = _clients_requests(requests, is_shadow=is_shadow)
     return AnalysisRunView(
@@ -106,4 +118,5 @@ def _run_view(run: AnalysisRun, *, is_shadow: bool) -> AnalysisRunView:
         # A copy may be counted before the request it was made of.
         seen_percent=round(min(100.0, 100 * run.canary_requests / total), 2) if total else None,
         measurements=tuple(Measurement(**measurement) for measurement in run.measurements),
+        has_gate=run.step_index < len(steps) and steps[run.step_index].gate is not None,
     )

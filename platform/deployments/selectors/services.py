@@ -15,6 +15,7 @@ from deployments.selectors.revisions import revision_rows, revision_view
 from deployments.selectors.rollouts import OF_ROLLOUT, rollout_views
 from deployments.shapes import FileView, ImportView, RolloutView, ServiceView
 from deployments.spec import parse_service
+from deployments.waits import wait_of_service
 from integrations.clusters.base import PREVIEW_SUFFIX
 from registry.models import ModelImport
 
@@ -64,6 +65,7 @@ def _service_view(
     state = rows.service_state(service, revisions, in_progress)
     stable = next((revision for revision in revisions if revision.role == Role.STABLE), None)
     version = service.model_version if stable is None else stable.model_version
+    rollout = None if newest is None else shown[newest.pk]
     return ServiceView(
         id=service.pk,
         namespace=service.namespace,
@@ -77,12 +79,17 @@ def _service_view(
         policy=None if service.policy is None else service.policy.name,
         stable_revision=None if stable is None else stable.name,
         revisions=tuple(revision_view(service, state, revision) for revision in revisions),
-        rollout=None if newest is None else shown[newest.pk],
+        rollout=rollout,
         event_seq=service.event_seq,
         changes=service.changes,
         created_at=service.created_at,
         file=_file_view(service, stable, newest),
         import_state=None if service.awaited_import is None else _import_view(service, service.awaited_import),
+        waits=wait_of_service(
+            rows.service_facts(service),
+            service.waits_since or service.created_at,
+            None if rollout is None else rollout.waits,
+        ),
     )
 
 

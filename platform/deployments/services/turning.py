@@ -141,6 +141,7 @@ def _add_rollout(
         policy_version=policy_version,
         policy_document=policy_json(state.policy),
         started_at=change.now,
+        reason_since=change.now,
         created_by=actor,
     )
     rows.put_rollout(row, state)

@@ -10,6 +10,15 @@ from rich.text import Text
 from fairlead_cli import render
 from fairlead_cli.client import Json
 
+
+def _outcome(run: Mapping[str, Any]) -> str:
+    """Return a step's verdict: none without an analysis; nothing runs in one that ended before it was decided."""
+    if not run.get("has_gate", True):
+        return "-"
+    verdict = str(run.get("verdict", "-"))
+    return "Undecided" if run.get("finished_at") and verdict == "Running" else verdict
+
+
 _STYLES = {
     "Healthy": "green",
     "Successful": "green",
@@ -24,24 +33,41 @@ _FACTS: render.Columns = {
     "from": lambda row: f"version {row['from_version']} ({row['from_revision']})",
     "to": lambda row: f"version {row['to_version']} ({row['to_revision']})",
     "policy": lambda row: f"{row['policy']} ({row['strategy']})" if row["policy"] else "none, straight to 100 %",
+    "attempt": "attempt",
     "phase": "phase",
     "reason": "reason.message",
     "started": "started_at",
     "ended": "finished_at",
     "by": "created_by",
 }
+_WAIT: render.Columns = {
+    "waits for": "condition",
+    "since": lambda row: render.since(row["since"]),
+    "evidence": "evidence",
+    "sample": lambda row: None if row["sample_size"] is None else f"{row['sample_size']} requests",
+    "changes when": "changes_when",
+}
 _RUNS: render.Columns = {
+    "attempt": "attempt",
+    "step": lambda row: row["step_index"] + 1,
     "weight": lambda row: render.percent(row["weight_percent"]) if row["weight_percent"] else "preview",
     "seen": lambda row: render.percent(row.get("seen_percent")),
     "requests": lambda row: _requests(row) or "-",
-    "verdict": "verdict",
+    "verdict": _outcome,
     "message": "message",
 }
 
 
+def wait_text(waits: Json) -> str:
+    """Return why it waits, part by part."""
+    return render.facts(waits, _WAIT)
+
+
 def line(rollout: Json) -> str:
     """Return where a rollout is in one line."""
-    return f"{rollout['phase']}, version {rollout['to_version']} at {share(rollout)}: {rollout['reason']['message']}"
+    where = f"{rollout['phase']}, version {rollout['to_version']} at {share(rollout)}: {rollout['reason']['message']}"
+    waits = rollout.get("waits")
+    return f"{where}; this changes when {waits['changes_when']}" if waits else where
 
 
 def turn(rollout: Json) -> tuple[object, ...]:
@@ -59,7 +85,11 @@ def share(rollout: Json) -> str:
 
 def as_text(rollout: Json) -> str:
     """Return all that is known of a rollout."""
-    text = render.facts(rollout, _FACTS)
+    waits = rollout.get("waits")
+    # The evidence of a wait is the reason, so it is told once.
+    text = render.facts(rollout, {name: cell for name, cell in _FACTS.items() if name != "reason" or not waits})
+    if waits:
+        text += f"\n\n{wait_text(waits)}"
     if rollout["analysis_runs"]:
         text += "\n\n" + render.table(rollout["analysis_runs"], _RUNS)
     return text
@@ -68,7 +98,7 @@ def as_text(rollout: Json) -> str:
 def live(rollout: Json) -> RenderableType:
     """Return a rollout's steps as they stand now, to be drawn again and again."""
     steps = Table("step", "copies" if rollout["strategy"] == "shadow" else "weight", "seen", "requests", "verdict")
-    runs = {run["step_index"]: run for run in rollout["analysis_runs"]}
+    runs = {run["step_index"]: run for run in rollout["analysis_runs"] if run["attempt"] == rollout["attempt"]}
     for index, step in enumerate(rollout["steps"]):
         run = runs.get(index, {})
         current = index == rollout["step_index"] and rollout["phase"] in {"Progressing", "Paused"}
@@ -83,12 +113,6 @@ def live(rollout: Json) -> RenderableType:
             Text(verdict, style=_STYLES.get(verdict, "")),
         )
     return Group(Text(f"{rollout['service']}: {line(rollout)}", style=_STYLES.get(rollout["phase"], "")), steps)
-
-
-def _outcome(run: Mapping[str, Any]) -> str:
-    """Return a step's verdict; nothing runs any more in an analysis that ended before it was decided."""
-    verdict = str(run.get("verdict", "-"))
-    return "Undecided" if run.get("finished_at") and verdict == "Running" else verdict
 
 
 def _requests(run: Mapping[str, Any]) -> int:

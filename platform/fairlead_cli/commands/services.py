@@ -9,7 +9,7 @@ from fairlead_cli.applying import apply_file, file_arguments
 from fairlead_cli.call import Call, count, service_path
 from fairlead_cli.client import Json, path, wait_until
 from fairlead_cli.commands import rollouts
-from fairlead_cli.commands.rollout_view import share
+from fairlead_cli.commands.rollout_view import share, wait_text
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
 
 
@@ -73,6 +73,8 @@ def show_service(call: Call) -> None:
     call.show(service, _FACTS)
     if not call.as_json:
         print()
+        if service.get("waits"):
+            print(f"{wait_text(service['waits'])}\n")
         call.show_list(service["revisions"], _REVISIONS)
 
 

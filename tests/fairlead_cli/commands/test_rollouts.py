@@ -1,6 +1,7 @@
 """`fairlead rollouts`: the exit code is the verdict."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ def rollout(phase: str = "Progressing", actual: int = 10, wanted: int = 10, **ch
         "policy": "careful",
         "strategy": "canary",
         "phase": phase,
+        "attempt": 1,
         "step_index": 0,
         "steps": [{"weight": 10}, {"weight": 100}],
         "weight_wanted": wanted,
@@ -33,6 +35,7 @@ def rollout(phase: str = "Progressing", actual: int = 10, wanted: int = 10, **ch
         "verdict": "Running",
         "analysis_runs": [
             {
+                "attempt": 1,
                 "step_index": 0,
                 "weight_percent": 10,
                 "verdict": "Running",
@@ -128,6 +131,8 @@ def test_status_shows_the_evidence(fairlead: Fairlead, api: Any) -> None:
     _, said, _ = fairlead("rollouts", "status", "7")
 
     assert said.splitlines()[-1].split() == [
+        "1",
+        "1",
         "10",
         "%",
         "9.7",
@@ -192,3 +197,55 @@ def test_a_refused_undo_says_why(fairlead: Fairlead, api: Any) -> None:
     code, _, told = fairlead("rollouts", "undo", "digits")
 
     assert (code, "live already" in told) == (1, True)
+
+
+WAITS = {
+    "condition": "AnalysisRunning",
+    "evidence": "31 of 60 requests seen",
+    "sample_size": 31,
+    "changes_when": "the canary has had 29 requests more",
+    "since": "2026-01-01T12:00:00Z",
+}
+
+
+def test_status_says_why_it_waits_on_what_evidence_and_since_when(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /rollouts/7", rollout(waits=WAITS))
+
+    _, said, _ = fairlead("rollouts", "status", "7")
+
+    assert "waits for     AnalysisRunning" in said
+    assert re.search(r"since +2026-01-01T12:00:00Z \(\d+ days ago\)", said)
+    assert "sample        31 requests" in said
+    assert "changes when  the canary has had 29 requests more" in said
+    assert said.count("31 of 60 requests seen") == 2, "as evidence and in the table, not as a reason beside it"
+
+
+def test_what_is_over_waits_for_nothing(fairlead: Fairlead, api: Any) -> None:
+    api.on("GET /rollouts/7", rollout("Healthy", waits=None))
+
+    _, said, _ = fairlead("rollouts", "status", "7")
+
+    assert "waits for" not in said
+    assert "reason" in said
+
+
+def test_status_tells_attempts_and_steps_without_an_analysis_apart(fairlead: Fairlead, api: Any) -> None:
+    (run,) = rollout()["analysis_runs"]
+    first = {**run, "verdict": "Failed", "has_gate": True}
+    again = {**run, "attempt": 2, "verdict": "Successful", "has_gate": False, "message": "no analysis at this step"}
+    api.on("GET /rollouts/7", rollout(attempt=2, analysis_runs=[first, again]))
+
+    _, said, _ = fairlead("rollouts", "status", "7")
+
+    rows = [line.split() for line in said.splitlines() if line[:1] in ("1", "2")]
+    assert [row[:2] for row in rows] == [["1", "1"], ["2", "1"]]
+    assert "Failed" in rows[0]
+    assert "Successful" not in rows[1]
+
+
+def test_the_live_table_shows_the_present_attempt_alone() -> None:
+    (run,) = rollout()["analysis_runs"]
+    runs = [{**run, "step_index": 1, "verdict": "Failed"}, {**run, "attempt": 2}]
+    console = Console(width=200, record=True)
+    console.print(rollout_view.live(rollout(attempt=2, analysis_runs=runs)))
+    assert "Failed" not in console.export_text()
