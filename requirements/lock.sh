@@ -22,7 +22,7 @@ lock() {
 lock base.txt --extra build --extra demo "$@"
 # Not dependencies of the project: `frontend/build.py` installs node.txt where a machine has no Node.js, and clients/
 # holds clients for tests whose pins are not ours. clients/perf-analyzer.txt is kept by hand: no newer one runs on Debian 12.
-for name in node clients/kserve; do
+for name in node clients/go clients/kserve; do
     pip-compile --quiet --generate-hashes --no-header --no-annotate --strip-extras --allow-unsafe --no-emit-index-url \
         --no-emit-find-links --no-emit-trusted-host "$@" -o "requirements/$name.txt" "requirements/$name.in"
 done

