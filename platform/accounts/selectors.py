@@ -1,13 +1,15 @@
 """What is known about users and tokens. Reads only."""
 
 import hashlib
+from collections.abc import Iterable
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from accounts.models import ApiToken, AuditEntry, Ownership, User
-from accounts.roles import DEFAULT_TEAM, Owned
+from accounts.models import ApiToken, AuditEntry, Membership, Ownership, User
+from accounts.roles import DEFAULT_TEAM, Owned, Role
+from accounts.scopes import Scope
 from common.errors import NotAuthenticated, NotFound
 
 SESSION_KEY = "api_token_id"
@@ -73,3 +75,18 @@ def owning_team(*, kind: Owned, name: str) -> str:
     """Return the name of the team that a namespace or model belongs to."""
     owners = Ownership.objects.filter(kind=kind, name=name).values_list("team__name", flat=True)
     return owners.first() or DEFAULT_TEAM
+
+
+def users_who_may(scope: Scope, *, kind: Owned, names: Iterable[str]) -> dict[str, set[int]]:
+    """Return for each name the ids of the active users whose role there allows `scope`; two queries for all names."""
+    asked = set(names)
+    owners = dict(Ownership.objects.filter(kind=kind, name__in=asked).values_list("name", "team__name"))
+    teams = {name: owners.get(name, DEFAULT_TEAM) for name in asked}
+    allowing = [role for role in Role if role.scope.includes(scope)]
+    members = Membership.objects.filter(
+        Q(team__name__in=set(teams.values()), role__in=allowing) | Q(team__name=DEFAULT_TEAM, role=Role.ADMIN),
+        user__is_active=True,
+    )
+    rows = list(members.values_list("team__name", "role", "user_id"))
+    administrators = {user for team, role, user in rows if (team, role) == (DEFAULT_TEAM, Role.ADMIN)}
+    return {name: administrators | {user for found, _, user in rows if found == team} for name, team in teams.items()}

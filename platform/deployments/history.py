@@ -32,6 +32,9 @@ class Kind(StrEnum):
     ROLLOUT_WEIGHT_WANTED = "RolloutWeightWanted"
     ROLLOUT_WEIGHT_CONFIRMED = "RolloutWeightConfirmed"
     ROLLOUT_CANARY_NOT_READY = "RolloutCanaryNotReady"
+    ROLLOUT_APPROVAL_AWAITED = "RolloutApprovalAwaited"
+    ROLLOUT_APPROVED = "RolloutApproved"
+    ROLLOUT_APPROVAL_WITHDRAWN = "RolloutApprovalWithdrawn"
     ROLLOUT_PAUSED = "RolloutPaused"
     ROLLOUT_CONTINUED = "RolloutContinued"
     ROLLOUT_RETRIED = "RolloutRetried"
@@ -69,6 +72,8 @@ def lines_between(before: RolloutState, after: RolloutState, canary: str) -> Ite
         yield Line(Kind.ROLLOUT_WEIGHT_CONFIRMED, f"the gateway {does} {what} to {canary}")
     if after.phase is Phase.PAUSED and before.phase is not Phase.PAUSED:
         yield Line(Kind.ROLLOUT_PAUSED, after.reason.message)
+    if after.reason.code is Code.AWAITING_APPROVAL and before.reason.code is not Code.AWAITING_APPROVAL:
+        yield Line(Kind.ROLLOUT_APPROVAL_AWAITED, after.reason.message)
     if before.phase is Phase.PAUSED and after.phase is Phase.PROGRESSING:
         yield Line(Kind.ROLLOUT_CONTINUED, f"the rollout to {canary} goes on after its pause")
     if after.reason.code is Code.CANARY_NOT_READY and before.reason.code is not Code.CANARY_NOT_READY:

@@ -43,6 +43,7 @@ class Code(StrEnum):
     METRICS_UNAVAILABLE = "MetricsUnavailable"
     CLUSTER_UNAVAILABLE = "ClusterUnavailable"
     PROMOTING = "Promoting"
+    AWAITING_APPROVAL = "AwaitingApproval"
     PAUSED_BY_STEP = "PausedByStep"
     PAUSED_INCONCLUSIVE = "PausedInconclusive"
     # it is over
@@ -52,6 +53,7 @@ class Code(StrEnum):
     ANALYSIS_INCONCLUSIVE = "AnalysisInconclusive"
     CANARY_CRASH_LOOPING = "CanaryCrashLooping"
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
+    REJECTED = "Rejected"
     ABORTED = "Aborted"
     SUPERSEDED = "Superseded"
 

@@ -21,10 +21,12 @@ from deployments import capacity, lease, replicas, rows, watching
 from deployments.evidence import Evidence, Metrics, gather
 from deployments.history import Kind
 from deployments.lifecycle import comes_alive, is_confirmed, retire, standing
-from deployments.models import InferenceService, Rollout
-from deployments.phases import ServicePhase
+from deployments.models import Approval, InferenceService, Rollout
+from deployments.phases import Phase, ServicePhase
 from deployments.recording import Change, changing, load
 from deployments.rollout import CanarySeen, Observation, advance, pass_over
+from deployments.rollout.approvals import Tally
+from deployments.selectors import approval_tally
 from integrations.clusters.base import ClusterDriver, Observed, ObservedRevision, Sample
 
 BLIND = timedelta(minutes=1)
@@ -148,22 +150,32 @@ def _advance(
     change: Change, row: Rollout, seen: Observed | None, problem: str, evidence: Evidence, *, confirmed: bool
 ) -> None:
     """Let the machine see what there is, and record the analysis and the rollout's new state."""
+    state = rows.rollout_state(row)
     observation = Observation(
         canary=None if seen is None else _canary(row, seen),
         confirmed=confirmed,
         gateway_message=_gateway_message(seen),
         finding=evidence.finding,
         problem=problem,
+        approvals=approval_tally(rollout=row, state=state, now=change.now),
     )
     if evidence.run is not None:
         evidence.run.save()
         row.latency_edges_us = {**evidence.edges_us, **row.latency_edges_us}
         row.save(update_fields=["latency_edges_us"])
         change.is_changed = True
-    state = rows.rollout_state(row)
     if seen is not None:
         state = pass_over(state, _unseen(change.service, change.now))
-    change.move(row, advance(state, observation, change.now))
+    after = advance(state, observation, change.now)
+    if state.asks_for_approval and after.phase in (Phase.PROGRESSING, Phase.HEALTHY):
+        _use(observation.approvals, change.now)
+    change.move(row, after)
+
+
+def _use(approvals: Tally | None, now: datetime) -> None:
+    """Record which approvals let the rollout go on."""
+    used = [] if approvals is None else [approval.id for approval in approvals.counting]
+    Approval.objects.filter(pk__in=used).update(used_at=now)
 
 
 def _unseen(service: InferenceService, now: datetime) -> timedelta:

@@ -1,15 +1,18 @@
 """Between rows and the values that decisions are made of. No queries here."""
 
+import hashlib
+import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from deployments.analysis.verdict import Verdict
 from deployments.desired import RevisionState, Role, ServiceState
-from deployments.models import InferenceService, Revision, Rollout
+from deployments.models import Approval, InferenceService, Revision, Rollout
 from deployments.phases import Code, Phase, Reason
 from deployments.policy import Strategy, stored_policy
-from deployments.rollout import RolloutState
+from deployments.rollout import RolloutState, approvals
 from deployments.scaling import ScaleMetric, Scaling
 from deployments.spec import ServiceSpec
 from deployments.waits import Condition, ServiceFacts, condition_of
@@ -42,6 +45,46 @@ def put_rollout(row: Rollout, state: RolloutState) -> None:
     row.step_index, row.weight, row.verdict = state.step_index, state.weight, state.verdict
     row.confirmed_at, row.waiting_since, row.finished_at = state.confirmed_at, state.waiting_since, state.finished_at
     row.restart_baseline = None if state.restart_baseline is None else dict(state.restart_baseline)
+
+
+def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
+    """Return what an approval of the rollout would be for now; its new revision must be loaded."""
+    revision = row.to_revision
+    configuration = [
+        revision.model_config,
+        revision.env,
+        revision.cpu_cores,
+        revision.memory_bytes,
+        asdict(scaling_of(revision)),
+    ]
+    return approvals.Subject(
+        state.attempt,
+        state.approval_step,
+        revision.artifact_digest,
+        _digest_of(configuration),
+        _digest_of(row.policy_document),
+    )
+
+
+def approval(row: Approval, allowed: Iterable[int]) -> approvals.Approval:
+    """Return an approval as decisions see it; its user must be loaded, and `allowed` are those who may approve now."""
+    subject = approvals.Subject(
+        row.attempt, row.step_index, row.artifact_digest, row.configuration_digest, row.policy_digest
+    )
+    lost_right = "" if row.user_id in allowed else f"{row.user.username} may not approve here any more"
+    return approvals.Approval(
+        row.pk, row.user.username, subject, row.given_at, row.used_at, row.withdrawn_at, lost_right
+    )
+
+
+def authors(row: Rollout) -> list[approvals.Author]:
+    """Return who is behind the rollout."""
+    return [approvals.Author(**author) for author in row.authors]
+
+
+def _digest_of(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def revision_state(row: Revision) -> RevisionState:

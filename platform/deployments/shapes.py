@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from deployments.analysis.verdict import Measurement
+from deployments.approval_shapes import NO_APPROVALS, ApprovalsView
 from deployments.waits import Wait
 
 
@@ -24,6 +25,7 @@ class StepView:
     hold_seconds: float
     pause: bool
     analysis: dict[str, object] | None
+    approval: dict[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class RolloutView:
         weight_seen_percent, seen_requests: the share seen in the present step, and of how many requests of clients.
         then: what follows a shadow's last step: pause, promote or end; None for another strategy.
         waits: why it waits; None once it is over.
+        approvals: what was approved, and what is asked for.
     """
 
     id: int
@@ -95,6 +98,7 @@ class RolloutView:
     mirror_actual: int = 0
     then: str | None = None
     waits: Wait | None = None
+    approvals: ApprovalsView = NO_APPROVALS
 
 
 @dataclass(frozen=True, slots=True)

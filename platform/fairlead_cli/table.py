@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fairlead_cli.call import Call
 from fairlead_cli.commands import (
     annotate,
+    approvals,
     audit,
     backup,
     completion,
@@ -98,6 +99,9 @@ COMMANDS = (
     Command("policies delete", policies.delete_policy, policies.name_argument),
     Command("rollouts start", rollouts.start, rollouts.start_arguments),
     Command("rollouts status", rollouts.status, rollouts.status_arguments),
+    Command("rollouts approve", approvals.approve, approvals.approve_arguments),
+    Command("rollouts withdraw", approvals.withdraw, rollouts.which_argument),
+    Command("rollouts reject", approvals.reject, approvals.reject_arguments),
     Command("rollouts promote", rollouts.promote, rollouts.which_argument),
     Command("rollouts abort", rollouts.abort, rollouts.which_argument),
     Command("rollouts retry", rollouts.retry, rollouts.which_argument),

@@ -25,6 +25,7 @@ MODEL: dict[str, Any] = {
 }
 VERSION: dict[str, Any] = {"model": "m", "number": 1, "status": "READY", "digest": "", "signature": {}, "profile": {}}
 IMPORT: dict[str, Any] = {"id": 3, "status": "PENDING", "bytes_done": 0, "bytes_total": None}
+APPROVALS = {"asked": None, "given": []}
 ROLLOUT: dict[str, Any] = {"id": 7, "service": "default/s", "phase": "Healthy", "analysis_runs": []}
 SERVICE: dict[str, Any] = {"namespace": "default", "name": "s", "revisions": [{"name": "s-00001"}], "rollout": ROLLOUT}
 PLAN: dict[str, Any] = {"outcome": "unchanged", "message": "as its file says", "before": {}, "after": {}}
@@ -78,6 +79,11 @@ CALLS = {
     "policies delete": Asked("p", {"DELETE /policies/p": {}}),
     "rollouts start": Asked("s --version 2", {"POST /services/default/s/rollouts": ROLLOUT}),
     "rollouts status": Asked("7", {"GET /rollouts/7": ROLLOUT}),
+    "rollouts approve": Asked("7", {"GET /rollouts/7": ROLLOUT, "POST /rollouts/7/approvals": APPROVALS}),
+    "rollouts withdraw": Asked(
+        "7", {"GET /rollouts/7": ROLLOUT, "DELETE /rollouts/7/approvals": {}, "GET /rollouts/7/approvals": APPROVALS}
+    ),
+    "rollouts reject": Asked("7 --comment no", {"GET /rollouts/7": ROLLOUT, "POST /rollouts/7/reject": ROLLOUT}),
     "rollouts promote": Asked("7", {"GET /rollouts/7": ROLLOUT, "POST /rollouts/7/promote": ROLLOUT}),
     "rollouts abort": Asked("7", {"GET /rollouts/7": ROLLOUT, "POST /rollouts/7/abort": ROLLOUT}),
     "rollouts retry": Asked("7", {"GET /rollouts/7": ROLLOUT, "POST /rollouts/7/retry": ROLLOUT}),

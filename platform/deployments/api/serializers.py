@@ -6,6 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from common.requests import RequestSerializer
+from deployments.api.approval_serializers import ApprovalsSerializer
 from deployments.models import Cluster, RolloutPolicy
 from deployments.shapes import (
     AnalysisRunView,
@@ -32,6 +33,7 @@ class PolicySerializer(serializers.Serializer[RolloutPolicy]):
     scaleDownDelay = serializers.CharField(source="document.scaleDownDelay")  # noqa: N815
     progressDeadline = serializers.CharField(source="document.progressDeadline")  # noqa: N815
     then = serializers.CharField(source="document.then", required=False)
+    approval = serializers.DictField(source="document.approval", required=False)
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -49,6 +51,7 @@ class StepSerializer(serializers.Serializer[StepView]):
     weight = serializers.IntegerField()
     hold_seconds = serializers.FloatField()
     pause = serializers.BooleanField()
+    approval = serializers.DictField(allow_null=True, help_text="What ends the pause; null is anybody's promote.")
     analysis = serializers.DictField(allow_null=True)
 
 
@@ -129,6 +132,7 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     reason = ReasonSerializer()
     waits = WaitSerializer(allow_null=True, help_text="Null once it is over.")
     verdict = serializers.CharField()
+    approvals = ApprovalsSerializer()
     analysis_runs = AnalysisRunSerializer(many=True)
     started_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)

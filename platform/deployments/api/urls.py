@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import views, webhooks
+from deployments.api import approvals, views, webhooks
 
 urlpatterns = [
     path("clusters", views.ClusterListView.as_view(), name="cluster-list"),
@@ -32,6 +32,8 @@ urlpatterns = [
     path("services/<str:namespace>/<str:name>/events", views.EventListView.as_view(), name="event-list"),
     path("services/<str:namespace>/<str:name>/rollouts", views.RolloutListView.as_view(), name="rollout-list"),
     path("rollouts/<int:rollout_id>", views.RolloutDetailView.as_view(), name="rollout-detail"),
+    path("rollouts/<int:rollout_id>/approvals", approvals.RolloutApprovalsView.as_view(), name="rollout-approvals"),
+    path("rollouts/<int:rollout_id>/reject", approvals.RolloutRejectView.as_view(), name="rollout-reject"),
     path("rollouts/<int:rollout_id>/promote", views.RolloutPromoteView.as_view(), name="rollout-promote"),
     path("rollouts/<int:rollout_id>/abort", views.RolloutAbortView.as_view(), name="rollout-abort"),
     path("rollouts/<int:rollout_id>/retry", views.RolloutRetryView.as_view(), name="rollout-retry"),

@@ -5,6 +5,7 @@ A row is changed only under its service's row lock (`deployments.recording`), an
 `retire_at` and `stopped_at` say where they stand.
 """
 
+from deployments.models.approvals import Approval
 from deployments.models.events import Event
 from deployments.models.policies import RolloutPolicy
 from deployments.models.rollouts import AnalysisRun, Rollout
@@ -13,6 +14,7 @@ from deployments.models.webhooks import Webhook, WebhookDelivery
 
 __all__ = [
     "AnalysisRun",
+    "Approval",
     "Cluster",
     "Event",
     "InferenceService",

@@ -22,6 +22,7 @@ class Rollout(models.Model):
         waiting_since: since when the canary has not been ready; None while it is.
         restart_baseline: restarts of the canary's replicas when the attempt began; None until seen.
         latency_edges_us: what is slow in this attempt: quantile -> an edge of the histogram, fixed from stable.
+        authors: who is behind it: [{"actor", "did"}], such as who started it and who registered its version.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="rollouts")
@@ -43,6 +44,7 @@ class Rollout(models.Model):
     waiting_since = models.DateTimeField(null=True)
     restart_baseline = models.JSONField(null=True)
     latency_edges_us = models.JSONField(default=dict)
+    authors = models.JSONField(default=list)
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
     created_by = models.CharField(max_length=300)

@@ -1,22 +1,26 @@
 """Rollout policies as values, and the policy file they are read from. Pure.
 
-values   Policy, Step and their words
-gate     Gate: what a step's canary has to hold to, and its part of the file
-file     the whole policy file, read and written
+values    Policy, Step and their words
+approval  ApprovalRule: how many people must agree, and its part of the file
+gate      Gate: what a step's canary has to hold to, and its part of the file
+file      the whole policy file, read and written
 """
 
+from deployments.policy.approval import ApprovalRule, approval_json
 from deployments.policy.file import parse_policy, policy_json, stored_policy
 from deployments.policy.gate import Gate, gate_json
 from deployments.policy.values import DIRECT, OnInconclusive, Policy, Step, Strategy, Then
 
 __all__ = [
     "DIRECT",
+    "ApprovalRule",
     "Gate",
     "OnInconclusive",
     "Policy",
     "Step",
     "Strategy",
     "Then",
+    "approval_json",
     "gate_json",
     "parse_policy",
     "policy_json",

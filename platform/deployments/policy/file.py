@@ -1,6 +1,6 @@
 """The policy file, read and written. Pure.
 
-A policy file is `{name, strategy, steps: [{weight, hold, pause, analysis}], onInconclusive, scaleDownDelay,
+A policy file is `{name, strategy, approval, steps: [{weight, hold, pause, analysis}], onInconclusive, scaleDownDelay,
 progressDeadline}`, for a shadow also `then` (docs/reference/rollouts.md). The rollout keeps the file it was started
 with.
 """
@@ -13,6 +13,7 @@ from common import durations
 from common.errors import InvalidInput
 from common.names import check_dns_label
 from deployments.document import Document
+from deployments.policy.approval import approval_json, parse_approval, parse_pause
 from deployments.policy.gate import gate_json, parse_gate
 from deployments.policy.values import DIRECT, OnInconclusive, Policy, Step, Strategy, Then
 
@@ -35,6 +36,7 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
     strategy = document.text("strategy", default=Strategy.CANARY.value)
     weight = 100 if strategy == Strategy.BLUE_GREEN.value else None
     is_shadow = strategy == Strategy.SHADOW.value
+    approval = document.optional("approval")
     policy = Policy(
         name=check_dns_label(found),
         strategy=document.choice("strategy", Strategy, default=Strategy.CANARY),
@@ -43,6 +45,7 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
         on_inconclusive=document.choice("onInconclusive", OnInconclusive, default=OnInconclusive.PAUSE),
         scale_down_delay=document.duration("scaleDownDelay", default=timedelta(seconds=30)),
         progress_deadline=document.duration("progressDeadline", default=timedelta(minutes=2), positive=True),
+        approval=None if approval is None else parse_approval(approval),
     )
     document.refuse_unknown()
     _check_weights(policy)
@@ -52,11 +55,13 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
 def _step(document: Document, default_weight: int | None) -> Step:
     analysis = document.optional("analysis")
     weight = {} if default_weight is None else {"default": default_weight}
+    pause, approval = parse_pause(document)
     step = Step(
         weight=document.integer("weight", minimum=1, maximum=100, **weight),
         hold=document.duration("hold", default=timedelta(0)),
-        pause=document.flag("pause", default=False),
+        pause=pause,
         gate=None if analysis is None else parse_gate(analysis),
+        approval=approval,
     )
     document.refuse_unknown()
     return step
@@ -93,6 +98,7 @@ def policy_json(policy: Policy) -> dict[str, object]:
     return {
         "name": policy.name,
         "strategy": policy.strategy.value,
+        **({} if policy.approval is None else {"approval": approval_json(policy.approval)}),
         "steps": [_step_json(step) for step in policy.steps],
         "onInconclusive": policy.on_inconclusive.value,
         "scaleDownDelay": durations.render(policy.scale_down_delay),
@@ -105,7 +111,7 @@ def _step_json(step: Step) -> dict[str, object]:
     return {
         "weight": step.weight,
         "hold": durations.render(step.hold),
-        "pause": step.pause,
+        "pause": step.pause if step.approval is None else approval_json(step.approval),
         "analysis": None if step.gate is None else gate_json(step.gate),
     }
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from deployments.policy.approval import ApprovalRule
 from deployments.policy.gate import Gate
 
 
@@ -41,14 +42,16 @@ class Step:
     Attributes:
         weight: percent of requests sent to the canary, or copied to the shadow, 1..100.
         hold: shortest time at this weight, from when the gateway confirmed it.
-        pause: wait for a person's promote after hold and analysis.
+        pause: wait for people after hold and analysis.
         gate: None lets the step pass on time alone.
+        approval: what ends the pause; None is anybody's promote.
     """
 
     weight: int
     hold: timedelta = timedelta(0)
     pause: bool = False
     gate: Gate | None = None
+    approval: ApprovalRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Policy:
         scale_down_delay: how long the old revision is kept warm after the promotion.
         progress_deadline: how long the canary may be not ready, at the start or later.
         then: what follows the last step; a canary always promotes.
+        approval: what people have to agree to before the first step begins; None where nobody is asked.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Policy:
     scale_down_delay: timedelta = timedelta(seconds=30)
     progress_deadline: timedelta = timedelta(minutes=2)
     then: Then = Then.PROMOTE
+    approval: ApprovalRule | None = None
 
     @property
     def subject(self) -> str:

@@ -28,6 +28,11 @@
 
           Progressing at step 1, weight 0 and preview ── Successful, held, promoted ──► Progressing at 100 %
 
+    Where the policy asks for approvals, they are what ends a pause, or what a Pending rollout waits for as well:
+
+          Pending, Paused ── as many different people as asked for approve the same thing ──► Progressing
+          Pending, Paused ── one of them rejects it ──► Aborted
+
     abort, and a newer rollout (Superseded): Pending, Progressing, Paused ──► Aborted
 
 Degraded and Aborted want weight 0 for the canary at once. A weight above 0 is only ever wanted while the canary is
@@ -38,7 +43,7 @@ nothing.
 
 from deployments.rollout.state import CanarySeen, Observation, RolloutState
 from deployments.rollout.tick import RESTART_LIMIT, advance
-from deployments.rollout.wishes import abort, pass_over, promote, retry, start, supersede
+from deployments.rollout.wishes import abort, pass_over, promote, reject, retry, start, supersede
 
 __all__ = [
     "RESTART_LIMIT",
@@ -49,6 +54,7 @@ __all__ = [
     "advance",
     "pass_over",
     "promote",
+    "reject",
     "retry",
     "start",
     "supersede",

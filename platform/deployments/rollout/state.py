@@ -7,7 +7,8 @@ from datetime import datetime
 
 from deployments.analysis.verdict import Finding, Verdict
 from deployments.phases import Phase, Reason
-from deployments.policy import Policy, Step, Strategy, Then
+from deployments.policy import ApprovalRule, Policy, Step, Strategy, Then
+from deployments.rollout.approvals import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,23 @@ class RolloutState:
         return self.step is not None and (self.step.pause or (last and self.policy.then is Then.PAUSE))
 
     @property
+    def approval(self) -> ApprovalRule | None:
+        """Return what people have to agree to here: before any traffic, or at the end of the present step."""
+        if self.phase is Phase.PENDING:
+            return self.policy.approval
+        return self.step.approval if self.step is not None and not self.phase.is_finished else None
+
+    @property
+    def asks_for_approval(self) -> bool:
+        """Return whether approvals can be given now; those of a step only once its evidence is there."""
+        return self.approval is not None and self.phase in (Phase.PENDING, Phase.PAUSED)
+
+    @property
+    def approval_step(self) -> int | None:
+        """Return the step that an approval would be for now; None for the beginning."""
+        return None if self.phase is Phase.PENDING else self.step_index
+
+    @property
     def target_weight(self) -> int:
         """Return the weight that the present step wants."""
         if self.step is not None:
@@ -125,6 +143,7 @@ class Observation:
         gateway_message: why it does not; empty where it gave no reason.
         finding: of the present step's analysis; None before the step began and where metrics could not be read.
         problem: why something could not be read.
+        approvals: what was approved where people are asked; None where nobody is.
     """
 
     canary: CanarySeen | None
@@ -132,3 +151,4 @@ class Observation:
     gateway_message: str = ""
     finding: Finding | None = None
     problem: str = ""
+    approvals: Tally | None = None

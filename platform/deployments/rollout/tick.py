@@ -42,13 +42,15 @@ def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutSta
         return _wait_for_gateway(state, seen)
     state = replace(state, confirmed_at=state.confirmed_at or now)
     if state.phase is Phase.PAUSED:
-        return _stay_paused(state, seen)
+        return _stay_paused(state, seen, now)
     return _at_step(state, seen, now)
 
 
 def _leave_pending(state: RolloutState, seen: Observation) -> RolloutState:
     if not seen.confirmed:
         return _wait_for_gateway(state, seen)
+    if state.approval is not None and not _is_approved(seen):
+        return _await_approval(state, seen, "its replicas are ready, and no request moves before")
     return _ask_for_weight(replace(state, phase=Phase.PROGRESSING), seen)
 
 
@@ -104,8 +106,15 @@ def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutSt
         left = durations.render(timedelta(seconds=max(1, round((step.hold - held).total_seconds()))))
         return because(state, Code.HOLDING, f"{state.where} is held for another {left}; {evidence}")
     if state.pauses:
+        state = replace(state, phase=Phase.PAUSED)
+        if state.approval is not None:
+            return _await_approval(state, seen, evidence)
         message = f"{state.where} waits for somebody to promote or abort it; {evidence}"
-        return because(replace(state, phase=Phase.PAUSED), Code.PAUSED_BY_STEP, message)
+        return because(state, Code.PAUSED_BY_STEP, message)
+    return _go_on(state, seen, now)
+
+
+def _go_on(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:
     after = next_step(state)
     if after.weight == after.target_weight:
         # A last step of 100 % is all traffic already, and the gateway confirmed it.
@@ -117,20 +126,37 @@ def _on_inconclusive(state: RolloutState, finding: Finding, now: datetime) -> Ro
     message = f"the analysis of {state.where} is {finding.message}"
     if state.policy.on_inconclusive is OnInconclusive.ABORT:
         return finish(state, Phase.ABORTED, Code.ANALYSIS_INCONCLUSIVE, message, now)
-    message += "; promote or abort it"
+    message += "; approve or reject it" if state.approval is not None else "; promote or abort it"
     return because(replace(state, phase=Phase.PAUSED), Code.PAUSED_INCONCLUSIVE, message)
 
 
-def _stay_paused(state: RolloutState, seen: Observation) -> RolloutState:
+def _stay_paused(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:
     """Return the paused rollout with the evidence of now, which who decides will want to see.
 
-    What was inconclusive stays said as it was; a reason that told of the canary or the gateway gives way to the pause.
+    As many approvals as a step asks for are its promotion: who gave them saw the evidence. What was inconclusive stays
+    said as it was; a reason that told of the canary or the gateway gives way to the pause.
     """
+    if state.approval is not None:
+        if _is_approved(seen):
+            return _go_on(state, seen, now)
+        return _await_approval(
+            state, seen, "no analysis at this step" if seen.finding is None else seen.finding.message
+        )
     code = Code.PAUSED_BY_STEP if state.pauses else Code.PAUSED_INCONCLUSIVE
     if state.reason.code is Code.PAUSED_INCONCLUSIVE or (state.reason.code is code and seen.finding is None):
         return state
     evidence = f"; {seen.finding.message}" if seen.finding is not None else ""
     return because(state, code, f"{state.where} waits for somebody to promote or abort it{evidence}")
+
+
+def _is_approved(seen: Observation) -> bool:
+    return seen.approvals is not None and seen.approvals.is_complete
+
+
+def _await_approval(state: RolloutState, seen: Observation, evidence: str) -> RolloutState:
+    where = "the rollout" if state.phase is Phase.PENDING else state.where
+    needed = "an approval" if seen.approvals is None else seen.approvals.message
+    return because(state, Code.AWAITING_APPROVAL, f"{where} waits for {needed}; {evidence}")
 
 
 def _wait_for_canary(state: RolloutState, canary: CanarySeen, now: datetime) -> RolloutState:

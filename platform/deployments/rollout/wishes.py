@@ -20,8 +20,13 @@ def promote(state: RolloutState) -> RolloutState:
     """Return the rollout past its pause.
 
     Raises:
-        InvalidTransition: it is not paused.
+        InvalidTransition: it is not paused, or waits for more than one person's word.
     """
+    if state.approval is not None:
+        raise InvalidTransition(
+            f"this rollout goes on when it is approved, not when it is promoted ({state.reason.message}); "
+            "approve it with `fairlead rollouts approve`"
+        )
     if state.phase is not Phase.PAUSED:
         raise InvalidTransition(
             f"only a paused rollout can be promoted; this one is {state.phase}: {state.reason.message}"
@@ -42,6 +47,24 @@ def abort(state: RolloutState, now: datetime, by: str) -> RolloutState:
             f"this rollout is over, so it cannot be aborted; it is {state.phase}: {state.reason.message}{way_back}"
         )
     return finish(state, Phase.ABORTED, Code.ABORTED, f"aborted by {by} at {state.where}", now)
+
+
+def reject(state: RolloutState, now: datetime, by: str, why: str) -> RolloutState:
+    """Return the rollout given up by somebody who was asked to approve it.
+
+    Raises:
+        InvalidTransition: nobody is asked.
+    """
+    if not state.asks_for_approval:
+        raise InvalidTransition(
+            f"this rollout waits for no approval, so it cannot be rejected; abort it instead; it is {state.phase}: "
+            f"{state.reason.message}"
+        )
+    return finish(state, Phase.ABORTED, Code.REJECTED, f"rejected by {by} at {_at(state)}: {why}", now)
+
+
+def _at(state: RolloutState) -> str:
+    return "its beginning" if state.phase is Phase.PENDING else state.where
 
 
 def supersede(state: RolloutState, now: datetime, by: str) -> RolloutState:

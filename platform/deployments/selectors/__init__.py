@@ -3,6 +3,7 @@
 The number of queries does not depend on how many services, revisions or rollouts there are.
 """
 
+from deployments.selectors.approvals import approval_tally
 from deployments.selectors.events import (
     change_marks,
     cluster_event_query,
@@ -41,6 +42,7 @@ __all__ = [
     "RolloutView",
     "ServiceView",
     "StepView",
+    "approval_tally",
     "change_marks",
     "cluster_event_query",
     "cluster_events_newest",

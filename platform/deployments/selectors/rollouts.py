@@ -4,13 +4,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from common.errors import NotFound
 from deployments import rows
 from deployments.analysis.verdict import Measurement
+from deployments.approval_shapes import ApprovalsView
 from deployments.models import AnalysisRun, InferenceService, Rollout
-from deployments.policy import Step, Strategy, gate_json, stored_policy
+from deployments.policy import Step, Strategy, approval_json, gate_json, stored_policy
 from deployments.rollout import RolloutState
+from deployments.selectors.approvals import approvals_views
 from deployments.shapes import AnalysisRunView, ReasonView, RequestsView, RolloutView, StepView
 from deployments.waits import Counted, wait_of_rollout
 
@@ -45,10 +48,11 @@ def rollout_views(rollouts: Iterable[Rollout]) -> list[RolloutView]:
     runs = defaultdict(list)
     for run in AnalysisRun.objects.filter(rollout__in=rollouts).order_by("attempt", "step_index"):
         runs[run.rollout_id].append(run)
-    return [_rollout_view(rollout, runs[rollout.pk]) for rollout in rollouts]
+    approvals = approvals_views(rollouts, timezone.now())
+    return [_rollout_view(rollout, runs[rollout.pk], approvals[rollout.pk]) for rollout in rollouts]
 
 
-def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun]) -> RolloutView:
+def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun], approvals: ApprovalsView) -> RolloutView:
     policy = stored_policy(rollout.policy_document)
     state, is_shadow = rows.rollout_state(rollout), policy.strategy is Strategy.SHADOW
     observed = rollout.service.observed.get(rollout.to_revision.name, {})
@@ -83,6 +87,7 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun]) -> RolloutView:
         started_at=rollout.started_at,
         finished_at=rollout.finished_at,
         created_by=rollout.created_by,
+        approvals=approvals,
     )
 
 
@@ -95,7 +100,8 @@ def _counted(rollout: Rollout, state: RolloutState, runs: Sequence[AnalysisRun])
 
 def _step_view(step: Step) -> StepView:
     analysis = None if step.gate is None else gate_json(step.gate)
-    return StepView(step.weight, step.hold.total_seconds(), step.pause, analysis)
+    approval = None if step.approval is None else approval_json(step.approval)
+    return StepView(step.weight, step.hold.total_seconds(), step.pause, analysis, approval)
 
 
 def _clients_requests(requests: RequestsView, *, is_shadow: bool) -> int:

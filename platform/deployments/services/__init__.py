@@ -1,5 +1,6 @@
 """What changes services, policies and rollouts; every function is told who asks and leaves an audit entry."""
 
+from deployments.services.approving import rollout_approve, rollout_reject, rollout_withdraw
 from deployments.services.checking import service_check
 from deployments.services.importing import import_follow
 from deployments.services.policies import policy_apply, policy_delete
@@ -17,9 +18,12 @@ __all__ = [
     "policy_delete",
     "policy_plan",
     "rollout_abort",
+    "rollout_approve",
     "rollout_promote",
+    "rollout_reject",
     "rollout_retry",
     "rollout_start",
+    "rollout_withdraw",
     "service_apply",
     "service_check",
     "service_delete",

@@ -2,8 +2,10 @@
 
 import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import datetime
+from types import MappingProxyType
 
 from django.db import transaction
 
@@ -17,6 +19,7 @@ from deployments.phases import Phase
 from deployments.policy import Then
 from deployments.recording import Change, changing
 from deployments.rollout import RolloutState
+from deployments.rollout.approvals import Author
 from deployments.services.serving import policy_named, service_named, spec_of
 from deployments.services.turning import begin, check_ready, check_signature
 from registry.models import ModelVersion
@@ -74,12 +77,12 @@ def rollout_start(*, namespace: str, name: str, version: str, policy: str | None
 
 def rollout_promote(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
     """Leave the present pause; raises InvalidTransition unless the rollout is paused."""
-    return _move(rollout_id, "promote", lambda _change, state: machine.promote(state), actor, now)
+    return rollout_move(rollout_id, "promote", lambda _change, state: machine.promote(state), actor, now)
 
 
 def rollout_abort(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
     """Give all traffic back to stable; raises InvalidTransition if the rollout is over."""
-    return _move(rollout_id, "abort", lambda _change, state: machine.abort(state, now, actor), actor, now)
+    return rollout_move(rollout_id, "abort", lambda _change, state: machine.abort(state, now, actor), actor, now)
 
 
 def rollout_retry(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
@@ -100,15 +103,28 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
         if stable is None or stable.pk != row.from_revision_id:
             raise InvalidTransition(f"rollout {rollout_id} began at {row.from_revision}, which is not stable any more")
         row.latency_edges_us = {}
+        row.authors = [*row.authors, asdict(Author(actor, "started it again"))]
         return after
 
-    return _move(rollout_id, "retry", again, actor, now)
+    return rollout_move(rollout_id, "retry", again, actor, now)
 
 
 @transaction.atomic
-def _move(
-    rollout_id: int, verb: str, transition: Callable[[Change, RolloutState], RolloutState], actor: str, now: datetime
+def rollout_move(
+    rollout_id: int,
+    verb: str,
+    transition: Callable[[Change, RolloutState], RolloutState],
+    actor: str,
+    now: datetime,
+    *,
+    detail: Mapping[str, object] = MappingProxyType({}),
 ) -> Rollout:
+    """Record what a person's wish makes of a rollout, with an audit entry; the service of it is under its lock.
+
+    Raises:
+        NotFound: there is no such rollout.
+        Conflict: its service is being deleted, or what `transition` raises.
+    """
     service_id = Rollout.objects.filter(pk=rollout_id).values_list("service_id", flat=True).first()
     if service_id is None:
         raise NotFound(f"there is no rollout {rollout_id}")
@@ -125,7 +141,7 @@ def _move(
             now=now,
             before=before,
             after=_stand_of(row),
-            detail={"service": str(change.service)},
+            detail={"service": str(change.service), **detail},
         )
     hints.reconcile_soon(service_id)
     return row

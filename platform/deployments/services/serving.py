@@ -4,6 +4,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from accounts.selectors import audit_list
 from accounts.services import audit_record
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound
 from deployments import hints
@@ -11,6 +12,7 @@ from deployments.history import Kind
 from deployments.models import Cluster, InferenceService, RolloutPolicy
 from deployments.phases import ServicePhase
 from deployments.recording import Change, changing
+from deployments.rollout.approvals import Author
 from deployments.services.importing import begin_import, must_import
 from deployments.services.turning import check_ready, give_up, turn_to
 from deployments.spec import ServiceSpec, parse_service
@@ -145,7 +147,13 @@ def _follow(change: Change, version: ModelVersion, now: datetime) -> None:
     change.service.model_version, change.service.alias_problem = version, ""
     policy = change.service.policy
     rollout = turn_to(
-        change, spec=spec, version=version, policy=policy, actor=PLATFORM, by=f"{spec.storage_uri}, which moved"
+        change,
+        spec=spec,
+        version=version,
+        policy=policy,
+        actor=PLATFORM,
+        by=f"{spec.storage_uri}, which moved",
+        behind=_movers_of(spec, version),
     )
     audit_record(
         actor=PLATFORM,
@@ -156,6 +164,13 @@ def _follow(change: Change, version: ModelVersion, now: datetime) -> None:
         after={"version": version.number},
         detail={"alias": spec.storage_uri, "rollout": None if rollout is None else rollout.pk},
     )
+
+
+def _movers_of(spec: ServiceSpec, version: ModelVersion) -> list[Author]:
+    """Return who last moved the alias that the service follows."""
+    alias = spec.storage_uri.rpartition("@")[2]
+    moved = audit_list(target=f"models/{version.model.name}/aliases/{alias}").filter(action="alias.set").first()
+    return [] if moved is None else [Author(moved.actor, f"moved the alias {alias}")]
 
 
 def _imported_before(service: InferenceService) -> ModelVersion | None:

@@ -3,7 +3,8 @@
 Called with the service under its lock.
 """
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import asdict, replace
 
 from common.errors import Conflict
 from deployments import rollout as machine
@@ -14,6 +15,7 @@ from deployments.models import Revision, Rollout, RolloutPolicy
 from deployments.policy import DIRECT, Policy, Strategy, Then, policy_json, stored_policy
 from deployments.recording import Change
 from deployments.rollout import RolloutState
+from deployments.rollout.approvals import Author
 from deployments.spec import ServiceSpec
 from registry.lifecycle import Status
 from registry.models import ModelVersion
@@ -46,7 +48,14 @@ def check_signature(stable: ModelVersion, version: ModelVersion) -> None:
 
 
 def turn_to(
-    change: Change, *, spec: ServiceSpec, version: ModelVersion, policy: RolloutPolicy | None, actor: str, by: str
+    change: Change,
+    *,
+    spec: ServiceSpec,
+    version: ModelVersion,
+    policy: RolloutPolicy | None,
+    actor: str,
+    by: str,
+    behind: Iterable[Author] = (),
 ) -> Rollout | None:
     """Make the service end up with what `spec` and `version` say, and return the rollout that was started for it.
 
@@ -56,6 +65,7 @@ def turn_to(
 
     Args:
         by: what wants it, such as `the service file`; superseded rollouts name it.
+        behind: who made the platform do it, where it acts by itself.
 
     Raises:
         Conflict: the version cannot be served, or not in place of the live one.
@@ -73,7 +83,7 @@ def turn_to(
     if rows.is_what(stable, spec, version.pk):
         give_up(change, by)
         return None
-    return begin(change, stable, spec=spec, version=version, policy=policy, actor=actor, by=by)
+    return begin(change, stable, spec=spec, version=version, policy=policy, actor=actor, by=by, behind=behind)
 
 
 def begin(
@@ -85,6 +95,7 @@ def begin(
     policy: RolloutPolicy | None,
     actor: str,
     by: str,
+    behind: Iterable[Author] = (),
 ) -> Rollout:
     """Start a rollout to a new revision; one in progress is superseded. Without a policy there are no steps."""
     give_up(change, by)
@@ -92,7 +103,9 @@ def begin(
     chosen = DIRECT if policy is None else stored_policy(policy.document)
     version_of_policy = 0 if policy is None else policy.version
     started = machine.start(chosen, change.now)
-    row = _add_rollout(change, stable, canary, state=started, actor=actor, policy_version=version_of_policy)
+    row = _add_rollout(
+        change, stable, canary, state=started, actor=actor, policy_version=version_of_policy, behind=behind
+    )
     change.event(
         Kind.ROLLOUT_STARTED,
         f"rollout {row.pk} from {stable.name} (version {stable.model_version.number}) to {canary.name} (version "
@@ -131,7 +144,14 @@ def begin_back(change: Change, stable: Revision, earlier: Revision, *, actor: st
 
 
 def _add_rollout(
-    change: Change, stable: Revision, canary: Revision, *, state: RolloutState, actor: str, policy_version: int = 0
+    change: Change,
+    stable: Revision,
+    canary: Revision,
+    *,
+    state: RolloutState,
+    actor: str,
+    policy_version: int = 0,
+    behind: Iterable[Author] = (),
 ) -> Rollout:
     row = Rollout(
         service=change.service,
@@ -143,12 +163,22 @@ def _add_rollout(
         started_at=change.now,
         reason_since=change.now,
         created_by=actor,
+        authors=[asdict(author) for author in _authors(canary.model_version, actor, behind)],
     )
     rows.put_rollout(row, state)
     row.save()
     change.newest = row
     change.is_changed = True
     return row
+
+
+def _authors(version: ModelVersion, actor: str, behind: Iterable[Author]) -> Iterable[Author]:
+    """Return who is behind a rollout, which a policy may keep from approving it."""
+    yield Author(actor, "started the rollout")
+    yield from behind
+    yield Author(version.created_by, f"registered {version}")
+    for imported_by in version.imports.values_list("created_by", flat=True).distinct():
+        yield Author(imported_by, f"imported {version}")
 
 
 def give_up(change: Change, by: str) -> None:

@@ -143,8 +143,18 @@ def _person(at: _Situation) -> str:
     return f"somebody promotes it ({_after(at.state)}) or aborts it"
 
 
+def _approval(at: _Situation) -> str:
+    rule = at.state.approval
+    people = "people approve it" if rule is None or rule.approvals > 1 else "somebody approves it"
+    count = f"{rule.approvals} different " if rule is not None and rule.approvals > 1 else ""
+    goes_on = f"step 1 of {len(at.state.policy.steps)} begins" if at.state.approval_step is None else _after(at.state)
+    return f"{count}{people} ({goes_on}), or somebody rejects or aborts it"
+
+
 def _next(state: RolloutState) -> str:
     """Return what follows the present step."""
+    if state.approval is not None:
+        return "it waits for people to approve it"
     return "it waits for somebody to promote it" if state.pauses else _after(state)
 
 
@@ -172,6 +182,7 @@ _CHANGES_WHEN: Mapping[Code, Callable[[_Situation], str]] = {
     ),
     Code.CLUSTER_UNAVAILABLE: lambda _: "the cluster can be read again; until then nothing moves",
     Code.PROMOTING: _promoting,
+    Code.AWAITING_APPROVAL: _approval,
     Code.PAUSED_BY_STEP: _person,
     Code.PAUSED_INCONCLUSIVE: _person,
 }
@@ -181,6 +192,7 @@ _OF_REQUESTS = frozenset(
         Code.NO_TRAFFIC,
         Code.ANALYSIS_RUNNING,
         Code.METRICS_UNAVAILABLE,
+        Code.AWAITING_APPROVAL,
         Code.PAUSED_BY_STEP,
         Code.PAUSED_INCONCLUSIVE,
     }

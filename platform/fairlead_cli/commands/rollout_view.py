@@ -57,6 +57,14 @@ _RUNS: render.Columns = {
     "message": "message",
 }
 
+APPROVALS: render.Columns = {
+    "by": "user",
+    "for": lambda row: f"{row['point']}, attempt {row['attempt']}",
+    "state": lambda row: f"{row['state']}: {row['why']}" if row["why"] else row["state"],
+    "given": "given_at",
+    "comment": "comment",
+}
+
 
 def wait_text(waits: Json) -> str:
     """Return why it waits, part by part."""
@@ -92,7 +100,19 @@ def as_text(rollout: Json) -> str:
         text += f"\n\n{wait_text(waits)}"
     if rollout["analysis_runs"]:
         text += "\n\n" + render.table(rollout["analysis_runs"], _RUNS)
+    approvals = rollout.get("approvals") or {}
+    if approvals.get("given"):
+        text += f"\n\n{asked(approvals)}\n\n" + render.table(approvals["given"], APPROVALS)
     return text
+
+
+def asked(approvals: Json) -> str:
+    """Return what is asked for where the rollout stands, and how much of it is there."""
+    wanted = approvals["asked"]
+    if wanted is None or not wanted["is_awaited"]:
+        return "no approval is asked for now"
+    given = wanted["approvals"] - wanted["missing"]
+    return f"{wanted['point']} is approved by {given} of {wanted['approvals']}"
 
 
 def live(rollout: Json) -> RenderableType:

@@ -54,7 +54,7 @@ def status_arguments(parser: argparse.ArgumentParser) -> None:
 
 def status(call: Call) -> None:
     """Show a rollout: where it is, why it waits, what the analysis found."""
-    _show_or_wait(call, _find(call))
+    _show_or_wait(call, find(call))
 
 
 def which_argument(parser: argparse.ArgumentParser) -> None:
@@ -84,11 +84,11 @@ def wait_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _decide(call: Call, verb: str) -> None:
-    rollout = call.client.post(path("rollouts", _find(call)["id"], verb))
-    _show(call, rollout)
+    rollout = call.client.post(path("rollouts", find(call)["id"], verb))
+    show(call, rollout)
 
 
-def _find(call: Call) -> Json:
+def find(call: Call) -> Json:
     """Return the rollout that an id or a service's name means."""
     text: str = call.options.rollout
     if text.isdecimal():
@@ -104,9 +104,9 @@ def _find(call: Call) -> Json:
 
 def _show_or_wait(call: Call, rollout: Json) -> None:
     if not call.options.wait:
-        return _show(call, rollout)
+        return show(call, rollout)
     ended = wait(call, rollout)
-    _show(call, ended)
+    show(call, ended)
     return require_healthy(ended)
 
 
@@ -117,7 +117,8 @@ def require_healthy(ended: Json) -> None:
         raise error(f"rollout {ended['id']} of {ended['service']} ended {ended['phase']}: {ended['reason']['message']}")
 
 
-def _show(call: Call, rollout: Json) -> None:
+def show(call: Call, rollout: Json) -> None:
+    """Print all that is known of a rollout."""
     if call.as_json:
         call.show(rollout, {})
     else:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from deployments.phases import Code, Phase, Reason
-from deployments.policy import Gate, OnInconclusive, Policy, Step, Strategy, Then
+from deployments.policy import ApprovalRule, Gate, OnInconclusive, Policy, Step, Strategy, Then
 from deployments.rollout import RolloutState, start
 from deployments.waits import Counted, wait_of_rollout
 from deployments.waits.wait import about
@@ -24,6 +24,7 @@ ENDS = {
     Code.ANALYSIS_INCONCLUSIVE,
     Code.CANARY_CRASH_LOOPING,
     Code.PROGRESS_DEADLINE_EXCEEDED,
+    Code.REJECTED,
     Code.ABORTED,
     Code.SUPERSEDED,
 }
@@ -58,6 +59,26 @@ def test_what_is_over_does_not_wait(phase: Phase) -> None:
 @pytest.mark.parametrize(
     ("state", "counted", "sentence"),
     [
+        pytest.param(
+            _state(
+                Code.AWAITING_APPROVAL,
+                Policy("p", (Step(10, pause=True, approval=ApprovalRule(2)), Step(50))),
+                phase=Phase.PAUSED,
+            ),
+            None,
+            "2 different people approve it (step 2 of 2 with 50 % follows), or somebody rejects or aborts it",
+            id="approvals of a step",
+        ),
+        pytest.param(
+            _state(
+                Code.AWAITING_APPROVAL,
+                Policy("p", (Step(10), Step(50)), approval=ApprovalRule()),
+                phase=Phase.PENDING,
+            ),
+            None,
+            "somebody approves it (step 1 of 2 begins), or somebody rejects or aborts it",
+            id="an approval before it begins",
+        ),
         pytest.param(
             _state(Code.CANARY_STARTING, waiting_since=NOW),
             None,

@@ -1,0 +1,80 @@
+"""`/api/v1/rollouts/ID/approvals` and `/reject`: what people say who are asked to approve."""
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.access import require
+from accounts.api.idempotency import idempotent
+from accounts.permissions import actor_of, caller_token
+from common.errors import NotPermitted
+from deployments import selectors, services
+from deployments.api.access import OfRollout
+from deployments.api.approval_serializers import CommentSerializer, MyApprovalsSerializer, ReasonedSerializer
+from deployments.api.serializers import RolloutSerializer
+from deployments.selectors.approvals import NEEDED
+
+
+class RolloutApprovalsView(OfRollout, APIView):
+    """Approvals of one rollout."""
+
+    @extend_schema(responses=MyApprovalsSerializer)
+    def get(self, request: Request, rollout_id: int) -> Response:
+        """Return what was approved, what is asked for, and whether the caller may approve."""
+        return Response(self._shown(request, rollout_id))
+
+    @idempotent()
+    @extend_schema(request=CommentSerializer, responses={201: MyApprovalsSerializer})
+    def post(self, request: Request, rollout_id: int) -> Response:
+        """Approve that the rollout goes on from where it waits; for exactly what is there now."""
+        services.rollout_approve(
+            rollout_id=rollout_id,
+            user=caller_token(request).user,
+            comment=_said(CommentSerializer(data=request.data)),
+            actor=actor_of(request),
+            now=timezone.now(),
+        )
+        return Response(self._shown(request, rollout_id), status=201)
+
+    @extend_schema(responses=MyApprovalsSerializer)
+    def delete(self, request: Request, rollout_id: int) -> Response:
+        """Take the caller's own approval back, as long as the rollout waits."""
+        services.rollout_withdraw(
+            rollout_id=rollout_id, user=caller_token(request).user, actor=actor_of(request), now=timezone.now()
+        )
+        return Response(self._shown(request, rollout_id))
+
+    def _shown(self, request: Request, rollout_id: int) -> Any:
+        token, lacks_role = caller_token(request), ""
+        try:
+            require(token, NEEDED, self.place())
+        except NotPermitted as error:
+            lacks_role = error.message
+        view = selectors.rollout_detail(rollout_id=rollout_id).approvals
+        return MyApprovalsSerializer(view, context={"user": token.user.username, "lacks_role": lacks_role}).data
+
+
+class RolloutRejectView(OfRollout, APIView):
+    """No."""
+
+    @idempotent()
+    @extend_schema(request=ReasonedSerializer, responses=RolloutSerializer)
+    def post(self, request: Request, rollout_id: int) -> Response:
+        """Abort a rollout that waits for approvals, with the reason."""
+        services.rollout_reject(
+            rollout_id=rollout_id,
+            user=caller_token(request).user,
+            comment=_said(ReasonedSerializer(data=request.data)),
+            actor=actor_of(request),
+            now=timezone.now(),
+        )
+        return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout_id)).data)
+
+
+def _said(asked: CommentSerializer | ReasonedSerializer) -> str:
+    asked.is_valid(raise_exception=True)
+    return str(asked.validated_data["comment"])

@@ -1,0 +1,31 @@
+"""Who agreed to what in a rollout."""
+
+from django.db import models
+
+from accounts.models import User
+from deployments.models.rollouts import Rollout
+
+
+class Approval(models.Model):
+    """A person's word that a rollout may go on from one point; `deployments.rollout.approvals` says what it is for.
+
+    Attributes:
+        given_by: who, as the audit log names him.
+        used_at: when it let the rollout go on, together with the others that were asked for.
+    """
+
+    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="approvals")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    given_by = models.CharField(max_length=300)
+    comment = models.TextField(blank=True)
+    attempt = models.PositiveIntegerField()
+    step_index = models.PositiveIntegerField(null=True)
+    artifact_digest = models.CharField(max_length=100)
+    configuration_digest = models.CharField(max_length=71)
+    policy_digest = models.CharField(max_length=71)
+    given_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+    withdrawn_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"approval {self.pk} of rollout {self.rollout_id}"

@@ -1,0 +1,50 @@
+"""`fairlead rollouts approve`, `withdraw` and `reject`: what people say who are asked."""
+
+import argparse
+
+from fairlead_cli import render
+from fairlead_cli.call import Call
+from fairlead_cli.client import Json, path
+from fairlead_cli.commands import rollout_view, rollouts
+
+
+def approve_arguments(parser: argparse.ArgumentParser) -> None:
+    rollouts.which_argument(parser)
+    parser.add_argument("--comment", default="", metavar="TEXT", help="what you looked at, for the record")
+
+
+def reject_arguments(parser: argparse.ArgumentParser) -> None:
+    rollouts.which_argument(parser)
+    parser.add_argument("--comment", required=True, metavar="TEXT", help="why")
+
+
+def approve(call: Call) -> None:
+    """Approve that a rollout goes on from where it waits; for exactly what is there now."""
+    rollout = rollouts.find(call)
+    _show(call, rollout, call.client.post(_address(rollout), {"comment": call.options.comment}))
+
+
+def withdraw(call: Call) -> None:
+    """Take your approval back, as long as the rollout waits."""
+    rollout = rollouts.find(call)
+    call.client.delete(_address(rollout))
+    _show(call, rollout, call.client.get(_address(rollout)))
+
+
+def reject(call: Call) -> None:
+    """Abort a rollout that waits for approvals, and say why."""
+    wish = {"comment": call.options.comment}
+    rollouts.show(call, call.client.post(path("rollouts", rollouts.find(call)["id"], "reject"), wish))
+
+
+def _address(rollout: Json) -> str:
+    return path("rollouts", rollout["id"], "approvals")
+
+
+def _show(call: Call, rollout: Json, approvals: Json) -> None:
+    if call.as_json:
+        return call.show(approvals, {})
+    print(f"rollout {rollout['id']} of {rollout['service']}: {rollout_view.asked(approvals)}")
+    if approvals["given"]:
+        print("\n" + render.table(approvals["given"], rollout_view.APPROVALS))
+    return None
