@@ -2,6 +2,7 @@
 
 A window begins when the gateway confirmed the step's weight and goes on, tick after tick, from the totals in its
 AnalysisRun. Where metrics cannot be read nothing is counted and nothing is judged; the next tick has the difference.
+What the counts prove goes on from step to step of an attempt, in the same row, so that both are recorded or neither.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +11,11 @@ from datetime import datetime, timedelta
 
 from common.errors import Unavailable
 from deployments import rows
-from deployments.analysis import totals
-from deployments.analysis.gate import Window, edges_of, evaluate, quantile_key
+from deployments.analysis import ledger, totals
+from deployments.analysis.blocks import tally
+from deployments.analysis.gate import Proof, edges_of, evaluate, quantile_key, questions_of, threshold_of
+from deployments.analysis.ledger import Ledger
+from deployments.analysis.question import Window
 from deployments.analysis.verdict import Finding
 from deployments.models import AnalysisRun, Rollout
 from deployments.phases import Phase
@@ -78,7 +82,7 @@ def gather(
         run.totals = totals.totals_json(totals.add(totals.stored_totals(run.totals), samples))
     lifetime = totals.lifetime_latency(samples, stable)
     edges = {**edges_of(state.policy, lifetime), **rollout.latency_edges_us}
-    finding = _judge(run, state, stable=stable, canary=canary, edges=edges, answered=lifetime.total, now=now)
+    finding = _judge(run, state, _Sides(stable, canary, edges, lifetime.total), now)
     return Evidence(finding, run, edges)
 
 
@@ -89,34 +93,48 @@ def _begin(rollout: Rollout, state: RolloutState, samples: Sequence[Sample], now
         step_index=state.step_index,
         weight=state.weight,
         totals=totals.totals_json(totals.begin(samples, now.timestamp())),
+        evidence=ledger.ledger_json(ledger.begin(now.timestamp(), _before(rollout, state))),
         started_at=now,
     )
 
 
-def _judge(
-    run: AnalysisRun,
-    state: RolloutState,
-    *,
-    stable: str,
-    canary: str,
-    edges: Mapping[str, float],
-    answered: int,
-    now: datetime,
-) -> Finding:
-    """Evaluate the step's gate and put what was found into the run."""
+def _before(rollout: Rollout, state: RolloutState) -> Ledger | None:
+    """Return the evidence of the step before in this attempt."""
+    runs = AnalysisRun.objects.filter(rollout=rollout, attempt=state.attempt, step_index__lt=state.step_index)
+    before = runs.order_by("-step_index").first()
+    return None if before is None else ledger.stored_ledger(before.evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Who is compared, and what is slow."""
+
+    stable: str
+    canary: str
+    edges_us: Mapping[str, float]
+    stable_answered: int
+
+
+def _judge(run: AnalysisRun, state: RolloutState, sides: _Sides, now: datetime) -> Finding:
+    """Carry the evidence on, evaluate the step's gate, and put what was found into the run."""
     counted = totals.stored_totals(run.totals)
     gate = None if state.step is None else state.step.gate
-    if run.first_request_at is None and counted.of(canary).requests:
+    if run.first_request_at is None and counted.of(sides.canary).requests:
         run.first_request_at = now
     window = Window(
-        canary=counted.of(canary),
-        stable=counted.of(stable),
-        edge_us=None if gate is None else edges.get(quantile_key(gate)),
+        canary=counted.of(sides.canary),
+        stable=counted.of(sides.stable),
+        edge_us=None if gate is None else sides.edges_us.get(quantile_key(gate)),
         waited=None if run.first_request_at is None else now - run.first_request_at,
-        stable_answered=answered,
+        stable_answered=sides.stable_answered,
         subject=state.policy.subject,
     )
-    finding = evaluate(gate, window)
+    known = ledger.stored_ledger(run.evidence) or ledger.begin(now.timestamp())
+    if gate is not None:
+        sums = (tally(window.canary, window.edge_us), tally(window.stable, window.edge_us))
+        known = ledger.carry_on(known, questions_of(gate), *sums, now.timestamp())
+    finding = evaluate(gate, window, Proof(known, threshold_of(state.policy)))
+    run.evidence = ledger.ledger_json(known)
     run.verdict, run.message = finding.verdict, finding.message
     run.canary_requests, run.stable_requests = finding.canary_requests, finding.stable_requests
     run.measurements = [asdict(measurement) for measurement in finding.measurements]

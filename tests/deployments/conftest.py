@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deployments import reconciler
-from deployments.models import Event, InferenceService, Rollout
+from deployments.models import AnalysisRun, Event, InferenceService, Rollout
 from deployments.reconciler import Outcome, Outside
 from deployments.selectors import ServiceView, service_detail
 from deployments.services import (
@@ -158,6 +158,17 @@ class Platform:
                 self.metrics.serve(name, requests * weight // 100, **bad)
         for name, share in self.cluster.copies().items():
             self.metrics.serve(name, requests * share // 100, copies=True, **canary)
+
+    def bad_time(self, *, failed: int = 0, slow: int = 0, until_percent: float = 100.0, blocks: int = 40) -> None:
+        """Let the canary serve 8 requests in each turn, so many of them badly, until the evidence is so far."""
+        for _ in range(blocks):
+            self.metrics.serve("digits-00001", 72)
+            self.metrics.serve("digits-00002", 8, failed=failed, slow=slow)
+            self.turn()
+            measured = AnalysisRun.objects.latest("id").measurements
+            if max(each["evidence_percent"] for each in measured) >= until_percent:
+                return
+        pytest.fail(f"the evidence stays below {until_percent} %: {measured}")
 
 
 @pytest.fixture

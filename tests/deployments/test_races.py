@@ -75,6 +75,8 @@ def test_two_reconcilers_never_tick_a_service_at_the_same_time(racing: Platform)
 def test_a_stale_reconciler_cannot_undo_what_a_newer_one_recorded_or_applied(racing: Platform) -> None:
     """The first reads, then loses its lease; the second sees the failure and rolls back; then the first goes on."""
     service = InferenceService.objects.get()
+    racing.bad_time(failed=8, until_percent=80)
+    racing.clock.go_on(2)
     first_has_read, second_is_done = threading.Event(), threading.Event()
 
     def slow(observed: Observed) -> Sequence[Sample]:
@@ -86,6 +88,7 @@ def test_a_stale_reconciler_cannot_undo_what_a_newer_one_recorded_or_applied(rac
     def second() -> object:
         assert first_has_read.wait(timeout=20)
         InferenceService.objects.update(lease_expires_at=racing.clock())
+        racing.metrics.serve("digits-00001", 360)
         racing.metrics.serve("digits-00002", 40, failed=40)
         outcome = tick(service.pk, racing.outside)
         second_is_done.set()

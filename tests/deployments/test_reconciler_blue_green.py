@@ -48,9 +48,8 @@ def test_the_preview_is_passed_and_all_traffic_moves_in_one_switch(platform: Pla
 def test_a_bad_preview_never_reaches_clients(platform: Platform) -> None:
     _begin(platform)
     platform.until(lambda: platform.rollout().reason_code == "NoTraffic")
-    platform.metrics.serve("digits-00001", 500, slow=10)
-    platform.metrics.serve("digits-00002", 60, failed=30)
-    platform.until(lambda: platform.rollout().phase == "Degraded")
+    platform.bad_time(failed=4)
+    assert platform.rollout().phase == "Degraded"
     assert all(
         desired.revisions[0].weight_percent == 100 for desired in platform.cluster.applied if len(desired.revisions) > 1
     )

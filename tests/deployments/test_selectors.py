@@ -41,8 +41,8 @@ def test_a_failed_revision_is_shown_with_its_rollout(platform: Platform) -> None
     platform.version(2)
     platform.start()
     platform.until(lambda: platform.rollout().confirmed_at is not None)
-    platform.metrics.serve("digits-00002", 40, failed=40)
-    for _ in range(3):
+    platform.bad_time(failed=8)
+    for _ in range(2):
         platform.turn()
     [service] = service_list()
     assert [(revision.name, revision.role, revision.replicas_wanted) for revision in service.revisions] == [

@@ -1,8 +1,11 @@
 """The analysis of a rollout's step: what was counted, and what that says about the canary. Pure.
 
-confidence   bounds for a share that stay valid however often one looks
 batches      executions by size, and the canary's throughput beside stable's
 totals       counters of processes that restart, summed up over a step
-gate         totals and a policy's gate -> a Finding
+blocks       the step cut into blocks of time, the unit of the evidence
+eprocess     evidence by betting, valid however often one looks; its sources
+ledger       the evidence of an attempt, from tick to tick and from step to step
+question     what a measurement is, and how to add a kind: errors, latency
+gate         a policy's gate, a window and a ledger -> a Finding
 verdict      Finding, Measurement, Verdict
 """

@@ -24,6 +24,9 @@ class Measurement:
     Attributes:
         unit: what `canary`, `stable` and `limit` count; those are None where there is no number yet.
         message: one sentence with the numbers and the sample sizes.
+        more_requests: how many more requests of the canary a verdict of Successful needs at least; None where requests
+            do not tell.
+        evidence_percent: how far the evidence that the limit is broken has come; 100 is clear, and fails the canary.
     """
 
     metric: str
@@ -33,6 +36,8 @@ class Measurement:
     limit: float | None
     verdict: Verdict
     message: str
+    more_requests: int | None = None
+    evidence_percent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

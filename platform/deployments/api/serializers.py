@@ -28,6 +28,7 @@ class PolicySerializer(serializers.Serializer[RolloutPolicy]):
 
     name = serializers.CharField()
     strategy = serializers.CharField()
+    alpha = serializers.FloatField(source="document.alpha", required=False)
     steps = serializers.SerializerMethodField()
     onInconclusive = serializers.CharField(source="on_inconclusive")  # noqa: N815 - the policy file's word
     scaleDownDelay = serializers.CharField(source="document.scaleDownDelay")  # noqa: N815
@@ -82,6 +83,12 @@ class MeasurementSerializer(serializers.Serializer[Any]):
     limit = serializers.FloatField(allow_null=True)
     verdict = serializers.CharField()
     message = serializers.CharField()
+    more_requests = serializers.IntegerField(
+        allow_null=True, help_text="How many more requests of the canary a verdict of Successful needs at least."
+    )
+    evidence_percent = serializers.FloatField(
+        help_text="How far the evidence that the limit is broken has come; 100 fails the canary."
+    )
 
 
 class RequestsSerializer(serializers.Serializer[RequestsView]):

@@ -69,6 +69,7 @@ class AnalysisRun(models.Model):
 
     Attributes:
         totals: the counters summed up so far (`deployments.analysis.totals`), from which the next tick goes on.
+        evidence: what was made of them in this attempt (`deployments.analysis.ledger`), written with them.
         first_request_at: when the canary got its first request in the step; the deadline counts from there.
         canary_requests, stable_requests: what the gateway sent to each in the step.
     """
@@ -81,6 +82,7 @@ class AnalysisRun(models.Model):
     message = models.TextField(blank=True)
     measurements = models.JSONField(default=list)
     totals = models.JSONField(default=dict)
+    evidence = models.JSONField(default=dict)
     canary_requests = models.BigIntegerField(default=0)
     stable_requests = models.BigIntegerField(default=0)
     started_at = models.DateTimeField()

@@ -1,8 +1,8 @@
 """The policy file, read and written. Pure.
 
-A policy file is `{name, strategy, approval, steps: [{weight, hold, pause, analysis}], onInconclusive, scaleDownDelay,
-progressDeadline}`, for a shadow also `then` (docs/reference/rollouts.md). The rollout keeps the file it was started
-with.
+A policy file is `{name, strategy, alpha, approval, steps: [{weight, hold, pause, analysis}], onInconclusive,
+scaleDownDelay, progressDeadline}`, for a shadow also `then` (docs/reference/rollouts.md). The rollout keeps the file it
+was started with.
 """
 
 from collections.abc import Mapping
@@ -46,6 +46,7 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
         scale_down_delay=document.duration("scaleDownDelay", default=timedelta(seconds=30)),
         progress_deadline=document.duration("progressDeadline", default=timedelta(minutes=2), positive=True),
         approval=None if approval is None else parse_approval(approval),
+        alpha=document.number("alpha", minimum=0.000001, maximum=0.2, default=0.01),
     )
     document.refuse_unknown()
     _check_weights(policy)
@@ -99,6 +100,7 @@ def policy_json(policy: Policy) -> dict[str, object]:
         "name": policy.name,
         "strategy": policy.strategy.value,
         **({} if policy.approval is None else {"approval": approval_json(policy.approval)}),
+        "alpha": policy.alpha,
         "steps": [_step_json(step) for step in policy.steps],
         "onInconclusive": policy.on_inconclusive.value,
         "scaleDownDelay": durations.render(policy.scale_down_delay),

@@ -59,6 +59,7 @@ class Policy:
     """How one rollout goes; without steps all traffic moves as soon as the new revision is ready.
 
     Attributes:
+        alpha: chance, 0..1, that a canary which is within all limits is ever failed, over the whole rollout.
         scale_down_delay: how long the old revision is kept warm after the promotion.
         progress_deadline: how long the canary may be not ready, at the start or later.
         then: what follows the last step; a canary always promotes.
@@ -73,6 +74,7 @@ class Policy:
     progress_deadline: timedelta = timedelta(minutes=2)
     then: Then = Then.PROMOTE
     approval: ApprovalRule | None = None
+    alpha: float = 0.01
 
     @property
     def subject(self) -> str:

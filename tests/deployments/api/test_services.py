@@ -95,7 +95,10 @@ def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -
         "stable": 0.0,
         "limit": 1.0,
         "verdict": "Running",
-        "message": "0 of 40 requests to the canary failed (0.00 %, limit 1 %); a verdict needs 100 requests",
+        "message": "0 of 40 requests to the canary failed (0.00 %, limit 1 %); a verdict needs 100 requests, "
+        "at least 60 more requests",
+        "more_requests": 60,
+        "evidence_percent": 0.0,
     }
 
 

@@ -1,0 +1,71 @@
+"""The evidence of one attempt of a rollout, carried from tick to tick and from step to step. Pure.
+
+It is kept in the row of the step's totals and written with them, so that every request counts exactly once: a tick
+that crashes before it is recorded leaves both as they were, and the next tick makes the same of them. A new step goes
+on with the evidence of the one before; a retry begins anew. What is in the open block when a step ends belongs to no
+block.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from deployments.analysis import blocks, eprocess
+from deployments.analysis.blocks import Mark, Tally
+from deployments.analysis.eprocess import Wealth
+from deployments.analysis.question import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The open block, and the capital of each measurement by name."""
+
+    mark: Mark
+    wealth: Mapping[str, Wealth] = field(default_factory=dict)
+
+    def log_capital(self, metric: str) -> float:
+        """Return the evidence against the canary in one measurement, 0 before its first block."""
+        found = self.wealth.get(metric)
+        return 0.0 if found is None else float(eprocess.log_capital(found))
+
+
+def begin(at: float, before: Ledger | None = None) -> Ledger:
+    """Return the ledger of a step that begins now; its sums begin at 0."""
+    return Ledger(Mark(at), {} if before is None else before.wealth)
+
+
+def carry_on(ledger: Ledger, questions: Iterable[Question], canary: Tally, stable: Tally, at: float) -> Ledger:
+    """Return the ledger after a tick.
+
+    Args:
+        canary, stable: the step's sums until now.
+    """
+    block = blocks.close(ledger.mark, canary, stable, at)
+    if block is None:
+        return ledger
+    wealth = dict(ledger.wealth)
+    for question in questions:
+        stakes = question.stakes(block)
+        if stakes is None:
+            continue
+        before = wealth.get(question.metric)
+        if before is None or before.logs.shape[-1] != len(stakes.factors) + 1:
+            before = eprocess.fresh(len(stakes.factors))
+        wealth[question.metric] = eprocess.bet(before, stakes.factors, stakes.value)
+    return replace(ledger, mark=Mark(at, canary, stable), wealth=wealth)
+
+
+def ledger_json(ledger: Ledger) -> dict[str, Any]:
+    """Return the ledger as JSON, which `stored_ledger` reads back."""
+    return {
+        "mark": blocks.mark_json(ledger.mark),
+        "wealth": {metric: eprocess.wealth_json(wealth) for metric, wealth in ledger.wealth.items()},
+    }
+
+
+def stored_ledger(value: Mapping[str, Any]) -> Ledger | None:
+    """Return the ledger out of what `ledger_json` gave; None out of a row without one."""
+    if not value:
+        return None
+    wealth = {metric: eprocess.stored_wealth(fields) for metric, fields in value["wealth"].items()}
+    return Ledger(blocks.stored_mark(value["mark"]), wealth)
