@@ -17,7 +17,23 @@ from common.errors import Unavailable
 
 def seal(secret: str, *, purpose: str) -> str:
     """Return `secret` encrypted (a Fernet token)."""
-    return _cipher(purpose).encrypt(secret.encode()).decode("ascii")
+    return seal_bytes(secret.encode(), purpose=purpose).decode("ascii")
+
+
+def seal_bytes(content: bytes, *, purpose: str) -> bytes:
+    """Return `content` encrypted, on one line (a Fernet token)."""
+    return _cipher(purpose).encrypt(content)
+
+
+def unseal_bytes(sealed: bytes, *, purpose: str) -> bytes:
+    """Return what was sealed for the same purpose; raises what `unseal` raises."""
+    try:
+        return _cipher(purpose).decrypt(sealed)
+    except InvalidToken as error:
+        raise Unavailable(
+            f"the {purpose} cannot be read with the present FAIRLEAD_SECRET_KEY; start with the one it was kept under, "
+            "or replace it"
+        ) from error
 
 
 def unseal(sealed: str, *, purpose: str) -> str:
@@ -26,13 +42,7 @@ def unseal(sealed: str, *, purpose: str) -> str:
     Raises:
         Unavailable: it was sealed under another `FAIRLEAD_SECRET_KEY`, or changed since.
     """
-    try:
-        return _cipher(purpose).decrypt(sealed.encode()).decode()
-    except InvalidToken as error:
-        raise Unavailable(
-            f"the {purpose} cannot be read with the present FAIRLEAD_SECRET_KEY; start with the one it was kept under, "
-            "or replace it"
-        ) from error
+    return unseal_bytes(sealed.encode(), purpose=purpose).decode()
 
 
 def _cipher(purpose: str) -> Fernet:

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from deployments.scaling import Scaling
-from integrations.clusters.base import Desired, DesiredRevision, Resources
+from integrations.clusters.base import Desired, DesiredRevision, Resources, Tap
 
 
 class Role(StrEnum):
@@ -57,6 +57,8 @@ class ServiceState:
         mirror_percent: percent of requests the canary should get a copy of; None where it is no shadow.
         has_preview: the canary answers at the preview address.
         restart_number: replicas of a lower one are to be started anew.
+        compared_percent: of the requests whose answers by stable and by the canary are to be compared.
+        recorded_percent: of the requests to stable that are to be kept with their answers.
     """
 
     namespace: str
@@ -67,6 +69,8 @@ class ServiceState:
     mirror_percent: int | None = None
     has_preview: bool = False
     restart_number: int = 0
+    compared_percent: float = 0.0
+    recorded_percent: float = 0.0
 
     def first(self, role: Role) -> RevisionState | None:
         """Return the revision of a role that only one can have."""
@@ -85,6 +89,14 @@ def weight_of(service: ServiceState, revision: RevisionState) -> int:
 def mirror_of(service: ServiceState, revision: RevisionState) -> int:
     """Return the percent of requests `revision` should get a copy of."""
     return service.mirror_percent or 0 if service.live and revision.role is Role.CANARY else 0
+
+
+def tap_of(service: ServiceState, revision: RevisionState) -> Tap | None:
+    """Return which of a revision's requests are wanted with their answers; None where nobody wants any."""
+    share = service.compared_percent if revision.role in (Role.STABLE, Role.CANARY) else 0.0
+    if revision.role is Role.STABLE:
+        share = max(share, service.recorded_percent)
+    return Tap(share) if share else None
 
 
 def preview_of(service: ServiceState) -> str:
@@ -114,6 +126,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 mirror_percent=mirror_of(service, revision),
                 restart_number=service.restart_number,
                 max_concurrent_requests=revision.scaling.container_concurrency,
+                tap=tap_of(service, revision),
             )
             for revision in service.revisions
             if revision.stopped_at is None

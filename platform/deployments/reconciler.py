@@ -22,6 +22,7 @@ from deployments.evidence import Evidence, Metrics, gather
 from deployments.history import Kind
 from deployments.lifecycle import comes_alive, is_confirmed, retire, standing
 from deployments.models import Approval, InferenceService, Rollout
+from deployments.payloads import taking
 from deployments.phases import Phase, ServicePhase
 from deployments.recording import Change, changing, load
 from deployments.rollout import CanarySeen, Observation, advance, pass_over
@@ -103,12 +104,15 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
     metrics = cache(outside.metrics)  # analysis and scaling are to see the same counters, read once
     evidence = gather(read.rollout, seen, confirmed=confirmed, metrics=metrics, now=read.now, unseen=unseen)
     samples = _load(read, seen, metrics)
+    taken = taking.take(read, outside.driver)
+    kept = taking.keep(read, taken)
     with changing(read.service.pk, now=read.now) as change:
         if change.service.changes != read.service.changes or change.service.lease_owner != owner:
             raise _OvertakenError
         _record(change, seen, problem or evidence.problem, evidence, confirmed=confirmed)
         if seen is not None:
             replicas.set_replicas(change, seen, samples, window=outside.scale_down_window)
+        taking.note(change, taken, kept)
         _describe(change, seen, problem or evidence.problem)
     desired = change.desired()
     if not lease.holds(read.service.pk, owner, outside.clock()):

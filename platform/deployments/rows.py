@@ -143,6 +143,7 @@ def service_state(service: InferenceService, revisions: Iterable[Revision], roll
         mirror_percent=state.mirror_percent if state is not None and state.is_mirroring else None,
         has_preview=state is not None and state.policy.strategy is Strategy.BLUE_GREEN,
         restart_number=service.restart_number,
+        recorded_percent=service.recorded_percent,
         revisions=tuple(revision_state(revision) for revision in revisions),
     )
 

@@ -18,7 +18,7 @@ from common.hints import send
 from deployments import deliveries, reconciler, retention, telemetry, watching
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
-from deployments.services import alias_follow, cluster_default, import_follow
+from deployments.services import alias_follow, cluster_default, import_follow, recordings_forget
 from integrations import metrics
 from integrations.clusters import driver_for
 from integrations.clusters.base import ClusterDriver
@@ -60,6 +60,13 @@ def forget() -> None:
     steps = retention.measurements_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
     if events or steps:
         logger.info("forgot %s old events and the measurements of %s steps of ended rollouts", events, steps)
+
+
+@shared_task(expires=60)
+def forget_recordings() -> None:
+    """Delete recordings whose time is over, and the files of those that were deleted."""
+    if files := recordings_forget(now=timezone.now()):
+        logger.info("deleted the files of %s recordings", files)
 
 
 @shared_task(expires=60)

@@ -90,6 +90,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"]["TEST"] = {"NAME": str(HOME / f"test-{os.getpid()}.sqlite3")}
 
 ARTIFACTS_FOLDER = Path(env.text("FAIRLEAD_ARTIFACTS_FOLDER", str(HOME / "artifacts")))
+RECORDINGS_FOLDER = HOME / "recordings"
 MAX_ARTIFACT_BYTES = env.integer("FAIRLEAD_MAX_ARTIFACT_BYTES", 10 * 2**30, minimum=1)
 MAX_ARTIFACT_FILES = env.integer("FAIRLEAD_MAX_ARTIFACT_FILES", 1000, minimum=1)
 IMPORT_FROM = env.prefixes("FAIRLEAD_IMPORT_FROM")

@@ -30,6 +30,7 @@ from schemathesis.specs.openapi.checks import (
 from accounts.models import ApiToken
 from accounts.scopes import Scope
 from common.uris import parse_prefixes
+from deployments.services.recordings import RecordingOrder, recording_start
 from deployments.webhooks import webhook_test
 from registry.imports import import_request
 from registry.services import alias_set
@@ -78,6 +79,8 @@ def there(
     coming = import_request(
         model="digits", uri="https://models.example.com/digits.onnx", now=live.created_at, actor="test"
     )
+    order = RecordingOrder("The clients agreed to it in writing.")
+    recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=live.created_at)
     hook = scenes.webhook().webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=live.created_at)
     admin = api(Scope.ADMIN)
@@ -95,6 +98,7 @@ def there(
             "webhook_id": hook.pk,
             "delivery_id": delivery.pk,
             "import_id": coming.pk,
+            "recording_id": recording.pk,
             "user": "alice",
         },
     }

@@ -15,6 +15,7 @@ from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
 from common.uris import parse_prefixes
+from deployments.services.recordings import RecordingOrder, recording_start
 from deployments.webhooks import webhook_test
 from registry.imports import import_request
 from registry.services import alias_set
@@ -64,6 +65,11 @@ TABLE: dict[str, tuple[str, Role]] = {
     "PUT /services/{namespace}/{name}": (OWNER, DEPLOYER),
     "DELETE /services/{namespace}/{name}": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/events": (OWNER, VIEWER),
+    "GET /services/{namespace}/{name}/recordings": (OWNER, VIEWER),
+    "POST /services/{namespace}/{name}/recordings": (OWNER, ADMIN),
+    "GET /services/{namespace}/{name}/recordings/{recording_id}": (OWNER, VIEWER),
+    "DELETE /services/{namespace}/{name}/recordings/{recording_id}": (OWNER, ADMIN),
+    "POST /services/{namespace}/{name}/recordings/{recording_id}/stop": (OWNER, ADMIN),
     "POST /services/{namespace}/{name}/restart": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/revisions": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/rollback": (OWNER, DEPLOYER),
@@ -135,6 +141,8 @@ def address(settings: Settings) -> Callable[[str], str]:
     teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=now)
 
     coming = import_request(model="digits", uri="https://models.example.com/digits.onnx", now=now, actor="test")
+    order = RecordingOrder("The clients agreed to it in writing.")
+    recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=now)
     hook = scenes.webhook(team="red").webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
 
@@ -145,6 +153,7 @@ def address(settings: Settings) -> Callable[[str], str]:
         token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first() or 0
         ids = {"rollout_id": rollout.pk, "token_id": token_id, "webhook_id": hook.pk, "delivery_id": delivery.pk}
         ids["import_id"] = coming.pk
+        ids["recording_id"] = recording.pk
         return "/api/v1" + path.format(**NAMES, name=name, **ids)
 
     return make

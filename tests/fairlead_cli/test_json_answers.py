@@ -28,6 +28,14 @@ IMPORT: dict[str, Any] = {"id": 3, "status": "PENDING", "bytes_done": 0, "bytes_
 APPROVALS = {"asked": None, "given": []}
 ROLLOUT: dict[str, Any] = {"id": 7, "service": "default/s", "phase": "Healthy", "analysis_runs": []}
 SERVICE: dict[str, Any] = {"namespace": "default", "name": "s", "revisions": [{"name": "s-00001"}], "rollout": ROLLOUT}
+RECORDING: dict[str, Any] = {
+    "id": 5,
+    "requests": 0,
+    "max_requests": 9,
+    "bytes": 0,
+    "share_percent": 100.0,
+    "ended_at": None,
+}
 PLAN: dict[str, Any] = {"outcome": "unchanged", "message": "as its file says", "before": {}, "after": {}}
 POLICY: dict[str, Any] = {"name": "p", "steps": []}
 TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
@@ -73,6 +81,11 @@ CALLS = {
     "services logs": Asked("s", {"GET /services/default/s": SERVICE}),
     "services restart": Asked("s", {"POST /services/default/s/restart": SERVICE}),
     "services delete": Asked("s", {"DELETE /services/default/s": {}}),
+    "recordings start": Asked("s --consent agreed", {"POST /services/default/s/recordings": RECORDING}),
+    "recordings list": Asked("s", {"GET /services/default/s/recordings": listed(RECORDING)}),
+    "recordings show": Asked("s 5", {"GET /services/default/s/recordings/5": RECORDING}),
+    "recordings stop": Asked("s 5", {"POST /services/default/s/recordings/5/stop": RECORDING}),
+    "recordings delete": Asked("s 5", {"DELETE /services/default/s/recordings/5": {}}),
     "policies apply": Asked("-f p.yaml", {"PUT /policies/p?dry_run=true": PLAN, "PUT /policies/p": POLICY}),
     "policies list": Asked("", {"GET /policies": listed(POLICY)}),
     "policies show": Asked("p", {"GET /policies/p": POLICY}),

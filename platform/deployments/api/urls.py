@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import approvals, views, webhooks
+from deployments.api import approvals, recordings, views, webhooks
 
 urlpatterns = [
     path("clusters", views.ClusterListView.as_view(), name="cluster-list"),
@@ -31,6 +31,19 @@ urlpatterns = [
     path("services/<str:namespace>/<str:name>/revisions", views.RevisionListView.as_view(), name="revision-list"),
     path("services/<str:namespace>/<str:name>/events", views.EventListView.as_view(), name="event-list"),
     path("services/<str:namespace>/<str:name>/rollouts", views.RolloutListView.as_view(), name="rollout-list"),
+    path(
+        "services/<str:namespace>/<str:name>/recordings", recordings.RecordingListView.as_view(), name="recording-list"
+    ),
+    path(
+        "services/<str:namespace>/<str:name>/recordings/<int:recording_id>",
+        recordings.RecordingDetailView.as_view(),
+        name="recording-detail",
+    ),
+    path(
+        "services/<str:namespace>/<str:name>/recordings/<int:recording_id>/stop",
+        recordings.RecordingStopView.as_view(),
+        name="recording-stop",
+    ),
     path("rollouts/<int:rollout_id>", views.RolloutDetailView.as_view(), name="rollout-detail"),
     path("rollouts/<int:rollout_id>/approvals", approvals.RolloutApprovalsView.as_view(), name="rollout-approvals"),
     path("rollouts/<int:rollout_id>/reject", approvals.RolloutRejectView.as_view(), name="rollout-reject"),

@@ -1,18 +1,15 @@
 """`/api/v1/policies`, `/services`, `/rollouts` and what is under them."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Model, QuerySet
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
-from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from accounts.access import Place, visible
@@ -23,6 +20,7 @@ from common.filters import Filter, Kind
 from deployments import selectors, services
 from deployments.api.access import OfRollout, require_model_import, require_model_use, storage_uri_of
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
+from deployments.api.listing import ListView as _ListView
 from deployments.api.serializers import (
     ClusterSerializer,
     EventSerializer,
@@ -39,23 +37,6 @@ from deployments.models import Rollout
 from deployments.phases import Phase, ServicePhase
 from deployments.policy import Strategy
 from integrations.clusters import driver_for
-
-M = TypeVar("M", bound=Model)
-
-
-class _ListView(GenericAPIView[Any]):
-    """A view whose GET is one page of rows, shown as `shape` makes values of them."""
-
-    ordering: ClassVar[str] = "-id"
-
-    def page(
-        self,
-        rows: QuerySet[M],
-        shape: Callable[[list[M]], Iterable[Any]],
-        form: type[Serializer[Any]],
-    ) -> Response:
-        values = shape(self.paginate_queryset(self.filter_queryset(rows)) or [])
-        return self.get_paginated_response(form(list(values), many=True).data)
 
 
 class PolicyListView(_ListView):

@@ -8,6 +8,7 @@ A row is changed only under its service's row lock (`deployments.recording`), an
 from deployments.models.approvals import Approval
 from deployments.models.events import Event
 from deployments.models.policies import RolloutPolicy
+from deployments.models.recordings import Recording
 from deployments.models.rollouts import AnalysisRun, Rollout
 from deployments.models.services import Cluster, InferenceService, Revision
 from deployments.models.webhooks import Webhook, WebhookDelivery
@@ -18,6 +19,7 @@ __all__ = [
     "Cluster",
     "Event",
     "InferenceService",
+    "Recording",
     "Revision",
     "Rollout",
     "RolloutPolicy",

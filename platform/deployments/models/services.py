@@ -52,6 +52,8 @@ class InferenceService(models.Model):
             "restart_numbers", "message"}.
         replica_restarts: restarts of each replica that events were written for.
         restart_number: rises when all its replicas are to be started anew.
+        recorded_percent: of its requests that are recorded now (`models.Recording`); 0 for none.
+        tap_cursor: up to where everything that the taps of its replicas recorded was made use of.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="services")
@@ -82,6 +84,8 @@ class InferenceService(models.Model):
     observed = models.JSONField(default=dict)
     replica_restarts = models.JSONField(default=dict)
     restart_number = models.PositiveIntegerField(default=0)
+    recorded_percent = models.FloatField(default=0)
+    tap_cursor = models.TextField(blank=True)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
 

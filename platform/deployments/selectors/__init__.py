@@ -14,6 +14,7 @@ from deployments.selectors.events import (
     events_newest,
 )
 from deployments.selectors.policies import cluster_query, policy_get, policy_query
+from deployments.selectors.recordings import recording_get, recording_query
 from deployments.selectors.revisions import earlier_stable_query, revision_query, revision_views, stable_before
 from deployments.selectors.rollouts import (
     rollout_detail,
@@ -54,6 +55,8 @@ __all__ = [
     "events_newest",
     "policy_get",
     "policy_query",
+    "recording_get",
+    "recording_query",
     "revision_query",
     "revision_views",
     "rollout_detail",

@@ -5,6 +5,7 @@ from deployments.services.checking import service_check
 from deployments.services.importing import import_follow
 from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.preview import policy_plan, service_plan
+from deployments.services.recordings import recording_delete, recording_start, recording_stop, recordings_forget
 from deployments.services.restarting import service_restart
 from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
@@ -17,6 +18,10 @@ __all__ = [
     "policy_apply",
     "policy_delete",
     "policy_plan",
+    "recording_delete",
+    "recording_start",
+    "recording_stop",
+    "recordings_forget",
     "rollout_abort",
     "rollout_approve",
     "rollout_promote",

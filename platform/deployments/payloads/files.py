@@ -1,0 +1,77 @@
+"""The files of recordings: exchanges in order, sealed, readable by their owner only. Only workers come here.
+
+A line is what one turn added: its exchanges as JSON, compressed, encrypted under a key made from FAIRLEAD_SECRET_KEY.
+How much of a file counts stands in the recording's row, which is written after the file: what lies behind that was
+written by a turn whose transaction failed, and is overwritten by the next.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from django.conf import settings
+
+from common.errors import Unavailable
+from common.sealing import seal_bytes, unseal_bytes
+from integrations.clusters.base import Exchange
+
+_PURPOSE = "recording of requests"
+_SUFFIX = ".sealed"
+
+
+def append(recording_id: int, exchanges: Sequence[Exchange], *, at: int) -> int:
+    """Write exchanges behind the first `at` bytes and return how many bytes count then.
+
+    Raises:
+        Unavailable: the file cannot be written.
+    """
+    content = json.dumps([asdict(exchange) for exchange in exchanges]).encode()
+    line = seal_bytes(zlib.compress(content), purpose=_PURPOSE) + b"\n"
+    place = _place(recording_id)
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(place, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+            file.truncate(at)
+            file.seek(at)
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+            return file.tell()
+    except OSError as error:
+        raise Unavailable(f"the recording's file {place} cannot be written: {error}") from error
+
+
+def read(recording_id: int, *, length: int) -> Iterator[Exchange]:
+    """Yield the exchanges in the first `length` bytes.
+
+    Raises:
+        Unavailable: the file is not there, or was sealed under another FAIRLEAD_SECRET_KEY.
+    """
+    if not length:
+        return
+    place = _place(recording_id)
+    try:
+        with place.open("rb") as file:
+            while file.tell() < length and (line := file.readline()):
+                content = zlib.decompress(unseal_bytes(line.rstrip(), purpose=_PURPOSE))
+                yield from (Exchange(**each) for each in json.loads(content))
+    except OSError as error:
+        raise Unavailable(f"the recording's file {place} cannot be read: {error}") from error
+
+
+def delete_others(kept: Collection[int]) -> int:
+    """Delete the files of all recordings but `kept`, and return of how many."""
+    deleted = 0
+    for place in settings.RECORDINGS_FOLDER.glob(f"*{_SUFFIX}"):
+        if place.stem.isdecimal() and int(place.stem) not in kept:
+            place.unlink(missing_ok=True)
+            deleted += 1
+    return deleted
+
+
+def _place(recording_id: int) -> Path:
+    folder: Path = settings.RECORDINGS_FOLDER
+    return folder / f"{recording_id}{_SUFFIX}"

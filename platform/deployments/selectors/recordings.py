@@ -1,0 +1,24 @@
+"""Recordings of a service."""
+
+from django.db.models import QuerySet
+
+from common.errors import NotFound
+from deployments.models import InferenceService, Recording
+
+
+def recording_query(*, service: InferenceService) -> QuerySet[Recording]:
+    """Return the service's recordings."""
+    return Recording.objects.select_related("service").filter(service=service)
+
+
+def recording_get(*, namespace: str, name: str, recording_id: int) -> Recording:
+    """Return a recording of the service; raises NotFound."""
+    found = Recording.objects.select_related("service").filter(
+        service__namespace=namespace, service__name=name, pk=recording_id
+    )
+    recording = found.first()
+    if recording is None:
+        raise NotFound(
+            f"service {namespace}/{name} has no recording {recording_id}; it may have been deleted when it expired"
+        )
+    return recording
