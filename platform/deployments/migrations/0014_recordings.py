@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('deployments', '0012_approvals'),
+        ('deployments', '0013_evidence'),
     ]
 
     operations = [
