@@ -52,5 +52,9 @@ class ApprovalsView:
             return "the rollout waits for no approval now"
         return refusal(user, self.asked.rule, self.authors, self.asked.judged)
 
+    def has_of(self, user: str) -> bool:
+        """Return whether an approval of the user counts now."""
+        return self.asked is not None and any(approval.user == user for approval in self.asked.counting)
+
 
 NO_APPROVALS = ApprovalsView(asked=None, is_awaited=False, point="", authors=(), given=())

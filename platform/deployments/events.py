@@ -59,8 +59,12 @@ async def service_stream(request: HttpRequest, namespace: str, name: str) -> Str
 
 
 def _stream(request: HttpRequest, topic: Topic, place: Place) -> StreamingHttpResponse:
-    token = request.token  # type: ignore[attr-defined]
-    extra = {"csrf_token": get_token(request), "may_write": may(token, Scope.WRITE, place)}
+    token: ApiToken = request.token  # type: ignore[attr-defined]
+    extra: dict[str, object] = {
+        "csrf_token": get_token(request),
+        "may_write": may(token, Scope.WRITE, place),
+        "viewer": token.user.username,
+    }
     content = _messages(topic, Fragments(extra, seen=_seen(request)), partial(_may_watch, request, place))
     # X-Accel-Buffering: reverse proxies would keep a stream back until it ends.
     return StreamingHttpResponse(content, content_type=sse.CONTENT_TYPE, headers={"X-Accel-Buffering": "no"})

@@ -107,7 +107,7 @@ def actions_of(service: ServiceView) -> tuple[Action, ...]:
     if rollout is None or service.phase == ServicePhase.DELETING:
         return ()
     phase = Phase(rollout.phase)
-    if phase is Phase.PAUSED:
+    if phase is Phase.PAUSED and not rollout.approvals.is_awaited:
         return (_promote(rollout), _abort(rollout))
     if not phase.is_finished:
         return (_abort(rollout),)

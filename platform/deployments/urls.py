@@ -25,5 +25,6 @@ urlpatterns = [
         webhook_views.delivery_repeat_action,
         name="delivery-repeat",
     ),
+    path("rollouts/<int:rollout_id>/approvals/<slug:verb>", views.rollout_approval_action, name="rollout-approval"),
     path("rollouts/<int:rollout_id>/<slug:verb>", views.rollout_action, name="rollout-action"),
 ]

@@ -1,5 +1,7 @@
 """The pages of services and what their buttons do."""
 
+from collections.abc import Callable, Mapping
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -8,18 +10,33 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import Place, may, require
-from accounts.permissions import page_scope
+from accounts.permissions import page_actor, page_scope, page_token
 from accounts.scopes import Scope
 from common.errors import NotFound
 from common.pages import is_fragment
+from deployments.models import Rollout
 from deployments.pages import Page, detail_page, list_page
 from deployments.selectors import rollout_namespace
-from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_rollback
+from deployments.services import (
+    rollout_abort,
+    rollout_approve,
+    rollout_promote,
+    rollout_reject,
+    rollout_retry,
+    rollout_withdraw,
+    service_rollback,
+)
 
 ROLLOUT_VERBS = {
     "promote": (rollout_promote, "Promoted; the rollout goes on."),
     "abort": (rollout_abort, "Aborted; all requests go back to the stable revision."),
     "retry": (rollout_retry, "Started again from the first step."),
+}
+
+APPROVAL_VERBS: Mapping[str, tuple[Callable[..., Rollout], str]] = {
+    "approve": (rollout_approve, "Approved."),
+    "withdraw": (rollout_withdraw, "Your approval is withdrawn."),
+    "reject": (rollout_reject, "Rejected; all requests go back to the stable revision."),
 }
 
 
@@ -54,11 +71,21 @@ def rollout_action(request: HttpRequest, rollout_id: int, verb: str) -> HttpResp
     act, done = ROLLOUT_VERBS[verb]
     require(request.token, Scope.WRITE, Place.namespace(rollout_namespace(rollout_id=rollout_id)))  # type: ignore[attr-defined]
     service = act(rollout_id=rollout_id, actor=request.actor, now=timezone.now()).service  # type: ignore[attr-defined]
-    if is_fragment(request):
-        page = detail_page(service.namespace, service.name)
-        return render(request, "deployments/_rollout.html", {**page.context, "may_write": True})
-    messages.success(request, done)
-    return redirect("deployments:service-detail", service.namespace, service.name)
+    return _done(request, service.namespace, service.name, done)
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def rollout_approval_action(request: HttpRequest, rollout_id: int, verb: str) -> HttpResponse:
+    """Approve, withdraw or reject; answer as `rollout_action` does."""
+    if verb not in APPROVAL_VERBS:
+        raise NotFound(f"approvals have no action {verb!r}; they have {', '.join(APPROVAL_VERBS)}")
+    act, done = APPROVAL_VERBS[verb]
+    token = page_token(request)
+    require(token, Scope.WRITE, Place.namespace(rollout_namespace(rollout_id=rollout_id)))
+    said = {} if verb == "withdraw" else {"comment": request.POST.get("comment", "")}
+    rollout = act(rollout_id=rollout_id, user=token.user, actor=page_actor(request), now=timezone.now(), **said)
+    return _done(request, rollout.service.namespace, rollout.service.name, done)
 
 
 @require_POST
@@ -68,13 +95,20 @@ def service_rollback_action(request: HttpRequest, namespace: str, name: str) -> 
     revision = request.POST.get("revision", "")
     actor = request.actor  # type: ignore[attr-defined]
     service_rollback(namespace=namespace, name=name, revision=revision, actor=actor, now=timezone.now())
+    return _done(request, namespace, name, f"Going back to {revision}.")
+
+
+def _done(request: HttpRequest, namespace: str, name: str, what: str) -> HttpResponse:
+    """Answer htmx with the rollout as it is now, others with the service's page."""
     if is_fragment(request):
         page = detail_page(namespace, name)
-        return render(request, "deployments/_rollout.html", {**page.context, "may_write": True})
-    messages.success(request, f"Going back to {revision}.")
+        viewing = {"may_write": True, "viewer": page_token(request).user.username}
+        return render(request, "deployments/_rollout.html", {**page.context, **viewing})
+    messages.success(request, what)
     return redirect("deployments:service-detail", namespace, name)
 
 
 def _whole(request: HttpRequest, page: Page, place: Place) -> HttpResponse:
-    may_write = may(request.token, Scope.WRITE, place)  # type: ignore[attr-defined]
-    return render(request, page.template, {**page.context, "cursor": page.cursor, "may_write": may_write})
+    token = page_token(request)
+    viewing = {"may_write": may(token, Scope.WRITE, place), "viewer": token.user.username}
+    return render(request, page.template, {**page.context, "cursor": page.cursor, **viewing})

@@ -1,4 +1,4 @@
-"""How pages write numbers: template filters without any logic but formatting."""
+"""How pages write numbers: template filters without any logic but formatting, and what depends on who looks."""
 
 import re
 from datetime import timedelta
@@ -6,6 +6,7 @@ from datetime import timedelta
 from django import template
 
 from common import durations
+from deployments.approval_shapes import ApprovalsView
 
 register = template.Library()
 
@@ -72,6 +73,18 @@ def words(name: str) -> str:
 def outcome(verdict: str, ended: object) -> str:
     """Return a verdict as it is shown: nothing runs any more in an analysis that ended before it was decided."""
     return "Undecided" if ended and verdict == "Running" else verdict
+
+
+@register.filter
+def refusal_for(approvals: ApprovalsView, user: str) -> str:
+    """Return why a user, whose role would let him, may not approve; empty where he may."""
+    return approvals.refusal(user)
+
+
+@register.filter
+def has_of(approvals: ApprovalsView, user: str) -> bool:
+    """Return whether an approval of the user counts now."""
+    return approvals.has_of(user)
 
 
 @register.filter
