@@ -1,8 +1,11 @@
 """The one shape in which the API tells about errors, and DRF's exception handler that makes it.
 
 {"error": {"code": "not_found", "message": "one sentence", "field": null, "request_id": "..."}}
+
+and beside these `"details": ["one sentence", ...]` where the message is about several things.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -31,16 +34,24 @@ _CODES = {
 }
 
 
-def error_body(code: str, message: str, field: str | None = None) -> dict[str, dict[str, str | None]]:
+def error_body(
+    code: str, message: str, field: str | None = None, details: Sequence[str] = ()
+) -> dict[str, dict[str, object]]:
     """Return the JSON of an error, with the id of the present request."""
-    return {"error": {"code": code, "message": message, "field": field, "request_id": request_id.current() or None}}
+    body: dict[str, object] = {
+        "code": code,
+        "message": message,
+        "field": field,
+        "request_id": request_id.current() or None,
+    }
+    return {"error": {**body, "details": list(details)} if details else body}
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     """Answer for any exception that leaves an API view; one that is not expected is logged here, once."""
     set_rollback()
     if isinstance(error, FairleadError):
-        response = Response(error_body(error.code, error.message, error.field), status=status_of(error))
+        response = Response(error_body(error.code, error.message, error.field, error.details), status=status_of(error))
     elif isinstance(error, Http404):
         response = Response(error_body("not_found", "there is nothing at this address"), status=404)
     elif isinstance(error, PermissionDenied):

@@ -6,7 +6,8 @@
     ├── NotPermitted        a known caller without the scope
     ├── NotFound
     ├── Conflict            right in itself, but not in the present state
-    │   └── InvalidTransition   a rollout cannot do that in its phase
+    │   ├── InvalidTransition   a rollout cannot do that in its phase
+    │   └── ContractBroken      a rollout would break clients; `details` says by what
     ├── TooLarge            more bytes than the limit
     └── Unavailable         try again later; the only one worth a retry
 
@@ -15,6 +16,8 @@ A message says what was asked, what was found and what to do, in one sentence.
 
 # ruff: noqa: N818 - the names are the words of the API
 
+from collections.abc import Sequence
+
 
 class FairleadError(Exception):
     """Base of all errors that callers are told about.
@@ -22,14 +25,16 @@ class FairleadError(Exception):
     Args:
         message: one sentence for people.
         field: dotted name of the part of the input that is wrong, where there is one.
+        details: sentences that the message is about, for who shows them as a list.
     """
 
     code = "error"
 
-    def __init__(self, message: str, *, field: str | None = None) -> None:
+    def __init__(self, message: str, *, field: str | None = None, details: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.field = field
+        self.details = tuple(details)
 
 
 class InvalidInput(FairleadError):
@@ -54,6 +59,10 @@ class Conflict(FairleadError):
 
 class InvalidTransition(Conflict):
     code = "invalid_transition"
+
+
+class ContractBroken(Conflict):
+    code = "contract_broken"
 
 
 class TooLarge(FairleadError):

@@ -15,6 +15,11 @@ _ERROR = {
                 "message": {"type": "string"},
                 "field": {"type": "string", "nullable": True},
                 "request_id": {"type": "string", "nullable": True},
+                "details": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "What the message is about, one sentence each; there only where it is several.",
+                },
             },
         }
     },

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from deployments.analysis.verdict import Measurement
 from deployments.approval_shapes import NO_APPROVALS, ApprovalsView
+from deployments.contract import Contract
 from deployments.waits import Wait
 
 
@@ -70,6 +71,7 @@ class RolloutView:
         then: what follows a shadow's last step: pause, promote or end; None for another strategy.
         waits: why it waits; None once it is over.
         approvals: what was approved, and what is asked for.
+        contract: what it changes for clients; None on the way back.
     """
 
     id: int
@@ -99,6 +101,7 @@ class RolloutView:
     then: str | None = None
     waits: Wait | None = None
     approvals: ApprovalsView = NO_APPROVALS
+    contract: Contract | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +206,14 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What applying a file would do; `before` and `after` are the files, None where there is none yet."""
+    """What applying a file or starting a rollout would do; `before` and `after` are the files, None without one.
+
+    Attributes:
+        contract: what the rollout that it starts changes for clients; None where it starts none.
+    """
 
     outcome: Outcome
     message: str
     before: object
     after: object
+    contract: Contract | None = None

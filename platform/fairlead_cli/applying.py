@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from fairlead_cli import difference, render
+from fairlead_cli import contract, difference, render
 from fairlead_cli.call import Call
 from fairlead_cli.client import Json
 from fairlead_cli.documents import read_documents
@@ -19,23 +19,30 @@ def file_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def apply_file(
-    call: Call, where: Callable[[Json], str], columns: render.Columns, ready: Callable[[Json], Json] = lambda made: made
+    call: Call,
+    where: Callable[[Json], str],
+    columns: render.Columns,
+    ready: Callable[[Json], Json] = lambda made: made,
+    *,
+    query: str = "",
 ) -> None:
     """Apply the documents of the call's file, in their order, once all of them were found right.
 
     Args:
         where: returns the API path of a document.
         ready: returns what was applied once it is as far as was asked for.
+        query: what is asked beside each document, such as `a=1&b=2`.
     """
     documents = [(where(document), document) for document in read_documents(call.options.file)]
-    plans = [_plan(call, path, document, one_of_several=len(documents) > 1) for path, document in documents]
+    several = len(documents) > 1
+    plans = [_plan(call, path, document, query=query, one_of_several=several) for path, document in documents]
     for plan in plans:
         _tell(call, plan)
     if call.options.dry_run:
         if call.as_json:
             print(render.as_json(plans if len(plans) > 1 else plans[0]))
         return
-    applied = [call.client.put(path, document) for path, document in documents]
+    applied = [call.client.put(f"{path}?{query}" if query else path, document) for path, document in documents]
     made = [ready(answer) for answer in applied]
     if call.as_json:
         print(render.as_json(made if len(made) > 1 else made[0]))
@@ -43,10 +50,10 @@ def apply_file(
         print("\n\n".join(render.facts(row, columns) for row in made))
 
 
-def _plan(call: Call, path: str, document: Json, *, one_of_several: bool) -> Json:
+def _plan(call: Call, path: str, document: Json, *, query: str, one_of_several: bool) -> Json:
     """Return what applying the document would do, with its path; a refusal names it where it is one of several."""
     try:
-        return {"path": path, **call.client.put(f"{path}?dry_run=true", document)}
+        return {"path": path, **call.client.put(f"{path}?dry_run=true{'&' if query else ''}{query}", document)}
     except ApiError as error:
         if not one_of_several:
             raise
@@ -56,6 +63,7 @@ def _plan(call: Call, path: str, document: Json, *, one_of_several: bool) -> Jso
 def _tell(call: Call, plan: Json) -> None:
     """Print a plan: as the answer of a dry run, else beside the answer."""
     told = [f"{plan['path']}: {plan['outcome']}, {plan['message']}"]
+    told += [f"  {line}" for line in contract.lines(plan.get("contract"))]
     if plan["outcome"] != "unchanged":
         told += [f"  {line}" for line in difference.lines(plan["before"], plan["after"])]
     for line in told:

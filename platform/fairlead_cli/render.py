@@ -92,6 +92,6 @@ def percent(value: float | None) -> str:
 
 
 def tensor(spec: Mapping[str, Any]) -> str:
-    """Return a tensor's name, datatype and shape such as `pixels FP32[-1,64]`."""
+    """Return a tensor's name, datatype and shape such as `pixels FP32[-1,64]`, and that it may be left out."""
     shape = ",".join(str(size) for size in spec.get("shape", ()))
-    return f"{spec.get('name')} {spec.get('datatype')}[{shape}]"
+    return f"{spec.get('name')} {spec.get('datatype')}[{shape}]{' (optional)' if spec.get('optional') else ''}"

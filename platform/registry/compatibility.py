@@ -7,7 +7,7 @@ checked, or a version that is deleted, changes nothing about what was asked.
 from collections.abc import Mapping
 
 from common.errors import Conflict, NotFound
-from registry import signature
+from registry import contract, signature
 from registry.lifecycle import Accepted, Outcome, Refused, Status
 from registry.models import ModelVersion, RegisteredModel
 from registry.selectors import model_version_resolve
@@ -69,5 +69,5 @@ def refuse_misfit(version: ModelVersion, required: Requirement) -> None:
 
 def misfit(required: Requirement, found: Mapping[str, object]) -> str:
     """Return why clients of what is required could not go on, in one sentence; empty where they can."""
-    reasons = signature.mismatches(required, found)
+    reasons = contract.compare(signature.parse(required), signature.parse(found)).breaks
     return f"it is not compatible with version {required['version']}: {'; '.join(reasons)}" if reasons else ""

@@ -22,7 +22,13 @@ def inspect(folder: Path) -> dict[str, Any]:
     batch = [-1] if config.max_batch_size else []
     tensors = {
         kind: [
-            {"name": tensor.name, "datatype": tensor.datatype.name, "shape": [*batch, *tensor.dims]} for tensor in found
+            {
+                "name": tensor.name,
+                "datatype": tensor.datatype.name,
+                "shape": [*batch, *tensor.dims],
+                **({"optional": True} if tensor.optional else {}),
+            }
+            for tensor in found
         ]
         for kind, found in (("inputs", config.inputs), ("outputs", config.outputs))
     }

@@ -18,6 +18,7 @@ from common.uris import parse_prefixes
 from deployments.services.recordings import RecordingOrder, recording_start
 from deployments.webhooks import webhook_test
 from registry.imports import import_request
+from registry.models import ModelVersion
 from registry.services import alias_set
 from tests import scenes
 
@@ -207,3 +208,21 @@ def test_a_narrower_scope_than_the_role_decides(operation: str, address: Callabl
     if narrower is not None:
         assert ask(client(Role.ADMIN, DEFAULT, narrower), operation, address) == 403
     assert ask(APIClient(), operation, address) == 401
+
+
+@pytest.mark.parametrize(
+    ("role", "status"),
+    [
+        pytest.param(VIEWER, 403, id="viewer"),
+        pytest.param(DEPLOYER, 403, id="deployer"),
+        pytest.param(ADMIN, 201, id="admin"),
+    ],
+)
+def test_who_lets_a_rollout_break_clients_is_an_admin_of_the_services_team(
+    role: Role, status: int, address: Callable[[str], str]
+) -> None:
+    scenes.model_version(3)
+    ModelVersion.objects.filter(number=3).update(signature={"inputs": [], "outputs": []})
+    wish = {"version": "3", "accept_contract_changes": True, "reason": "nobody calls it yet"}
+    caller = client(role, OWNER, Scope.ADMIN)
+    assert caller.post(address("POST /services/{namespace}/{name}/rollouts"), wish, format="json").status_code == status

@@ -52,7 +52,7 @@ def test_one_that_does_not_fit_is_rejected_with_the_reason(client: APIClient, qu
     assert (made.status_code, made.json()["compatible_with"]) == (201, 1)
     version = checked(2, 5)
     assert version.status == Status.REJECTED
-    assert version.reason == ("it is not compatible with version 1: input 'x' has shape [-1,5], expected [-1,4]")
+    assert version.reason == ("it is not compatible with version 1: input 'x' takes [-1,5], clients send [-1,4]")
 
 
 def test_one_that_fits_is_ready(client: APIClient) -> None:

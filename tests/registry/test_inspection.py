@@ -18,7 +18,7 @@ GOOD = {
 
 def test_an_accepted_model() -> None:
     signature, platform = read_inspection(JobResult(0, json.dumps(GOOD)))
-    assert signature.as_json() == {"inputs": GOOD["inputs"], "outputs": GOOD["outputs"]}
+    assert signature.as_json() == {key: GOOD[key] for key in ("inputs", "outputs", "max_batch_size")}
     assert platform == "onnxruntime_onnx"
 
 

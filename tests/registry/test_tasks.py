@@ -77,6 +77,7 @@ def test_a_model_is_ready_with_signature_and_profile(
     assert version["signature"] == {
         "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}],
         "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 3]}],
+        "max_batch_size": 4,
     }
     profile = version["profile"]
     assert isinstance(profile, dict)

@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from common.requests import RequestSerializer
 from deployments.api.approval_serializers import ApprovalsSerializer
+from deployments.contract import Contract
 from deployments.models import Cluster, RolloutPolicy
 from deployments.shapes import (
     AnalysisRunView,
@@ -71,6 +72,16 @@ class WaitSerializer(serializers.Serializer[Wait]):
     sample_size = serializers.IntegerField(allow_null=True)
     changes_when = serializers.CharField()
     since = serializers.DateTimeField()
+
+
+class ContractSerializer(serializers.Serializer[Contract]):
+    """What a rollout changes for clients: what would break them, and what harms nobody."""
+
+    breaks = serializers.ListField(child=serializers.CharField())
+    notes = serializers.ListField(child=serializers.CharField())
+    unknown = serializers.CharField(help_text="Why nothing could be compared; empty where it was.")
+    accepted_by = serializers.CharField(help_text="Who let the breaks pass; empty where there are none.")
+    accepted_because = serializers.CharField()
 
 
 class MeasurementSerializer(serializers.Serializer[Any]):
@@ -138,6 +149,7 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     then = serializers.CharField(allow_null=True)
     reason = ReasonSerializer()
     waits = WaitSerializer(allow_null=True, help_text="Null once it is over.")
+    contract = ContractSerializer(allow_null=True, help_text="Null on the way back to an earlier revision.")
     verdict = serializers.CharField()
     approvals = ApprovalsSerializer()
     analysis_runs = AnalysisRunSerializer(many=True)
@@ -147,10 +159,15 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
 
 
 class RolloutStartSerializer(RequestSerializer[Any]):
-    """What a new rollout is to go to; `version` is `2`, `@alias` or `models:/NAME/2`."""
+    """What a new rollout is to go to; `version` is `2`, `@alias` or `models:/NAME/2`.
+
+    What would break clients is refused with 409, unless an admin of the service's team accepts it, with a `reason`.
+    """
 
     version = serializers.CharField(max_length=300)
     policy = serializers.CharField(max_length=63, required=False, allow_null=True)
+    accept_contract_changes = serializers.BooleanField(default=False)
+    reason = serializers.CharField(required=False, allow_null=True, allow_blank=True)
 
 
 class RollbackSerializer(RequestSerializer[Any]):
@@ -266,3 +283,4 @@ class PlanSerializer(serializers.Serializer[Plan]):
     message = serializers.CharField()
     before = serializers.JSONField(allow_null=True)
     after = serializers.JSONField()
+    contract = ContractSerializer(allow_null=True, help_text="Of the rollout that it starts; null without one.")

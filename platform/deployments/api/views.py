@@ -18,6 +18,7 @@ from accounts.permissions import actor_of, caller_token
 from accounts.roles import Owned
 from common.filters import Filter, Kind
 from deployments import selectors, services
+from deployments.api.acceptance import ACCEPT, REASON, accepted, accepted_in_query
 from deployments.api.access import OfRollout, require_model_import, require_model_use, storage_uri_of
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.listing import ListView as _ListView
@@ -115,12 +116,13 @@ class ServiceDetailView(APIView):
         return Response(ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data)
 
     @extend_schema(
-        parameters=[DRY_RUN],
+        parameters=[DRY_RUN, ACCEPT, REASON],
         request=OpenApiTypes.OBJECT,
         responses={200: or_plan(ServiceSerializer, "ServiceOrPlan"), 201: ServiceSerializer},
     )
     def put(self, request: Request, namespace: str, name: str) -> Response:
         """Make or change the service; the body is the service file. A change for a live service starts a rollout."""
+        accept = accepted_in_query(request, namespace)
         uri = storage_uri_of(request.data)
         require_model_use(caller_token(request), uri)
         require_model_import(caller_token(request), uri, namespace, name)
@@ -128,11 +130,21 @@ class ServiceDetailView(APIView):
         services.service_check(document=request.data, namespace=namespace, name=name, driver=driver)
         if is_dry_run(request):
             plan = services.service_plan(
-                document=request.data, namespace=namespace, name=name, actor=actor_of(request), now=timezone.now()
+                document=request.data,
+                namespace=namespace,
+                name=name,
+                actor=actor_of(request),
+                now=timezone.now(),
+                accept=accept,
             )
             return Response(PlanSerializer(plan).data)
         _, created = services.service_apply(
-            document=request.data, namespace=namespace, name=name, actor=actor_of(request), now=timezone.now()
+            document=request.data,
+            namespace=namespace,
+            name=name,
+            actor=actor_of(request),
+            now=timezone.now(),
+            accept=accept,
         )
         body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
         return Response(body, status=201 if created else 200)
@@ -261,21 +273,31 @@ class RolloutListView(_ListView):
         return self.page(rollouts, selectors.rollout_views, RolloutSerializer)
 
     @idempotent()
-    @extend_schema(request=RolloutStartSerializer, responses={201: RolloutSerializer})
+    @extend_schema(
+        parameters=[DRY_RUN],
+        request=RolloutStartSerializer,
+        responses={200: PlanSerializer, 201: RolloutSerializer},
+    )
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Start a rollout to another version; one in progress is superseded."""
         asked = RolloutStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        require_model_use(caller_token(request), asked.validated_data["version"])
-        rollout = services.rollout_start(
+        wish = asked.validated_data
+        require_model_use(caller_token(request), wish["version"])
+        accept = accepted(request, namespace, is_asked=wish["accept_contract_changes"], reason=wish.get("reason"))
+        start: Callable[..., Any] = services.rollout_plan if is_dry_run(request) else services.rollout_start
+        started = start(
             namespace=namespace,
             name=name,
-            version=asked.validated_data["version"],
-            policy=asked.validated_data.get("policy"),
+            version=wish["version"],
+            policy=wish.get("policy"),
             actor=actor_of(request),
             now=timezone.now(),
+            accept=accept,
         )
-        return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout.pk)).data, status=201)
+        if is_dry_run(request):
+            return Response(PlanSerializer(started).data)
+        return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=started.pk)).data, status=201)
 
 
 class RolloutDetailView(OfRollout, APIView):

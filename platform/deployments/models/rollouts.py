@@ -14,6 +14,7 @@ class Rollout(models.Model):
 
     Attributes:
         policy_document: the policy file at the start; a later change of the policy does not reach this rollout.
+        contract: what it changes for clients (`deployments.contract`); None on the way back, and in earlier releases.
         attempt: 1, and one more for each retry.
         step_index: the step it is at; the number of steps once all traffic is to move.
         weight: percent of requests the canary should get now, or the shadow a copy of.
@@ -31,6 +32,7 @@ class Rollout(models.Model):
     policy_name = models.CharField(max_length=63, blank=True)
     policy_version = models.PositiveIntegerField(default=0)
     policy_document = models.JSONField()
+    contract = models.JSONField(null=True)
     phase = models.CharField(max_length=12, choices=choices(Phase))
     step_index = models.PositiveIntegerField(default=0)
     weight = models.PositiveSmallIntegerField(default=0)

@@ -10,6 +10,7 @@ from common.errors import NotFound
 from deployments import rows
 from deployments.analysis.verdict import Measurement
 from deployments.approval_shapes import ApprovalsView
+from deployments.contract import Contract
 from deployments.models import AnalysisRun, InferenceService, Rollout
 from deployments.policy import Step, Strategy, approval_json, gate_json, stored_policy
 from deployments.rollout import RolloutState
@@ -82,6 +83,7 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun], approvals: Appr
             state, rollout.reason_since or rollout.attempt_started_at, _counted(rollout, state, runs)
         ),
         reason=ReasonView(rollout.reason_code, rollout.reason_message),
+        contract=None if rollout.contract is None else Contract.stored(rollout.contract),
         verdict=rollout.verdict,
         analysis_runs=views,
         started_at=rollout.started_at,

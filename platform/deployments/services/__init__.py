@@ -2,9 +2,10 @@
 
 from deployments.services.approving import rollout_approve, rollout_reject, rollout_withdraw
 from deployments.services.checking import service_check
+from deployments.services.contracts import check_reason
 from deployments.services.importing import import_follow
 from deployments.services.policies import policy_apply, policy_delete
-from deployments.services.preview import policy_plan, service_plan
+from deployments.services.preview import policy_plan, rollout_plan, service_plan
 from deployments.services.recordings import recording_delete, recording_start, recording_stop, recordings_forget
 from deployments.services.restarting import service_restart
 from deployments.services.rollback import service_rollback
@@ -13,6 +14,7 @@ from deployments.services.serving import alias_follow, cluster_default, service_
 
 __all__ = [
     "alias_follow",
+    "check_reason",
     "cluster_default",
     "import_follow",
     "policy_apply",
@@ -24,6 +26,7 @@ __all__ = [
     "recordings_forget",
     "rollout_abort",
     "rollout_approve",
+    "rollout_plan",
     "rollout_promote",
     "rollout_reject",
     "rollout_retry",

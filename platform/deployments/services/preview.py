@@ -7,15 +7,19 @@ from datetime import datetime
 
 from django.db import transaction
 
+from deployments.contract import Contract
 from deployments.models import InferenceService, Revision, Rollout, RolloutPolicy
 from deployments.phases import Phase
 from deployments.policy import parse_policy
 from deployments.services.policies import policy_apply
+from deployments.services.rollouts import rollout_start
 from deployments.services.serving import service_apply
 from deployments.shapes import Outcome, Plan
 
 
-def service_plan(*, document: object, namespace: str, name: str, actor: str, now: datetime) -> Plan:
+def service_plan(
+    *, document: object, namespace: str, name: str, actor: str, now: datetime, accept: str | None = None
+) -> Plan:
     """Return what `service_apply` would do, having changed nothing; raises what that raises."""
     with transaction.atomic():
         old = InferenceService.objects.filter(namespace=namespace, name=name).first()
@@ -23,14 +27,42 @@ def service_plan(*, document: object, namespace: str, name: str, actor: str, now
         changes = 0 if old is None else old.event_seq
         revisions = 0 if old is None else old.revision_seq
         newest = Rollout.objects.filter(service=old).order_by("-pk").first() if old is not None else None
-        service, created = service_apply(document=document, namespace=namespace, name=name, actor=actor, now=now)
+        service, created = service_apply(
+            document=document, namespace=namespace, name=name, actor=actor, now=now, accept=accept
+        )
+        contract = _contract(service, newest)
         if not created and service.event_seq == changes:
             outcome, message = Outcome.UNCHANGED, f"service {service} is as its file says"
         else:
             outcome = Outcome.CREATED if created else Outcome.CHANGED
             message = _what_follows(service, revisions, newest)
         transaction.set_rollback(True)
-    return Plan(outcome, message, before, document)
+    return Plan(outcome, message, before, document, contract)
+
+
+def rollout_plan(
+    *,
+    namespace: str,
+    name: str,
+    version: str,
+    policy: str | None,
+    actor: str,
+    now: datetime,
+    accept: str | None = None,
+) -> Plan:
+    """Return what `rollout_start` would do, having changed nothing; raises what that raises."""
+    with transaction.atomic():
+        service = InferenceService.objects.filter(namespace=namespace, name=name).first()
+        before = None if service is None else service.document
+        revisions = 0 if service is None else service.revision_seq
+        newest = Rollout.objects.filter(service=service).order_by("-pk").first()
+        row = rollout_start(
+            namespace=namespace, name=name, version=version, policy=policy, actor=actor, now=now, accept=accept
+        )
+        message = _what_follows(row.service, revisions, newest)
+        contract = _contract(row.service, newest)
+        transaction.set_rollback(True)
+    return Plan(Outcome.CREATED, message, before, row.service.document, contract)
 
 
 def policy_plan(*, document: object, name: str, actor: str, now: datetime) -> Plan:
@@ -46,6 +78,12 @@ def policy_plan(*, document: object, name: str, actor: str, now: datetime) -> Pl
         return Plan(Outcome.UNCHANGED, f"policy {row.name} is as its file says", before, row.document)
     message = f"policy {row.name} changes for rollouts to come; those in progress keep what they began with"
     return Plan(Outcome.CHANGED, message, before, row.document)
+
+
+def _contract(service: InferenceService, newest: Rollout | None) -> Contract | None:
+    """Return what the rollout that was just started changes for clients; None where none was."""
+    started = Rollout.objects.filter(service=service, pk__gt=newest.pk if newest is not None else 0).first()
+    return None if started is None or started.contract is None else Contract.stored(started.contract)
 
 
 def _what_follows(service: InferenceService, revisions: int, newest: Rollout | None) -> str:

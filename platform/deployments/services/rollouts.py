@@ -13,6 +13,7 @@ from accounts.services import audit_record
 from common.errors import Conflict, InvalidInput, InvalidTransition, NotFound
 from deployments import hints, rows
 from deployments import rollout as machine
+from deployments.contract import Contract
 from deployments.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
@@ -20,8 +21,9 @@ from deployments.policy import Then
 from deployments.recording import Change, changing
 from deployments.rollout import RolloutState
 from deployments.rollout.approvals import Author
+from deployments.services.contracts import accepted
 from deployments.services.serving import policy_named, service_named, spec_of
-from deployments.services.turning import begin, check_ready, check_signature
+from deployments.services.turning import begin, check_ready
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
 
@@ -30,17 +32,28 @@ _ALIAS = re.compile(r"@[^/@]+")
 
 
 @transaction.atomic
-def rollout_start(*, namespace: str, name: str, version: str, policy: str | None, actor: str, now: datetime) -> Rollout:
+def rollout_start(
+    *,
+    namespace: str,
+    name: str,
+    version: str,
+    policy: str | None,
+    actor: str,
+    now: datetime,
+    accept: str | None = None,
+) -> Rollout:
     """Start a rollout of a service to another model version; one in progress is superseded.
 
     Args:
         version: `2`, `@alias` or `models:/NAME/2`.
         policy: the policy's name; None takes the one that the service names.
+        accept: why `actor` accepts what would break clients; None where that is refused.
 
     Raises:
         InvalidInput: `version` has another form, or no policy is named.
         NotFound: no such service, version, alias or policy.
-        Conflict: the version is live or on its way already, not READY, or does not fit the live one.
+        Conflict: the version is live or on its way already, or not READY.
+        ContractBroken: it would break clients of the live one.
     """
     found = service_named(namespace, name)
     with changing(found.pk, now=now) as change:
@@ -56,10 +69,9 @@ def rollout_start(*, namespace: str, name: str, version: str, policy: str | None
         target = _version_of(stable.model_version, version)
         _refuse_if_there(change, stable, target)
         check_ready(target)
-        check_signature(stable.model_version, target)
         spec = spec_of(service)
         by = f"a rollout to version {target.number}"
-        row = begin(change, stable, spec=spec, version=target, policy=chosen, actor=actor, by=by)
+        row = begin(change, stable, spec=spec, version=target, policy=chosen, actor=actor, by=by, accept=accept)
         if not spec.follows_alias and rows.rollout_state(row).policy.then is not Then.END:
             _write_into_document(service, target)
         audit_record(
@@ -69,7 +81,7 @@ def rollout_start(*, namespace: str, name: str, version: str, policy: str | None
             now=now,
             before={"version": stable.model_version.uri},
             after={"version": target.uri},
-            detail={"rollout": row.pk, "policy": chosen.name},
+            detail={"rollout": row.pk, "policy": chosen.name, **accepted(Contract.stored(row.contract or {}))},
         )
     hints.reconcile_soon(found.pk)
     return row

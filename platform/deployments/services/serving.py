@@ -8,11 +8,13 @@ from accounts.selectors import audit_list
 from accounts.services import audit_record
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound
 from deployments import hints
+from deployments.contract import Contract
 from deployments.history import Kind
 from deployments.models import Cluster, InferenceService, RolloutPolicy
 from deployments.phases import ServicePhase
 from deployments.recording import Change, changing
 from deployments.rollout.approvals import Author
+from deployments.services.contracts import accepted
 from deployments.services.importing import begin_import, must_import
 from deployments.services.turning import check_ready, give_up, turn_to
 from deployments.spec import ServiceSpec, parse_service
@@ -32,7 +34,13 @@ def cluster_default(*, now: datetime) -> Cluster:
 
 @transaction.atomic
 def service_apply(
-    *, document: object, namespace: str | None, name: str | None, actor: str, now: datetime
+    *,
+    document: object,
+    namespace: str | None,
+    name: str | None,
+    actor: str,
+    now: datetime,
+    accept: str | None = None,
 ) -> tuple[InferenceService, bool]:
     """Make or change the service that a service file says; returns it and whether it is new.
 
@@ -40,14 +48,24 @@ def service_apply(
     file names. Files elsewhere are imported first (`importing`). The same file again changes nothing, also where a
     rollout to what it says was rolled back: that one is retried; only an import that ended badly begins anew.
 
+    Args:
+        accept: why `actor` accepts what would break clients; None where that is refused.
+
     Raises:
         InvalidInput: the file is wrong, or names files elsewhere that may not be imported.
         NotFound: the model, version, alias or policy it names is not there.
-        Conflict: the version is not READY or does not fit the live one; the service is being deleted.
+        Conflict: the version is not READY; the service is being deleted.
+        ContractBroken: what it serves would break clients of what is live.
     """
     spec = parse_service(document, namespace=namespace, name=name)
     _refuse_name_of_preview(spec)
     policy = None if spec.policy is None else policy_named(spec.policy, field="spec.rollout.policy")
+    if spec.is_imported and accept is not None:
+        raise InvalidInput(
+            "accept_contract_changes is for a version that is there; apply the file, and where its import is refused "
+            "for what it changes start a rollout to the version",
+            field="accept_contract_changes",
+        )
     version = None if spec.is_imported else model_version_resolve(uri=spec.storage_uri)
     if version is not None:
         check_ready(version)
@@ -77,11 +95,20 @@ def service_apply(
         before = None if created else {"document": change.service.document}
         change.service.document, change.service.policy = document, policy
         change.service.alias_problem = ""
+        rollout = None
         if is_to_import:
             begin_import(change, spec, actor=actor)
         elif (version := version or _imported_before(change.service)) is not None:
             change.service.model_version, change.service.awaited_import, change.service.import_note = version, None, ""
-            turn_to(change, spec=spec, version=version, policy=policy, actor=actor, by="a newer service file")
+            rollout = turn_to(
+                change,
+                spec=spec,
+                version=version,
+                policy=policy,
+                actor=actor,
+                by="a newer service file",
+                accept=accept,
+            )
         audit_record(
             actor=actor,
             action="service.apply",
@@ -89,6 +116,7 @@ def service_apply(
             now=now,
             before=before,
             after={"document": document},
+            detail=accepted(Contract.stored(rollout.contract or {})) if rollout is not None else None,
         )
     hints.reconcile_soon(service.pk)
     return change.service, created

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from common.errors import Conflict
 from deployments import rollout as machine
 from deployments import rows
+from deployments.contract import Contract
 from deployments.desired import Role
 from deployments.history import Kind
 from deployments.models import Revision, Rollout, RolloutPolicy
@@ -16,10 +17,10 @@ from deployments.policy import DIRECT, Policy, Strategy, Then, policy_json, stor
 from deployments.recording import Change
 from deployments.rollout import RolloutState
 from deployments.rollout.approvals import Author
+from deployments.services.contracts import contract_agreed
 from deployments.spec import ServiceSpec
 from registry.lifecycle import Status
 from registry.models import ModelVersion
-from registry.signature import mismatches
 
 _AFTER_SHADOW = {
     Then.PAUSE: "it waits for somebody to promote it",
@@ -37,16 +38,6 @@ def check_ready(version: ModelVersion) -> None:
     raise Conflict(f"{version} is {version.status}, not READY{why}; {what_to_do}")
 
 
-def check_signature(stable: ModelVersion, version: ModelVersion) -> None:
-    """Raise Conflict where clients of the stable version could not go on with the other."""
-    found = mismatches(stable.signature, version.signature)
-    if found:
-        raise Conflict(
-            f"{version} does not fit the signature of {stable}, which is live: {'; '.join(found)}; "
-            "serve it as another service"
-        )
-
-
 def turn_to(
     change: Change,
     *,
@@ -56,6 +47,7 @@ def turn_to(
     actor: str,
     by: str,
     behind: Iterable[Author] = (),
+    accept: str | None = None,
 ) -> Rollout | None:
     """Make the service end up with what `spec` and `version` say, and return the rollout that was started for it.
 
@@ -66,9 +58,11 @@ def turn_to(
     Args:
         by: what wants it, such as `the service file`; superseded rollouts name it.
         behind: who made the platform do it, where it acts by itself.
+        accept: why `actor` accepts what would break clients; None where that is refused.
 
     Raises:
-        Conflict: the version cannot be served, or not in place of the live one.
+        Conflict: the version cannot be served.
+        ContractBroken: it would break clients of the live one.
     """
     stable = change.revision(Role.STABLE)
     check_ready(version)
@@ -76,14 +70,15 @@ def turn_to(
         if stable is None or not rows.is_what(stable, spec, version.pk):
             _replace(change, stable, spec, version, actor)
         return None
-    check_signature(stable.model_version, version)
     going = change.rollout
     if going is not None and rows.is_what(going.to_revision, spec, version.pk):
         return None
     if rows.is_what(stable, spec, version.pk):
         give_up(change, by)
         return None
-    return begin(change, stable, spec=spec, version=version, policy=policy, actor=actor, by=by, behind=behind)
+    return begin(
+        change, stable, spec=spec, version=version, policy=policy, actor=actor, by=by, behind=behind, accept=accept
+    )
 
 
 def begin(
@@ -96,20 +91,34 @@ def begin(
     actor: str,
     by: str,
     behind: Iterable[Author] = (),
+    accept: str | None = None,
 ) -> Rollout:
-    """Start a rollout to a new revision; one in progress is superseded. Without a policy there are no steps."""
+    """Start a rollout to a new revision; one in progress is superseded. Without a policy there are no steps.
+
+    Raises:
+        ContractBroken: it would break clients of the stable revision, and no reason is given to accept that.
+    """
+    contract = contract_agreed(stable, spec=spec, version=version, accept=accept, actor=actor)
     give_up(change, by)
     canary = _create_revision(change, spec, version, Role.CANARY, actor)
     chosen = DIRECT if policy is None else stored_policy(policy.document)
     version_of_policy = 0 if policy is None else policy.version
     started = machine.start(chosen, change.now)
     row = _add_rollout(
-        change, stable, canary, state=started, actor=actor, policy_version=version_of_policy, behind=behind
+        change,
+        stable,
+        canary,
+        state=started,
+        actor=actor,
+        policy_version=version_of_policy,
+        behind=behind,
+        contract=contract,
     )
+    knowingly = f"; {actor} accepted that {'; '.join(contract.breaks)}" if contract.breaks else ""
     change.event(
         Kind.ROLLOUT_STARTED,
         f"rollout {row.pk} from {stable.name} (version {stable.model_version.number}) to {canary.name} (version "
-        f"{version.number}) was started by {actor}, {_how(chosen)}",
+        f"{version.number}) was started by {actor}, {_how(chosen)}{knowingly}",
         revision=canary.name,
         rollout=row,
     )
@@ -152,6 +161,7 @@ def _add_rollout(
     actor: str,
     policy_version: int = 0,
     behind: Iterable[Author] = (),
+    contract: Contract | None = None,
 ) -> Rollout:
     row = Rollout(
         service=change.service,
@@ -160,6 +170,7 @@ def _add_rollout(
         policy_name=state.policy.name,
         policy_version=policy_version,
         policy_document=policy_json(state.policy),
+        contract=None if contract is None else contract.as_json(),
         started_at=change.now,
         reason_since=change.now,
         created_by=actor,

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairlead_cli import render
+from fairlead_cli import contract, render
 from fairlead_cli.client import Json
 
 
@@ -98,6 +98,8 @@ def as_text(rollout: Json) -> str:
     text = render.facts(rollout, {name: cell for name, cell in _FACTS.items() if name != "reason" or not waits})
     if waits:
         text += f"\n\n{wait_text(waits)}"
+    if told := contract.lines(rollout.get("contract")):
+        text += "\n\n" + "\n".join(map(render.clean, told))
     if rollout["analysis_runs"]:
         text += "\n\n" + render.table(rollout["analysis_runs"], _RUNS)
     approvals = rollout.get("approvals") or {}

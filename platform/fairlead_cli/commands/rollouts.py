@@ -6,6 +6,7 @@ import sys
 from rich.console import Console
 from rich.live import Live
 
+from fairlead_cli import contract, render
 from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path, wait_until
 from fairlead_cli.commands import rollout_view
@@ -20,6 +21,8 @@ def start_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("service", metavar="SERVICE", help="NAME or NAMESPACE/NAME")
     parser.add_argument("--version", required=True, help="the version to go to: 2, @champion or models:/NAME/2")
     parser.add_argument("--policy", help="the policy to go by (the service's own when left out)")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would happen, also to clients")
+    contract.force_argument(parser)
     wait_arguments(parser)
 
 
@@ -27,8 +30,14 @@ def start(call: Call) -> None:
     """Start a rollout; with --wait exit 0 only when it ends Healthy."""
     options = call.options
     wish = {"version": options.version} | ({"policy": options.policy} if options.policy else {})
-    rollout = call.client.post(path("services", *service_path(options.service), "rollouts"), wish)
-    _show_or_wait(call, rollout)
+    wish |= contract.as_fields(options.force_contract)
+    where = path("services", *service_path(options.service), "rollouts")
+    with contract.telling_of_the_flag():
+        started = call.client.post(f"{where}?dry_run=true" if options.dry_run else where, wish)
+    if options.dry_run:
+        _show_plan(call, started)
+    else:
+        _show_or_wait(call, started)
 
 
 def undo_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,6 +128,16 @@ def require_healthy(ended: Json) -> None:
 
 def show(call: Call, rollout: Json) -> None:
     """Print all that is known of a rollout."""
+
+
+def _show_plan(call: Call, plan: Json) -> None:
+    if call.as_json:
+        call.show(plan, {})
+    else:
+        print("\n".join(map(render.clean, [plan["message"], *contract.lines(plan.get("contract"))])))
+
+
+def _show(call: Call, rollout: Json) -> None:
     if call.as_json:
         call.show(rollout, {})
     else:

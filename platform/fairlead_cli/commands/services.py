@@ -2,9 +2,10 @@
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from fairlead_cli import render
+from fairlead_cli import contract, render
 from fairlead_cli.applying import apply_file, file_arguments
 from fairlead_cli.call import Call, count, service_path
 from fairlead_cli.client import Json, path, wait_until
@@ -87,6 +88,7 @@ def delete_service(call: Call) -> None:
 
 def apply_arguments(parser: argparse.ArgumentParser) -> None:
     file_arguments(parser)
+    contract.force_argument(parser)
     parser.add_argument(
         "--wait",
         action="store_true",
@@ -101,7 +103,8 @@ def apply_arguments(parser: argparse.ArgumentParser) -> None:
 def apply_service(call: Call) -> None:
     """Make services, or change them, and say before what will differ; what can change answers starts a rollout."""
     ready = (lambda service: _ready(call, service)) if call.options.wait else (lambda service: service)
-    apply_file(call, lambda document: _where(call, document), _FACTS, ready)
+    with contract.telling_of_the_flag():
+        apply_file(call, partial(_where, call), _FACTS, ready, query=contract.as_query(call.options.force_contract))
 
 
 def _where(call: Call, document: Json) -> str:

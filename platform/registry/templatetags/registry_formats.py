@@ -41,5 +41,5 @@ def came(row: ModelImport) -> str:
 
 @register.filter
 def tensor(spec: Mapping[str, object]) -> str:
-    """Return `FP32 [-1, 4]`."""
-    return f"{spec.get('datatype')} {spec.get('shape')}"
+    """Return `FP32 [-1, 4]`, and that an input may be left out."""
+    return f"{spec.get('datatype')} {spec.get('shape')}{', optional' if spec.get('optional') else ''}"

@@ -4,7 +4,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
-from tests.deployments.conftest import Platform
+from tests.deployments.conftest import SIGNATURE, Platform
 
 Api = Callable[..., APIClient]
 URL = "/api/v1/services/default/digits/rollouts"
@@ -101,3 +101,71 @@ def test_a_rollback_that_cannot_be_is_refused(
     platform.live()
     answer = api(Scope.WRITE).post("/api/v1/services/default/digits/rollback", asked)
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+BROKEN = {**SIGNATURE, "outputs": []}
+LIST = ["output 'label' is not given any more"]
+FORCED = {"version": "2", "accept_contract_changes": True, "reason": "nobody reads labels"}
+
+
+def test_what_would_break_clients_is_a_conflict_with_the_list(platform: Platform, api: Api) -> None:
+    platform.live()
+    platform.version(2, signature=BROKEN)
+    for query in ("", "?dry_run=true"):
+        answer = api(Scope.WRITE).post(URL + query, {"version": "2"})
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"], error["details"]) == (409, "contract_broken", LIST)
+
+
+def test_only_an_admin_lets_clients_break(platform: Platform, api: Api) -> None:
+    platform.live()
+    platform.version(2, signature=BROKEN)
+    refused = api(Scope.WRITE).post(URL, FORCED)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not_permitted")
+    started = api(Scope.ADMIN).post(URL, FORCED)
+    assert started.status_code == 201
+    assert started.json()["contract"] == {
+        "breaks": LIST,
+        "notes": [],
+        "unknown": "",
+        "accepted_by": "alice (token alice-admin)",
+        "accepted_because": "nobody reads labels",
+    }
+
+
+def test_an_admin_lets_clients_break_by_a_file_too(platform: Platform, api: Api) -> None:
+    platform.live()
+    platform.version(2, signature=BROKEN)
+    where, document = URL.removesuffix("/rollouts"), platform.document(uri="models:/digits/2")
+    asked = f"{where}?accept_contract_changes=true&reason=nobody%20reads%20labels"
+    assert api(Scope.WRITE).put(asked, document).status_code == 403
+    assert api(Scope.ADMIN).put(where, document).status_code == 409
+    plan = api(Scope.ADMIN).put(f"{asked}&dry_run=true", document).json()
+    assert (plan["outcome"], plan["contract"]["breaks"]) == ("changed", LIST)
+    assert api(Scope.ADMIN).put(asked, document).json()["rollout"]["contract"]["breaks"] == LIST
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        pytest.param({"accept_contract_changes": True}, "reason", id="no reason"),
+        pytest.param({"accept_contract_changes": True, "reason": " "}, "reason", id="an empty reason"),
+        pytest.param({"reason": "because"}, "reason", id="a reason for nothing"),
+    ],
+)
+def test_a_wish_to_break_clients_has_a_reason(
+    platform: Platform, api: Api, asked: dict[str, object], field: str
+) -> None:
+    platform.live()
+    platform.version(2)
+    answer = api(Scope.ADMIN).post(URL, {"version": "2", **asked})
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
+
+
+def test_a_dry_run_says_what_would_happen_and_starts_nothing(platform: Platform, api: Api) -> None:
+    platform.live()
+    platform.version(2)
+    answer = api(Scope.WRITE).post(f"{URL}?dry_run=true", {"version": "2"})
+    assert answer.status_code == 200
+    assert answer.json()["message"] == "new revision digits-00002 of digits version 2; rollout by policy careful"
+    assert api(Scope.READ).get(URL).json()["results"] == []

@@ -191,6 +191,7 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(platform: Platform
             "message": "new revision digits-00002 of digits version 2; rollout by policy careful",
             "before": platform.document(),
             "after": newer,
+            "contract": {"breaks": [], "notes": [], "unknown": "", "accepted_by": "", "accepted_because": ""},
         },
     )
     assert (client.get(URL).json(), client.get(f"{URL}/events").json()) == before

@@ -171,7 +171,10 @@ def test_a_version_that_clients_could_not_use_is_told(platform: Platform, root: 
     come_in()
     ModelVersion.objects.filter(model__name="default.digits").update(signature={"inputs": [], "outputs": []})
     platform.turn()
-    assert "does not fit the signature" in the_service().import_note
+    assert (
+        "would break clients of digits version 1, which is live: input 'image' is not taken any more"
+        in the_service().import_note
+    )
     assert not Rollout.objects.exists()
     assert platform.events().count("ImportRefused") == 1
 

@@ -1,7 +1,7 @@
 import pytest
 
 from accounts.models import AuditEntry
-from common.errors import Conflict, InvalidInput, InvalidTransition, NotFound
+from common.errors import Conflict, ContractBroken, InvalidInput, InvalidTransition, NotFound
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, rollout_start
 from registry.lifecycle import Status
@@ -26,7 +26,9 @@ def test_a_version_can_be_named_in_four_ways(platform: Platform, version: str) -
         pytest.param("2", "bold", NotFound, "policy names the policy 'bold', which is not there", id="unknown policy"),
         pytest.param("1", None, Conflict, "digits version 1 is live already as digits-00001", id="live already"),
         pytest.param("3", None, Conflict, "digits version 3 is PENDING, not READY", id="not checked yet"),
-        pytest.param("4", None, Conflict, "input 'mask' is needed but was not before", id="another signature"),
+        pytest.param(
+            "4", None, ContractBroken, "input 'mask' is needed, and was not there before", id="another signature"
+        ),
     ],
 )
 def test_a_rollout_that_cannot_be_is_refused_in_one_sentence(

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditEntry
-from common.errors import Conflict, InvalidInput, NotFound
+from common.errors import Conflict, ContractBroken, InvalidInput, NotFound
 from deployments.models import Event, InferenceService, Revision, Rollout
 from deployments.services import rollout_abort, service_apply, service_delete
 from deployments.shapes import FileView
@@ -124,9 +124,9 @@ def test_the_file_of_a_version_that_was_rolled_back_is_not_tried_again(platform:
         ),
         pytest.param(
             {"uri": "models:/digits/4"},
-            Conflict,
-            "digits version 4 does not fit the signature of digits version 1, which is live: "
-            "input 'image' has shape [-1,784], expected [-1,64]",
+            ContractBroken,
+            "digits version 4 would break clients of digits version 1, which is live: "
+            "input 'image' takes [-1,784], clients send [-1,64]",
             id="another signature",
         ),
     ],

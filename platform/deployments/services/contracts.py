@@ -1,0 +1,56 @@
+"""The check that a rollout keeps what clients rely on; the way past it is that somebody accepts the breaks."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from common.errors import ContractBroken, InvalidInput
+from deployments.contract import Contract, Served, contract_between
+from deployments.models import Revision
+from deployments.spec import ServiceSpec
+from registry.models import ModelVersion
+
+MAX_REASON = 500
+
+
+def check_reason(reason: str) -> str:
+    """Return the reason for which breaks are accepted, trimmed; raises InvalidInput."""
+    reason = reason.strip()
+    if not 0 < len(reason) <= MAX_REASON:
+        raise InvalidInput(
+            f"reason has {len(reason)} characters; say in 1 to {MAX_REASON} why clients may break", field="reason"
+        )
+    return reason
+
+
+def contract_agreed(
+    stable: Revision, *, spec: ServiceSpec, version: ModelVersion, accept: str | None, actor: str
+) -> Contract:
+    """Return what a rollout from `stable` to `version` under `spec` changes for clients.
+
+    Args:
+        accept: why breaks are accepted, by `actor`; None where they are not.
+
+    Raises:
+        ContractBroken: clients would break, and nobody accepts that. Its `details` are the breaks.
+    """
+    found = contract_between(_served(stable.model_version, stable.model_config), _served(version, spec.model_config))
+    if not found.breaks:
+        return found
+    if accept is not None:
+        return replace(found, accepted_by=actor, accepted_because=accept)
+    raise ContractBroken(
+        f"{version} would break clients of {stable.model_version}, which is live: {'; '.join(found.breaks)}; serve it "
+        "as another service, or have an admin of the team accept the changes with a reason",
+        details=found.breaks,
+    )
+
+
+def accepted(contract: Contract) -> dict[str, object]:
+    """Return what the audit log keeps of breaks that were accepted; empty where there were none."""
+    if not contract.breaks:
+        return {}
+    return {"accepted_contract_changes": list(contract.breaks), "reason": contract.accepted_because}
+
+
+def _served(version: ModelVersion, config: Mapping[str, object]) -> Served:
+    return Served(str(version), version.signature, config)

@@ -1,0 +1,51 @@
+"""What a rollout changes for clients, as commands show it, and the flag by which an admin lets it break them."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlencode
+
+from fairlead_cli.errors import ApiError, CliError
+
+_BROKEN = "contract_broken"
+
+
+def force_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--force-contract",
+        metavar="REASON",
+        help="let the rollout break what clients send and read today; for admins of the team, kept with the reason",
+    )
+
+
+def as_fields(reason: str | None) -> dict[str, Any]:
+    """Return what a request's body says of the flag."""
+    return {} if reason is None else {"accept_contract_changes": True, "reason": reason}
+
+
+def as_query(reason: str | None) -> str:
+    """Return the same for a request whose body is a file: a query without its `?`, empty without the flag."""
+    return "" if reason is None else urlencode({"accept_contract_changes": "true", "reason": reason})
+
+
+@contextmanager
+def telling_of_the_flag() -> Iterator[None]:
+    """Let a refusal because of the contract name the flag."""
+    try:
+        yield
+    except ApiError as error:
+        if error.refusal.code != _BROKEN:
+            raise
+        raise CliError(f"{error}; the flag for that is --force-contract REASON") from error
+
+
+def lines(contract: Mapping[str, Any] | None) -> list[str]:
+    """Return a line for each thing that changes for clients; none where nothing is known to."""
+    if not contract:
+        return []
+    told = [f"breaks clients: {sentence}" for sentence in contract["breaks"]]
+    if told and contract["accepted_by"]:
+        told.append(f"accepted by {contract['accepted_by']}: {contract['accepted_because']}")
+    told += [f"changes for clients: {sentence}" for sentence in contract["notes"]]
+    return told + ([contract["unknown"]] if contract["unknown"] else [])
