@@ -97,7 +97,10 @@ def _counted(rollout: Rollout, state: RolloutState, runs: Sequence[AnalysisRun])
     """Return what the present step has counted; None where nothing is counted."""
     now = (state.attempt, state.step_index)
     run = next((run for run in runs if (run.attempt, run.step_index) == now), None)
-    return None if run is None else Counted(run.canary_requests, run.first_request_at, rollout.service.seen_at)
+    if run is None:
+        return None
+    more = [each["more_requests"] for each in run.measurements if each.get("more_requests") is not None]
+    return Counted(run.canary_requests, run.first_request_at, rollout.service.seen_at, max(more, default=None))
 
 
 def _step_view(step: Step) -> StepView:

@@ -26,11 +26,13 @@ class Counted:
     Attributes:
         requests: of the canary, or copies to the shadow.
         first_request_at, until: between which moments; None before the first.
+        more_requests: how many more a verdict needs at least, as the analysis says; None where requests do not tell.
     """
 
     requests: int = 0
     first_request_at: datetime | None = None
     until: datetime | None = None
+    more_requests: int | None = None
 
     @property
     def per_second(self) -> float | None:
@@ -114,13 +116,13 @@ def _analysis(at: _Situation) -> str:
     gate, counted = at.gate, at.counted
     if gate is None:
         return "the analysis reaches a verdict"
-    missing = gate.min_requests - counted.requests
+    missing = gate.min_requests - counted.requests if counted.more_requests is None else counted.more_requests
     if missing > 0:
         rate = counted.per_second
         how_long = ""
         if rate is not None:
             how_long = f", {about(timedelta(seconds=math.ceil(missing / rate)))} at the present {rate:.3g} per second"
-        more = f"the {at.subject} has had {_requests(missing)} more{how_long}"
+        more = f"the {at.subject} has had at least {_requests(missing)} more{how_long}"
     else:
         more = "further requests make the evidence clear"
     if counted.first_request_at is None:

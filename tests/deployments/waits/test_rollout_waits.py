@@ -119,9 +119,16 @@ def test_what_is_over_does_not_wait(phase: Phase) -> None:
         pytest.param(
             _state(Code.ANALYSIS_RUNNING),
             Counted(40, NOW, NOW + 20 * SECOND),
-            "the canary has had 160 requests more, about 80 seconds at the present 2 per second; undecided at "
+            "the canary has had at least 160 requests more, about 80 seconds at the present 2 per second; undecided at "
             "2026-01-01 12:05:00 UTC, the rollout pauses for a person",
             id="an analysis: how many more, how long, and what happens else",
+        ),
+        pytest.param(
+            _state(Code.ANALYSIS_RUNNING),
+            Counted(250, NOW, NOW + 20 * SECOND, more_requests=1000),
+            "the canary has had at least 1000 requests more, about 80 seconds at the present 12.5 per second; "
+            "undecided at 2026-01-01 12:05:00 UTC, the rollout pauses for a person",
+            id="an analysis that needs more than the policy's least number",
         ),
         pytest.param(
             _state(Code.ANALYSIS_RUNNING, replace(POLICY, on_inconclusive=OnInconclusive.ABORT)),
