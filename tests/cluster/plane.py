@@ -10,13 +10,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from integrations.clusters.local import launch
@@ -128,6 +127,8 @@ class ControlPlane:
             accounts,
             f"--root-ca-file={self._authority.certificate}",
             "--horizontal-pod-autoscaler-sync-period=1s",
+            "--kube-api-qps=200",
+            "--kube-api-burst=400",
         )
         self._start_client("kube-scheduler", self.programs.scheduler)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
@@ -175,13 +176,17 @@ class ControlPlane:
                 raise RuntimeError(f"not within {_START_S:g} s: {what}\n{logs}")
             time.sleep(0.05)
 
-    def _answers(self, path: str) -> bool:
+    def client(self) -> httpx.Client:
+        """Return a client of the API server with the administrator's rights."""
         context = ssl.create_default_context(cafile=str(self._authority.certificate))
         context.load_cert_chain(self._admin.certificate, self._admin.key)
+        return httpx.Client(base_url=self.url, verify=context, timeout=10, trust_env=False)
+
+    def _answers(self, path: str) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}{path}", timeout=5, context=context) as answer:
-                return bool(answer.status == 200)
-        except (urllib.error.URLError, OSError):
+            with self.client() as client:
+                return client.get(path).status_code == 200
+        except httpx.HTTPError:
             return False
 
 

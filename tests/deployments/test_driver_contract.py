@@ -1,9 +1,11 @@
-"""What the reconciler relies on, tested on the fake it is tested with and on the real local driver and its agent."""
+"""What the reconciler relies on, tested on the fake it is tested with, on the real local driver and its agent, and on
+the Kubernetes driver with a real control plane."""
 
 import itertools
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -13,9 +15,12 @@ import pytest
 from integrations.clusters.base import ClusterDriver, Desired, DesiredRevision, Exchange, Observed, Tap
 from integrations.clusters.local.records import read_record
 from serving_runtime.telemetry.tap.sinks import FolderSink
+from tests.cluster.harness import Harness, Repeating, harness
+from tests.cluster.plane import ControlPlane
 from tests.deployments.fakes import FakeCluster
-from tests.integrations.conftest import Cluster, until
+from tests.integrations.conftest import V2_SERVER, Cluster, until
 
+NO_TAPS_ON_KUBERNETES = pytest.mark.parametrize("anywhere", ["fake", "local"], indirect=True)
 _names = (f"service-{number}" for number in itertools.count(1))
 
 
@@ -73,7 +78,13 @@ def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.close()
 
 
-@pytest.fixture(params=["fake", "local"])
+@pytest.fixture(scope="module")
+def kubernetes(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    with harness(plane, tmp_path_factory.mktemp("kubernetes"), runtime=[sys.executable, str(V2_SERVER)]) as running:
+        yield running
+
+
+@pytest.fixture(params=["fake", "local", pytest.param("kubernetes", marks=pytest.mark.cluster)])
 def anywhere(request: pytest.FixtureRequest) -> Anywhere:
     if request.param == "fake":
         fake = FakeCluster()
@@ -86,6 +97,8 @@ def anywhere(request: pytest.FixtureRequest) -> Anywhere:
             fake.recorded.setdefault(("default", service), []).append(Exchange(request_id, revision, "1", 0.0, {}, {}))
 
         return Anywhere(fake, fake.settle, fake.crash, nullcontext, breaks, tells, ("file:///nowhere", "sha256:0"))
+    if request.param == "kubernetes":
+        return _on_kubernetes(request.getfixturevalue("kubernetes"))
     cluster: Cluster = request.getfixturevalue("real_cluster")
     stored = cluster.artifact(b"a model")
 
@@ -111,6 +124,24 @@ def anywhere(request: pytest.FixtureRequest) -> Anywhere:
         tell,
         (stored.uri, stored.digest),
     )
+
+
+def _on_kubernetes(harness: Harness) -> Anywhere:
+    stored = harness.store(b"a model")
+    driver = Repeating(harness.driver)
+    return Anywhere(
+        driver,
+        driver.again,
+        lambda revision: harness.kubelet.pod(revision).crash("runtime"),
+        harness.kubelet.paused,
+        lambda _: {"V2_START": "never-ready"},
+        _records_nothing,
+        (stored.uri, stored.digest),
+    )
+
+
+def _records_nothing(*asked: str) -> None:
+    raise AssertionError(f"Kubernetes refuses taps by name; this one records nothing: {asked}")
 
 
 def test_an_unknown_service_has_generation_0_and_nothing_runs(anywhere: Anywhere) -> None:
@@ -198,6 +229,7 @@ def test_a_deleted_service_is_forgotten_and_may_come_back(anywhere: Anywhere) ->
     anywhere.weights(1, 100)
 
 
+@NO_TAPS_ON_KUBERNETES
 def test_what_was_recorded_comes_again_until_its_cursor_comes_back(anywhere: Anywhere) -> None:
     tapped = replace(anywhere.revision(1, 100), tap=Tap(50))
     anywhere.apply(1, tapped)
@@ -215,6 +247,7 @@ def test_what_was_recorded_comes_again_until_its_cursor_comes_back(anywhere: Any
     assert take("default", anywhere.service, cursor) == ([], cursor)
 
 
+@NO_TAPS_ON_KUBERNETES
 def test_a_tap_comes_and_goes_without_a_restart(anywhere: Anywhere) -> None:
     plain = anywhere.revision(1, 100)
     anywhere.apply(1, plain)

@@ -135,10 +135,6 @@ async def main() -> int:
     parser = argparse.ArgumentParser()
     for name in (
         "model-repository",
-        "http-address",
-        "http-port",
-        "grpc-port",
-        "metrics-port",
         "exit-timeout-secs",
         "port-file",
         "payload-tap",
@@ -146,18 +142,25 @@ async def main() -> int:
         "payload-tap-max-file-bytes",
     ):
         parser.add_argument(f"--{name}")
+    parser.add_argument("--http-address", default="127.0.0.1")
+    for name in ("http-port", "grpc-port", "metrics-port"):
+        parser.add_argument(f"--{name}", type=int, default=0)
     options = parser.parse_args()
     if os.environ.get("V2_START") == "fail":
         sys.stderr.write("cannot load the model: as asked\n")
         return 3
     server = Server(Path(options.model_repository))
-    http = await asyncio.start_server(server.serve_http, "127.0.0.1", 0)
+    host = options.http_address
+    http = await asyncio.start_server(server.serve_http, host, options.http_port)
+    if options.metrics_port:
+        await asyncio.start_server(server.serve_http, host, options.metrics_port)
     rpc = grpc.aio.server(options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)])
     rpc.add_generic_rpc_handlers((Methods(server),))
-    grpc_port = rpc.add_insecure_port("127.0.0.1:0")
+    grpc_port = rpc.add_insecure_port(f"{host}:{options.grpc_port}")
     await rpc.start()
     http_port = http.sockets[0].getsockname()[1]
-    write_ports(options.port_file, {"http": http_port, "grpc": grpc_port, "metrics": http_port})
+    if options.port_file:
+        write_ports(options.port_file, {"http": http_port, "grpc": grpc_port, "metrics": http_port})
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     await stop.wait()

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ObservedRevision
 from integrations.clusters.local.agent.replica import Replica, Workshop
-from integrations.clusters.local.agent.shares import Claim, explanation, is_first_start, shares
 from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
+from integrations.clusters.shares import Claim, explanation, is_first_start, shares
 
 
 class RunningRevision:

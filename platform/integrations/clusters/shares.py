@@ -1,4 +1,4 @@
-"""Weights over what is ready. Pure."""
+"""Weights over what is ready, which drivers share. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.clusters.local.agent.shares import Claim, explanation, is_first_start, shares
+from integrations.clusters.shares import Claim, explanation, is_first_start, shares
 
 CLAIMS = st.lists(
     st.builds(Claim, st.uuids().map(str), st.integers(0, 100), st.integers(0, 3)),

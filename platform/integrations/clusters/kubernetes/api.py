@@ -1,0 +1,145 @@
+"""The API server of one cluster: the only module that uses Kubernetes' client library. Called by the driver.
+
+Objects are plain dictionaries. Whatever is written is checked strictly: a field that the API server does not know is an
+error. Every call has a timeout, so that a server that hangs holds nobody up for longer.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import urllib3
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+
+from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPermitted, Unavailable
+from integrations.clusters.kubernetes.kinds import Kind, kind_of
+
+FIELD_MANAGER = "fairlead"
+_TIMEOUT_S = (3.0, 10.0)  # to connect, to read
+_APPLY = "application/apply-patch+yaml"
+_MERGE = "application/merge-patch+json"
+
+Json = dict[str, Any]
+
+
+class ManagedElsewhere(Conflict):
+    """Somebody else manages a field and wants another value than the manifest has; the sentence names who and which."""
+
+
+class Api:
+    """Reads and writes objects; raises Unavailable where the server cannot be reached or has too much to do."""
+
+    def __init__(self, kubeconfig: Path | None = None, context: str | None = None) -> None:
+        """Connect as `kubeconfig` says; without one as a pod of the cluster.
+
+        Raises:
+            InvalidInput: the kubeconfig cannot be read, or this is no pod.
+        """
+        try:
+            settings = client.Configuration()
+            if kubeconfig is None:
+                config.load_incluster_config(client_configuration=settings)
+            else:
+                config.load_kube_config(str(kubeconfig), context, client_configuration=settings)
+        except config.ConfigException as error:
+            where = "the pod's service account" if kubeconfig is None else f"the kubeconfig {kubeconfig}"
+            raise InvalidInput(f"{where} does not tell how to reach a Kubernetes cluster: {error}") from error
+        # A request that the library repeats by itself would outlast the timeout; the reconciler comes again anyway.
+        settings.retries = False
+        self._client = client.ApiClient(settings)
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """Return an object, None where there is none."""
+        try:
+            return self._call("GET", kind.path(namespace, name))
+        except NotFound:
+            return None
+
+    def list(self, kind: Kind, namespace: str, labels: dict[str, str]) -> list[Json]:
+        """Return the objects of a namespace that have all these labels, sorted by name."""
+        query = {"labelSelector": ",".join(f"{name}={value}" for name, value in labels.items())}
+        found = self._call("GET", kind.path(namespace), query=query)["items"]
+        named = ({**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in found)  # a list leaves it out
+        return sorted(named, key=lambda each: str(each["metadata"]["name"]))
+
+    def apply(self, manifest: Json, *, dry_run: bool = False) -> Json:
+        """Have the server merge a manifest into what is there, as the one manager of its fields.
+
+        Raises:
+            ManagedElsewhere: somebody else manages one of the fields and wants another value.
+            Conflict: the manifest has a resourceVersion, and the object has been changed since.
+            InvalidInput: the server does not take the manifest.
+        """
+        metadata = manifest["metadata"]
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        if dry_run:
+            query["dryRun"] = "All"
+        path = kind_of(manifest).path(metadata["namespace"], metadata["name"])
+        return self._call("PATCH", path, query=query, body=manifest, content_type=_APPLY)
+
+    def create(self, manifest: Json) -> Json:
+        """Create an object; raises Conflict where it is there already."""
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        return self._call("POST", kind_of(manifest).path(manifest["metadata"]["namespace"]), query=query, body=manifest)
+
+    def merge(self, kind: Kind, namespace: str, name: str, changes: Json, subresource: str = "") -> Json:
+        """Change fields of an object or its subresource; with a resourceVersion only if it is still that one."""
+        path = kind.path(namespace, name) + (f"/{subresource}" if subresource else "")
+        return self._call("PATCH", path, query={"fieldManager": FIELD_MANAGER}, body=changes, content_type=_MERGE)
+
+    def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, propagation: str = "Background") -> None:
+        """Delete the object of that uid with what it owns; none of that name, or another one, is no error."""
+        body = {"preconditions": {"uid": uid}, "propagationPolicy": propagation}
+        try:
+            self._call("DELETE", kind.path(namespace, name), body=body)
+        except (NotFound, Conflict):
+            return
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._client.rest_client.close()
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: Json | None = None,
+        content_type: str = "application/json",
+    ) -> Json:
+        try:
+            request = self._client.param_serialize(
+                method,
+                path,
+                query_params=list((query or {}).items()),
+                header_params={"Accept": "application/json", "Content-Type": content_type},
+                body=body,
+                auth_settings=["BearerToken"],
+            )
+            answer = self._client.call_api(*request, _request_timeout=_TIMEOUT_S)
+            content = answer.read()
+        except (urllib3.exceptions.HTTPError, OSError, ApiException) as error:
+            raise Unavailable(
+                f"the Kubernetes API server {self._client.configuration.host} does not answer: {error}"
+            ) from error
+        if 200 <= answer.status < 300:
+            return dict(json.loads(content))
+        raise _refusal(answer.status, content, f"{method} {path}")
+
+
+def _refusal(status: int, content: bytes, what: str) -> FairleadError:
+    """Return the error for an answer that is none of success; the server's own sentence tells why."""
+    try:
+        sentence = str(json.loads(content)["message"])
+    except (ValueError, KeyError, TypeError):
+        sentence = content[:300].decode(errors="replace")
+    if status == 500 and "failed to create typed patch object" in sentence:  # a field that the schema has not
+        return InvalidInput(f"Kubernetes refused {what}: {sentence}")
+    if status == 409 and sentence.startswith("Apply failed"):
+        return ManagedElsewhere(f"{what.removeprefix('PATCH ')} has fields that others manage: {sentence}")
+    if status in (408, 429) or status >= 500:
+        return Unavailable(f"the Kubernetes API server answered {status} to {what}: {sentence}")
+    kind = {400: InvalidInput, 401: NotPermitted, 403: NotPermitted, 404: NotFound, 409: Conflict, 422: InvalidInput}
+    return kind.get(status, InvalidInput)(f"Kubernetes refused {what}: {sentence}")

@@ -1,0 +1,175 @@
+"""The cluster driver for Kubernetes. Called by the reconciler, which applies the whole desired state on every tick.
+
+    apply    take the generation -> weights over what is ready -> apply objects, routes last -> replicas -> prune
+    observe  read Deployments, pods, EndpointSlices and routes -> `observation.observed`
+
+Nothing of it runs between two ticks: pods are Kubernetes' own business, and so is what the gateway does.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from common.errors import Conflict, InvalidInput, Unavailable
+from integrations.clusters.base import Component, Desired, Exchange, Job, JobResult, Nodes, Observed
+from integrations.clusters.kubernetes import drift, kinds, ledger
+from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
+from integrations.clusters.kubernetes.gateway import Routed, confirmation
+from integrations.clusters.kubernetes.manifests import Manifest, render
+from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE
+from integrations.clusters.kubernetes.observation import Found, observed, serving
+from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.local.config_check import check_config
+from integrations.clusters.shares import Claim, shares
+
+Json = dict[str, Any]
+_ROUTES = (kinds.HTTP_ROUTE, kinds.GRPC_ROUTE)
+_TRIES = 3
+
+
+class KubernetesDriver:
+    """Driver of one Kubernetes cluster; implements `ClusterDriver`. A service's namespace is one of the cluster's."""
+
+    def __init__(self, api: Api, options: Options) -> None:
+        self._api = api
+        self._options = options
+
+    def apply(self, desired: Desired) -> None:
+        """Make the API server have what is desired; a lower generation than what it took up is ignored.
+
+        Raises:
+            InvalidInput: something is desired that cannot be done on Kubernetes, by name; nothing was changed.
+            Conflict: somebody else manages fields of ours and wants them otherwise; all else was applied.
+        """
+        render(desired, {}, self._options)  # refuses before anything is written
+        entry = ledger.take(self._api, desired.namespace, desired.service, desired.generation)
+        if entry is None:
+            return None
+        for _ in range(_TRIES):
+            try:
+                return self._apply(desired, entry)
+            except _ChangedError:
+                continue
+        raise Unavailable(f"the routes of {desired.namespace}/{desired.service} keep changing; they are tried again")
+
+    def observe(self, namespace: str, service: str) -> Observed:
+        """Return the service as the API server knows it, and its weights as the gateway confirmed them."""
+        entry = ledger.read(self._api, namespace, service)
+        if entry is None:
+            return Observed(namespace, service)
+        found = Found(
+            deployments=self._list(kinds.DEPLOYMENT, namespace, service),
+            pods=self._list(kinds.POD, namespace, service),
+            slices=self._list(kinds.ENDPOINT_SLICE, namespace, service),
+            routes=[route for kind in _ROUTES for route in self._list(kind, namespace, service)],
+        )
+        return observed(namespace, service, entry, found, self._options.gateway)
+
+    def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:  # noqa: ARG002
+        """Return nothing: a tap is refused by `apply`."""
+        return [], cursor
+
+    def inventory(self) -> Nodes:
+        """Return the Gateway, ready when it was programmed."""
+        gateway = self._options.gateway
+        found = self._api.get(kinds.GATEWAY, gateway.namespace, gateway.name)
+        if found is None:
+            missing = f"there is no Gateway {gateway.name} in {gateway.namespace}; create it, or name another"
+            return Nodes((Component("gateway", ready=False, message=missing),))
+        conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", ())}
+        programmed = conditions.get("Programmed", {"status": "Unknown", "message": "its controller has said nothing"})
+        ready = programmed["status"] == "True"
+        return Nodes((Component("gateway", ready=ready, message="" if ready else programmed["message"]),))
+
+    def run(self, job: Job) -> JobResult:
+        """Refuse: models are inspected where the control plane runs, not on the cluster yet."""
+        raise InvalidInput(f"a job to {job.kind} a model cannot run on Kubernetes yet")
+
+    def check_config(self, fields: Mapping[str, object]) -> None:
+        """Ask the serving runtime that is installed beside the control plane."""
+        check_config(fields)
+
+    def delete(self, namespace: str, service: str, generation: int) -> None:
+        """Delete the service; it is known until the last of it is gone."""
+        ledger.leave(self._api, namespace, service, generation)
+
+    def _apply(self, desired: Desired, entry: ledger.Entry) -> None:
+        there = {kind: self._list(kind, desired.namespace, desired.service) for kind in kinds.PRUNED}
+        routes = [route for kind in _ROUTES for route in there[kind]]
+        if _generation(desired.service, there[kinds.HTTP_ROUTE]) > desired.generation:
+            return
+        slices = self._list(kinds.ENDPOINT_SLICE, desired.namespace, desired.service)
+        desired, given = _able(desired, slices)
+        before = confirmation(desired.service, routes, self._options.gateway).routed
+        manifests = render(desired, given, self._options)
+        conflicts = []
+        for manifest in manifests:
+            try:
+                self._bring(manifest, there[kinds.kind_of(manifest)], entry, before)
+            except ManagedElsewhere as error:
+                conflicts.append(error.message)
+            except Conflict as error:
+                raise _ChangedError from error
+        self._scale(desired)
+        self._prune(there, manifests)
+        if conflicts:
+            raise Conflict("; ".join(conflicts))
+
+    def _bring(self, manifest: Manifest, there: Sequence[Json], entry: ledger.Entry, before: Routed) -> None:
+        """Apply one manifest where it is not applied yet; a route only as it was read."""
+        metadata = manifest["metadata"]
+        metadata["ownerReferences"] = [entry.owner]
+        wanted = drift.sealed(manifest)
+        known = next((each for each in there if each["metadata"]["name"] == metadata["name"]), None)
+        if known is not None and drift.is_applied(wanted, known):
+            return
+        if kinds.kind_of(manifest) in _ROUTES:
+            wanted["metadata"]["annotations"][CONFIRMED] = before.to_json()
+            if known is not None:
+                wanted["metadata"]["resourceVersion"] = known["metadata"]["resourceVersion"]
+        self._api.apply(wanted)
+
+    def _scale(self, desired: Desired) -> None:
+        """Set the number of replicas where it is another one."""
+        wanted = {revision.name: revision.replicas for revision in desired.revisions}
+        for deployment in self._list(kinds.DEPLOYMENT, desired.namespace, desired.service):
+            name = deployment["metadata"]["name"]
+            if deployment["spec"]["replicas"] != wanted.get(name, deployment["spec"]["replicas"]):
+                change = {"spec": {"replicas": wanted[name]}}
+                self._api.merge(kinds.DEPLOYMENT, desired.namespace, name, change, subresource="scale")
+
+    def _prune(self, there: Mapping[kinds.Kind, Sequence[Json]], manifests: Iterable[Manifest]) -> None:
+        """Remove what is no longer desired."""
+        kept = {(kinds.kind_of(each), each["metadata"]["name"]) for each in manifests}
+        for kind, objects in there.items():
+            for each in objects:
+                metadata = each["metadata"]
+                if (kind, metadata["name"]) not in kept and "deletionTimestamp" not in metadata:
+                    self._api.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def _list(self, kind: kinds.Kind, namespace: str, service: str) -> list[Json]:
+        return self._api.list(kind, namespace, {SERVICE: service})
+
+
+class _ChangedError(Exception):
+    """A route was changed since it was read: read again."""
+
+
+def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, int]]:
+    """Return what is desired with copies only for who can take them, and the weights over what is ready.
+
+    Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself.
+    """
+    ready = {name: len(pods) for name, pods in serving(slices).items()}
+    claims = [Claim(each.name, each.weight_percent, ready.get(each.name, 0)) for each in desired.revisions]
+    given = shares(claims)
+    if not any(given.values()):
+        given = {claim.revision: claim.weight_percent for claim in claims}
+    revisions = tuple(each if ready.get(each.name) else replace(each, mirror_percent=0) for each in desired.revisions)
+    return replace(desired, revisions=revisions), given
+
+
+def _generation(service: str, routes: Sequence[Json]) -> int:
+    """Return the generation that a service's routes are of; 0 where there are none."""
+    main: Json = next((route["metadata"] for route in routes if route["metadata"]["name"] == service), {})
+    return int(main.get("annotations", {}).get(GENERATION, "0"))

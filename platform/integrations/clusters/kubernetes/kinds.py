@@ -1,0 +1,56 @@
+"""The kinds of objects that a service is made of, and where the API server has them. Pure."""
+
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """A kind, as manifests and as paths name it."""
+
+    api_version: str
+    kind: str
+    plural: str
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """Return the path of all objects of a namespace, or of one."""
+        root = f"/api/{self.api_version}" if "/" not in self.api_version else f"/apis/{self.api_version}"
+        everything = f"{root}/namespaces/{namespace}/{self.plural}"
+        return f"{everything}/{name}" if name else everything
+
+
+GATEWAY_API = "gateway.networking.k8s.io/v1"
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
+SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
+SERVICE = Kind("v1", "Service", "services")
+POD = Kind("v1", "Pod", "pods")
+DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
+ENDPOINT_SLICE = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
+GATEWAY = Kind(GATEWAY_API, "Gateway", "gateways")
+HTTP_ROUTE = Kind(GATEWAY_API, "HTTPRoute", "httproutes")
+GRPC_ROUTE = Kind(GATEWAY_API, "GRPCRoute", "grpcroutes")
+
+PRUNED = (HTTP_ROUTE, GRPC_ROUTE, DEPLOYMENT, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE_ACCOUNT)
+"""What is removed once it is no longer desired, in this order: routes before what they lead to."""
+
+_BY_NAME = {
+    (kind.api_version, kind.kind): kind
+    for kind in (
+        CONFIG_MAP,
+        SERVICE_ACCOUNT,
+        SERVICE,
+        POD,
+        DEPLOYMENT,
+        DISRUPTION_BUDGET,
+        NETWORK_POLICY,
+        ENDPOINT_SLICE,
+        GATEWAY,
+        HTTP_ROUTE,
+        GRPC_ROUTE,
+    )
+}
+
+
+def kind_of(manifest: "dict[str, object]") -> Kind:
+    """Return the kind of a manifest that the driver rendered."""
+    return _BY_NAME[str(manifest["apiVersion"]), str(manifest["kind"])]

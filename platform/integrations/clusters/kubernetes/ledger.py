@@ -1,0 +1,101 @@
+"""One ConfigMap per service, which owns all the rest of it and keeps the highest generation that was ever taken up.
+
+It is changed by its resourceVersion only, so that of two workers one wins. A service is deleted by deleting it in the
+foreground: it stays, and refuses older wishes, until Kubernetes' garbage collector has removed all that it owns.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from common.errors import Conflict, Unavailable
+from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.kinds import CONFIG_MAP
+from integrations.clusters.kubernetes.manifests.names import GENERATION, ledger_name, service_labels
+
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the ledger says of a service."""
+
+    name: str
+    uid: str
+    resource_version: str
+    generation: int
+    leaving: bool
+
+    @property
+    def owner(self) -> dict[str, Any]:
+        """Return the reference by which an object belongs to the service."""
+        return {"apiVersion": "v1", "kind": "ConfigMap", "name": self.name, "uid": self.uid, "blockOwnerDeletion": True}
+
+
+def read(api: Api, namespace: str, service: str) -> Entry | None:
+    """Return the entry, None where the cluster has nothing of the service."""
+    found = api.get(CONFIG_MAP, namespace, ledger_name(service))
+    return None if found is None else _entry(found)
+
+
+def take(api: Api, namespace: str, service: str, generation: int) -> Entry | None:
+    """Return the entry once it says `generation`, or None where it says a higher one already.
+
+    Raises:
+        Unavailable: the service is still being removed, or others keep changing the entry.
+    """
+    for _ in range(_TRIES):
+        try:
+            found = read(api, namespace, service)
+            if found is None:
+                return _create(api, namespace, service, generation)
+            if found.generation > generation or (found.leaving and found.generation == generation):
+                return None
+            if found.leaving:
+                raise Unavailable(f"service {namespace}/{service} is still being removed; it is made anew after that")
+            return found if found.generation == generation else _raise(api, namespace, found, generation)
+        except Conflict:
+            continue
+    raise Unavailable(f"service {namespace}/{service} is being changed by others; it is tried again")
+
+
+def leave(api: Api, namespace: str, service: str, generation: int) -> None:
+    """Delete the service and all that it owns, unless a higher generation was taken up."""
+    for _ in range(_TRIES):
+        found = read(api, namespace, service)
+        if found is None or found.generation > generation:
+            return
+        try:
+            if found.generation < generation:
+                found = _raise(api, namespace, found, generation)
+            if not found.leaving:
+                api.delete(CONFIG_MAP, namespace, found.name, uid=found.uid, propagation="Foreground")
+            return
+        except Conflict:
+            continue
+    raise Unavailable(f"service {namespace}/{service} is being changed by others; it is tried again")
+
+
+def _create(api: Api, namespace: str, service: str, generation: int) -> Entry:
+    metadata = {
+        "name": ledger_name(service),
+        "namespace": namespace,
+        "labels": service_labels(service),
+        "annotations": {GENERATION: str(generation)},
+    }
+    return _entry(api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
+
+
+def _raise(api: Api, namespace: str, found: Entry, generation: int) -> Entry:
+    metadata = {"resourceVersion": found.resource_version, "annotations": {GENERATION: str(generation)}}
+    return _entry(api.merge(CONFIG_MAP, namespace, found.name, {"metadata": metadata}))
+
+
+def _entry(found: dict[str, Any]) -> Entry:
+    metadata = found["metadata"]
+    return Entry(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
+        generation=int(metadata.get("annotations", {}).get(GENERATION, "0")),
+        leaving="deletionTimestamp" in metadata,
+    )

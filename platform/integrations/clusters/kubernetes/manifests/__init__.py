@@ -1,0 +1,37 @@
+"""Everything of a service as Kubernetes objects: a pure function of what is desired, of the operator's options and of
+the shares that can be given now.
+
+    render(desired, shares, options)
+    ├── once         ServiceAccount, NetworkPolicy
+    ├── a revision   Deployment, Service, PodDisruptionBudget
+    └── routes       HTTPRoute and GRPCRoute, of the service, of each version, of the preview
+"""
+
+from collections.abc import Mapping
+
+from integrations.clusters.base import Desired
+from integrations.clusters.kubernetes.manifests import workload
+from integrations.clusters.kubernetes.manifests.names import Manifest
+from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
+from integrations.clusters.kubernetes.manifests.routes import routes
+from integrations.clusters.kubernetes.options import Options
+
+__all__ = ["Manifest", "render"]
+
+
+def render(desired: Desired, shares: Mapping[str, int], options: Options) -> list[Manifest]:
+    """Return the objects in the order in which they are to be applied.
+
+    Args:
+        shares: percent of requests that each revision gets now.
+
+    Raises:
+        InvalidInput: `desired` asks for something that cannot be done on Kubernetes, by name.
+    """
+    refuse_unknown(desired)
+    made = [workload.service_account(desired), workload.network_policy(desired, options)]
+    for revision in desired.revisions:
+        made.append(workload.deployment(desired, revision, options))
+        made.append(workload.service(desired, revision))
+        made.append(workload.disruption_budget(desired, revision))
+    return made + routes(desired, shares, options)

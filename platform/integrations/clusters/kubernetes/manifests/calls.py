@@ -1,0 +1,28 @@
+"""The V2 and V1 calls that a gateway lets through: health, metadata and infer, and no call that manages. Pure."""
+
+GRPC_INFERENCE = "inference.GRPCInferenceService"
+GRPC_INFER = (GRPC_INFERENCE, "ModelInfer")
+GRPC_OTHERS = (
+    (GRPC_INFERENCE, "ModelStreamInfer"),
+    (GRPC_INFERENCE, "ServerLive"),
+    (GRPC_INFERENCE, "ServerReady"),
+    (GRPC_INFERENCE, "ServerMetadata"),
+    (GRPC_INFERENCE, "ModelReady"),
+    (GRPC_INFERENCE, "ModelMetadata"),
+    ("grpc.health.v1.Health", "Check"),
+    ("grpc.health.v1.Health", "Watch"),
+)
+
+
+def infer_paths(model: str, version: str = "") -> list[str]:
+    """Return the paths of inference, which take POST."""
+    at = f"/versions/{version}" if version else ""
+    calls = [f"/v2/models/{model}{at}/{call}" for call in ("infer", "generate", "generate_stream")]
+    return [*calls, f"/v1/models/{model}{at}:predict"]
+
+
+def meta_paths(model: str, version: str = "") -> list[str]:
+    """Return the paths of health and metadata, which take GET and HEAD."""
+    at = f"/versions/{version}" if version else ""
+    of_model = [f"/v2/models/{model}{at}", f"/v2/models/{model}{at}/ready", f"/v1/models/{model}{at}"]
+    return of_model if version else [*of_model, "/v2", "/v2/health/live", "/v2/health/ready"]

@@ -1,0 +1,50 @@
+"""Names, labels and annotations of what the driver makes. Pure."""
+
+from typing import Any
+
+from integrations.clusters.base import Desired
+
+Manifest = dict[str, Any]
+
+SERVICE = "fairlead/service"
+REVISION = "fairlead/revision"
+GENERATION = "fairlead/generation"
+RESTART = "fairlead/restart-number"
+MODEL_VERSION = "fairlead/model-version"
+PREVIEW = "fairlead/preview"
+"""On a service's HTTPRoute: the revision that answers at the preview address."""
+APPLIED = "fairlead/applied"
+"""The digest of what was applied last."""
+CONFIRMED = "fairlead/confirmed"
+"""On a service's HTTPRoute: how requests went, by the gateway's word, before the route was changed."""
+
+HTTP_PORT, GRPC_PORT, METRICS_PORT = 8000, 8001, 8002
+_MANAGED_BY = "app.kubernetes.io/managed-by"
+
+
+def ledger_name(service: str) -> str:
+    """Return the name of the ConfigMap that owns everything of a service and keeps its generation."""
+    return f"fairlead-{service}"
+
+
+def service_labels(service: str) -> dict[str, str]:
+    """Return what marks everything of a service."""
+    return {_MANAGED_BY: "fairlead", "app.kubernetes.io/part-of": service, SERVICE: service}
+
+
+def revision_labels(service: str, revision: str) -> dict[str, str]:
+    """Return what marks everything of a revision."""
+    return {**service_labels(service), "app.kubernetes.io/name": revision, REVISION: revision}
+
+
+def selector(service: str, revision: str) -> dict[str, str]:
+    """Return the labels by which a revision's pods are found; they never change, as a Deployment's may not."""
+    return {SERVICE: service, REVISION: revision}
+
+
+def manifest(
+    api_version: str, kind: str, desired: Desired, name: str, labels: dict[str, str], **parts: Any
+) -> Manifest:
+    """Return an object of the service's namespace."""
+    metadata = {"name": name, "namespace": desired.namespace, "labels": labels}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}

@@ -1,0 +1,160 @@
+"""A replica as a pod: the runtime, and before it a step that lays out its model. Pure.
+
+Secure by default: it satisfies the Pod Security Standard "restricted", writes to no file system but its own volumes,
+and holds no token of the cluster.
+"""
+
+import json
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from common.errors import InvalidInput
+from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.kubernetes.manifests.names import (
+    GRPC_PORT,
+    HTTP_PORT,
+    METRICS_PORT,
+    MODEL_VERSION,
+    RESTART,
+    Manifest,
+    revision_labels,
+)
+from integrations.clusters.kubernetes.options import Options
+
+RUNTIME, PREPARE = "runtime", "prepare"
+_MODELS, _ARTIFACTS = "/mnt/models", "/mnt/artifacts"
+_USER = 65532
+_COMMAND = ["python", "-m", "serving_runtime"]
+_PROBE_EVERY_S = 2
+_LONGEST_START_S = 600
+_MARGIN_S = 5
+_SECURE = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+}
+
+
+def pod_template(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
+    """Return the pod template of a revision's Deployment; raises InvalidInput for an artifact no pod can reach."""
+    return {
+        "metadata": {
+            "labels": revision_labels(desired.service, revision.name),
+            "annotations": {
+                MODEL_VERSION: revision.model_version,
+                RESTART: str(revision.restart_number),
+                "prometheus.io/scrape": "true",
+                "prometheus.io/port": str(METRICS_PORT),
+            },
+        },
+        "spec": {
+            "serviceAccountName": desired.service,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": _USER,
+                "runAsGroup": _USER,
+                "fsGroup": _USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "terminationGracePeriodSeconds": options.pre_stop_s + options.drain_s + _MARGIN_S,
+            "initContainers": [_prepare(revision, options)],
+            "containers": [_runtime(revision, options)],
+            "volumes": [
+                {"name": "models", "emptyDir": {}},
+                {
+                    "name": "artifacts",
+                    "persistentVolumeClaim": {"claimName": options.artifacts_claim, "readOnly": True},
+                },
+                {"name": "tmp", "emptyDir": {}},
+                {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(options.shared_memory_bytes)}},
+            ],
+        },
+    }
+
+
+def _prepare(revision: DesiredRevision, options: Options) -> Manifest:
+    return {
+        "name": PREPARE,
+        "image": options.runtime_image,
+        "command": [*_COMMAND, "prepare"],
+        "args": [
+            f"--artifact={_artifact(revision, options)}",
+            f"--digest={revision.artifact_digest}",
+            f"--name={revision.model_name}",
+            f"--version={revision.model_version}",
+            f"--config={json.dumps(revision.model_config, sort_keys=True)}",
+            f"--model-repository={_MODELS}",
+        ],
+        "resources": _resources(revision, options),
+        "securityContext": _SECURE,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "artifacts", "mountPath": _ARTIFACTS, "readOnly": True},
+            {"name": "models", "mountPath": _MODELS},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
+        ],
+    }
+
+
+def _runtime(revision: DesiredRevision, options: Options) -> Manifest:
+    arguments = [f"--model-repository={_MODELS}", f"--exit-timeout-secs={options.drain_s}"]
+    if revision.max_concurrent_requests:
+        arguments.append(f"--max-concurrent-requests={revision.max_concurrent_requests}")
+    return {
+        "name": RUNTIME,
+        "image": options.runtime_image,
+        "command": _COMMAND,
+        "args": arguments,
+        "env": [{"name": name, "value": value} for name, value in sorted(revision.env.items())],
+        "ports": [
+            {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
+            {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
+        ],
+        "resources": _resources(revision, options),
+        "securityContext": _SECURE,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "startupProbe": {
+            **_probe("ready"),
+            "periodSeconds": _PROBE_EVERY_S,
+            "failureThreshold": _LONGEST_START_S // _PROBE_EVERY_S,
+        },
+        "readinessProbe": {**_probe("ready"), "periodSeconds": _PROBE_EVERY_S, "failureThreshold": 2},
+        "livenessProbe": {**_probe("live"), "periodSeconds": 10, "failureThreshold": 6},
+        "lifecycle": {"preStop": {"sleep": {"seconds": options.pre_stop_s}}},
+        "volumeMounts": [
+            {"name": "models", "mountPath": _MODELS, "readOnly": True},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
+            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - a mount in a pod
+        ],
+    }
+
+
+def _probe(what: str) -> Manifest:
+    return {"httpGet": {"path": f"/v2/health/{what}", "port": "http"}, "timeoutSeconds": 5}
+
+
+def _resources(revision: DesiredRevision, options: Options) -> Manifest:
+    cpu_cores = revision.resources.cpu_cores or options.defaults.cpu_cores or 0.5
+    memory_bytes = revision.resources.memory_bytes or options.defaults.memory_bytes or 0
+    millicores = round(cpu_cores * 1000)
+    cpu = f"{millicores}m" if millicores % 1000 else str(millicores // 1000)  # as Kubernetes writes it back
+    requests = {"cpu": cpu, "memory": str(memory_bytes)}
+    # No CPU limit: throttling is latency, and requests already share the CPU out.
+    return {"requests": requests, "limits": {"memory": str(memory_bytes)}}
+
+
+def _artifact(revision: DesiredRevision, options: Options) -> str:
+    """Return the artifact's folder as a pod sees it."""
+    parts = urlsplit(revision.artifact_uri)
+    path = PurePosixPath(unquote(parts.path))
+    root = PurePosixPath(options.artifacts_root)
+    if parts.scheme != "file" or root not in path.parents:
+        raise InvalidInput(
+            f"the artifact {revision.artifact_uri} of revision {revision.name} cannot be reached by a pod; "
+            f"it must be in {root}, which is on the claim {options.artifacts_claim}"
+        )
+    return str(_ARTIFACTS / path.relative_to(root))

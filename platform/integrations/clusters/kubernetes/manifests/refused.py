@@ -1,0 +1,43 @@
+"""Fields of Desired that this driver cannot honour yet: refused by name, and so is every one that is new. Pure."""
+
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from common.errors import InvalidInput
+from integrations.clusters.base import Desired, DesiredRevision
+
+_OF_SERVICE = {"namespace", "service", "generation", "revisions", "preview"}
+_OF_REVISION = {
+    "name",
+    "model_name",
+    "model_version",
+    "artifact_uri",
+    "artifact_digest",
+    "replicas",
+    "weight_percent",
+    "model_config",
+    "env",
+    "resources",
+    "mirror_percent",
+    "restart_number",
+    "max_concurrent_requests",
+}
+
+
+def refuse_unknown(desired: Desired) -> None:
+    """Raise InvalidInput, naming the field, where `desired` asks for what the driver cannot do."""
+    _refuse(desired, _OF_SERVICE, desired.service)
+    for revision in desired.revisions:
+        _refuse(revision, _OF_REVISION, revision.name)
+        if revision.model_name != desired.service:
+            raise InvalidInput(f"revision {revision.name} serves {revision.model_name}, not {desired.service}")
+
+
+def _refuse(part: Desired | DesiredRevision, known: set[str], name: str) -> None:
+    for field in fields(part):
+        if field.name not in known and getattr(part, field.name) != _default(field):
+            raise InvalidInput(f"{name}: {field.name} cannot be honoured on Kubernetes yet", field=field.name)
+
+
+def _default(field: Field[Any]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()

@@ -1,0 +1,84 @@
+"""Objects of the API server as the reconciler's words. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision
+from integrations.clusters.kubernetes.gateway import confirmation
+from integrations.clusters.kubernetes.ledger import Entry
+from integrations.clusters.kubernetes.manifests.names import REVISION
+from integrations.clusters.kubernetes.options import GatewayReference
+from integrations.clusters.kubernetes.pods import replica
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything that the API server has of a service, each list sorted by name."""
+
+    deployments: Sequence[Json] = ()
+    pods: Sequence[Json] = ()
+    slices: Sequence[Json] = ()
+    routes: Sequence[Json] = ()
+
+
+def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: GatewayReference) -> Observed:
+    """Return the service as it is; a revision's share is 0 while no replica of it takes requests."""
+    replicas = _replicas(found)
+    names = sorted({str(each["metadata"]["name"]) for each in found.deployments} | replicas.keys())
+    confirmed = confirmation(service, found.routes, gateway)
+    routed = confirmed.routed
+    able = serving(found.slices)
+    troubles = {str(each["metadata"]["name"]): _trouble(each) for each in found.deployments}
+    return Observed(
+        namespace=namespace,
+        service=service,
+        generation=entry.generation if entry.leaving else routed.generation,
+        revisions=tuple(
+            ObservedRevision(
+                name=name,
+                weight_percent=routed.weights.get(name, 0) if able.get(name) else 0,
+                mirror_percent=routed.mirrors.get(name, 0) if able.get(name) else 0,
+                replicas=tuple(replicas.get(name, ())),
+                message=troubles.get(name, ""),
+            )
+            for name in names
+        ),
+        message=confirmed.problem,
+        preview=routed.preview if able.get(routed.preview) else "",
+    )
+
+
+def serving(slices: Sequence[Json]) -> dict[str, set[str]]:
+    """Return the names of the pods that requests are sent to, of each revision."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in slices:
+        revision = each["metadata"]["labels"].get(REVISION, "")
+        found[revision].update(_ready(each))
+    return found
+
+
+def _ready(endpoint_slice: Json) -> Iterator[str]:
+    for endpoint in endpoint_slice.get("endpoints") or ():
+        if endpoint.get("conditions", {}).get("ready") and "targetRef" in endpoint:
+            yield endpoint["targetRef"]["name"]
+
+
+def _replicas(found: Found) -> dict[str, list[ObservedReplica]]:
+    able = serving(found.slices)
+    replicas: dict[str, list[ObservedReplica]] = defaultdict(list)
+    for pod in found.pods:
+        revision = pod["metadata"]["labels"][REVISION]
+        replicas[revision].append(replica(pod, able.get(revision, set())))
+    return replicas
+
+
+def _trouble(deployment: Json) -> str:
+    """Return why no pods are made, such as a quota; empty where they are."""
+    for condition in deployment.get("status", {}).get("conditions", ()):
+        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
+            return f"its pods cannot be made: {condition['message']}"
+    return ""

@@ -1,0 +1,53 @@
+"""What an operator says of a Kubernetes cluster. Standard library only."""
+
+from dataclasses import dataclass, field
+
+from integrations.clusters.base import Resources
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayReference:
+    """The Gateway that the operator made; routes attach to it.
+
+    Attributes:
+        http_listener: the listener's name (`sectionName`) for HTTP routes; empty attaches to all that allow it.
+        grpc_listener: the same for gRPC routes. The Gateway API lets HTTP and gRPC routes share no host of a listener,
+            so a Gateway that is strict about this needs one of its own for each.
+    """
+
+    name: str
+    namespace: str
+    http_listener: str = ""
+    grpc_listener: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How services are run on a cluster.
+
+    Attributes:
+        runtime_image: image with a `python` that has `serving_runtime`; pinned by digest in earnest use.
+        artifacts_claim: PersistentVolumeClaim of each service's namespace that holds the model files; mounted
+            read-only.
+        artifacts_root: folder that is the claim's root where the control plane writes model files, such as
+            `/var/lib/fairlead/artifacts`.
+        domain: services answer at `<service>.<namespace>.<domain>` too; empty leaves them at their paths.
+        monitoring_namespaces: namespaces from which metrics may be read.
+        defaults: what a replica gets whose revision does not say.
+        shared_memory_bytes: size of /dev/shm, which counts as the replica's memory.
+        drain_s: longest time that accepted requests are given to finish.
+        pre_stop_s: how long a replica goes on serving after it was told to end, until no gateway sends to it any more.
+    """
+
+    gateway: GatewayReference
+    runtime_image: str
+    artifacts_claim: str
+    artifacts_root: str
+    domain: str = ""
+    monitoring_namespaces: tuple[str, ...] = ()
+    defaults: Resources = field(default_factory=lambda: Resources(cpu_cores=0.5, memory_bytes=1024 * _MIB))
+    shared_memory_bytes: int = 64 * _MIB
+    drain_s: int = 30
+    pre_stop_s: int = 5

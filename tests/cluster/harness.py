@@ -1,0 +1,135 @@
+"""A whole Kubernetes cluster for tests: the real control plane, a node that runs pods as processes, and a gateway."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from integrations.artifacts import ArtifactStore, StoredArtifact
+from integrations.clusters.base import ClusterDriver, Desired, Observed
+from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.driver import KubernetesDriver
+from integrations.clusters.kubernetes.options import GatewayReference, Options
+from tests.cluster.gateway import Gateway
+from tests.cluster.gateway_api import NAME, NAMESPACE
+from tests.cluster.kubelet import Kubelet
+from tests.cluster.plane import ControlPlane
+
+IMAGE, CLAIM = "fairlead/serving-runtime:test", "models"
+REAL_RUNTIME = [sys.executable, "-m", "serving_runtime"]
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """What a test does things with; services live in the namespace `default`."""
+
+    plane: ControlPlane
+    kubelet: Kubelet
+    gateway: Gateway
+    options: Options
+    driver: KubernetesDriver
+    artifacts: ArtifactStore
+
+    def store(self, content: bytes) -> StoredArtifact:
+        """Store a model file where pods can read it."""
+        with self.artifacts.begin("model.onnx") as writer:
+            writer.write(content)
+            return writer.commit()
+
+
+@contextmanager
+def harness(plane: ControlPlane, folder: Path, *, runtime: Sequence[str] = REAL_RUNTIME) -> Iterator[Harness]:
+    """Give a node and a gateway on a control plane; afterwards no process and no address of theirs is left.
+
+    Args:
+        runtime: the command that the runtime's image has here; models are always prepared by the real one.
+    """
+
+    def image(argv: Sequence[str], ip: str) -> Sequence[str]:
+        own = list(argv[3:])  # after python -m serving_runtime
+        if own[0] == "prepare":
+            return [*REAL_RUNTIME, *own]
+        ports = {"http": 8000, "grpc": 8001, "metrics": 8002}
+        flags = [f"--{name}-port={port}" for name, port in ports.items()]
+        if list(runtime) == REAL_RUNTIME:
+            flags += [f"--{name}-address={ip}" for name in ports]
+        else:
+            flags.append(f"--http-address={ip}")
+        return [*runtime, *own, *flags]
+
+    artifacts = ArtifactStore(folder / "artifacts", max_bytes=1 << 30)
+    artifacts.folder.mkdir()
+    (folder / "pods").mkdir()
+    options = Options(
+        gateway=GatewayReference(NAME, NAMESPACE),
+        runtime_image=IMAGE,
+        artifacts_claim=CLAIM,
+        artifacts_root=str(artifacts.folder),
+        pre_stop_s=1,
+        drain_s=5,
+    )
+    _claim(plane)
+    kubelet = Kubelet(plane, folder / "pods", images={IMAGE: image}, claims={CLAIM: artifacts.folder})
+    gateway = Gateway(plane, folder / "envoy")
+    api = Api(plane.kubeconfig)
+    driver = KubernetesDriver(api, options)
+    with ExitStack() as running:
+        running.callback(api.close)
+        running.callback(kubelet.close)
+        kubelet.start()
+        running.callback(gateway.close)
+        gateway.start()
+        yield Harness(plane, kubelet, gateway, options, driver, artifacts)
+
+
+def _claim(plane: ControlPlane) -> None:
+    """Make the claim, bound to a volume that the stand-in for the kubelet knows by the claim's name alone."""
+    size = {"storage": "1Gi"}
+    common = {"accessModes": ["ReadOnlyMany"], "storageClassName": ""}
+    place = {"hostPath": {"path": "/nowhere"}}
+    volume = {"metadata": {"name": CLAIM}, "spec": {**common, **place, "capacity": size}}
+    claim = {"metadata": {"name": CLAIM}, "spec": {**common, "resources": {"requests": size}, "volumeName": CLAIM}}
+    with plane.client() as client:
+        for path, body in (
+            ("/api/v1/persistentvolumes", {"apiVersion": "v1", "kind": "PersistentVolume", **volume}),
+            ("/api/v1/namespaces/default/persistentvolumeclaims", {"kind": "PersistentVolumeClaim", **claim}),
+        ):
+            answer = client.post(path, json=body)
+            if answer.status_code != 409:  # one is there from before
+                answer.raise_for_status()
+
+
+@dataclass
+class Repeating:
+    """A driver whose last wish for each service can be applied again, as the reconciler does on every tick."""
+
+    inner: ClusterDriver
+    _wishes: dict[tuple[str, str], Desired] = field(default_factory=dict)
+    _deleted: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def apply(self, desired: Desired) -> None:
+        """Apply, and remember it unless it is older than what is remembered."""
+        self.inner.apply(desired)
+        key = (desired.namespace, desired.service)
+        known = self._wishes[key].generation if key in self._wishes else self._deleted.get(key, 0)
+        if known <= desired.generation:
+            self._wishes[key] = desired
+
+    def delete(self, namespace: str, service: str, generation: int) -> None:
+        """Delete, and want nothing any more."""
+        self._wishes.pop((namespace, service), None)
+        self._deleted[namespace, service] = generation
+        self.inner.delete(namespace, service, generation)
+
+    def observe(self, namespace: str, service: str) -> Observed:
+        """Observe; a service that is not known any more may be wished for by any generation."""
+        seen = self.inner.observe(namespace, service)
+        if not seen.generation and not seen.revisions:
+            self._deleted.pop((namespace, service), None)
+        return seen
+
+    def again(self) -> None:
+        """Apply every wish again."""
+        for desired in self._wishes.values():
+            self.inner.apply(desired)

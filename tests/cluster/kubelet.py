@@ -1,0 +1,127 @@
+"""A stand-in for the kubelet, for tests only: a Node whose pods run as processes of this machine.
+
+Each pod has an address of its own, 10.x on the loopback device, since a Service takes no address of 127/8. There are no
+images and no name spaces: `images` says what an image's command is here, and paths of mounts in arguments become
+folders of this machine. What the product's pods use is honoured: see `pod.py`.
+"""
+
+import itertools
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.cluster.plane import ControlPlane
+from tests.cluster.pod import Image, Pod
+
+_POLL_S = 0.25
+_numbers = itertools.count(1)
+
+
+class Kubelet:
+    """One node. `claims` says which folder a PersistentVolumeClaim is, by its name."""
+
+    def __init__(
+        self, plane: ControlPlane, folder: Path, *, images: Mapping[str, Image], claims: Mapping[str, Path]
+    ) -> None:
+        self._folder = folder
+        self._images = images
+        self._claims = claims
+        self._client = plane.client()
+        self._number = next(_numbers)
+        self._addresses = (f"10.244.{self._number}.{host}" for host in itertools.count(1))
+        self._pods: dict[str, Pod] = {}
+        self._closing = threading.Event()
+        self._paused = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name=f"{self.name}-watcher")
+        self.trouble: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """Return the node's name."""
+        return f"node-{self._number}"
+
+    def start(self) -> None:
+        """Register the node, and run what is bound to it."""
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": {}}}
+        self._client.post("/api/v1/nodes", json=node).raise_for_status()
+        amounts = {"cpu": "64", "memory": "64Gi", "pods": "110"}
+        ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "a stand-in"}
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
+        self._merge(f"/api/v1/nodes/{self.name}/status", {"status": status})
+        self._merge(f"/api/v1/nodes/{self.name}", {"spec": {"taints": None}})  # not-ready, which nobody else removes
+        self._watcher.start()
+
+    def pod(self, prefix: str) -> Pod:
+        """Return the only pod whose name begins like that."""
+        (found,) = (pod for pod in self._pods.values() if pod.name.startswith(prefix))
+        return found
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let no pod be started or told to end inside the block."""
+        self._paused.set()
+        try:
+            yield
+        finally:
+            self._paused.clear()
+
+    def close(self) -> None:
+        """Kill all pods and take their addresses away."""
+        self._closing.set()
+        self._watcher.join()
+        for pod in self._pods.values():
+            pod.kill()
+        for pod in self._pods.values():
+            pod.join()
+        self._client.close()
+
+    def _watch(self) -> None:
+        while not self._closing.wait(_POLL_S):
+            if self._paused.is_set():
+                continue
+            try:
+                self._look()
+            except httpx.HTTPError as error:  # the API server is away: pods go on, as on a real node
+                self.trouble.append(str(error))
+
+    def _look(self) -> None:
+        answer = self._client.get("/api/v1/pods", params={"fieldSelector": f"spec.nodeName={self.name}"})
+        answer.raise_for_status()
+        there = {each["metadata"]["uid"]: each for each in answer.json()["items"]}
+        for uid, found in there.items():
+            if uid not in self._pods:
+                self._pods[uid] = self._started(found)
+            if "deletionTimestamp" in found["metadata"]:
+                self._pods[uid].end(found["metadata"].get("deletionGracePeriodSeconds", 0))
+        for uid, pod in list(self._pods.items()):
+            if uid not in there:
+                pod.kill()
+            if not pod.is_alive():
+                pod.join()
+                del self._pods[uid]
+
+    def _started(self, found: dict[str, Any]) -> Pod:
+        folder = Path(tempfile.mkdtemp(prefix=f"{found['metadata']['name']}-", dir=self._folder))
+        pod = Pod(found, self._client, folder, next(self._addresses), images=self._images, claims=self._claims)
+        pod.start()
+        return pod
+
+    def _merge(self, path: str, changes: dict[str, Any]) -> None:
+        headers = {"content-type": "application/merge-patch+json"}
+        self._client.patch(path, json=changes, headers=headers).raise_for_status()
+
+
+@contextmanager
+def address(ip: str) -> Iterator[None]:
+    """Let the loopback device have an address inside the block."""
+    subprocess.run(["ip", "address", "add", f"{ip}/32", "dev", "lo"], check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["ip", "address", "del", f"{ip}/32", "dev", "lo"], check=False, capture_output=True)

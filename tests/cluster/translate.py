@@ -1,0 +1,110 @@
+"""HTTPRoutes and GRPCRoutes to Envoy's route table, for tests only and as far as the product's routes go. Pure.
+
+Exact paths, methods and headers; weights, mirrors, a full path in the place of another, headers set in answers.
+Anything else is a KeyError or a ValueError, so that no test passes on a route that is only half understood.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
+from integrations.clusters.local.envoy.routes import ROUTES_NAME
+
+Json = dict[str, Any]
+_ROUTES = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+_GRPC_PORT = 8001
+
+
+def route_table(routes: Iterable[Json], *, version: str) -> Json:
+    """Return the discovery response for all routes; one without hostnames is for every host."""
+    hosts: dict[str, list[Json]] = {"*": []}
+    for route in routes:
+        for host in route["spec"].get("hostnames", ["*"]):
+            hosts.setdefault(host, []).extend(_rules(route))
+    tables = [
+        {"name": host, "domains": [host], "routes": sorted(rules, key=lambda rule: -len(rule["match"]["headers"]))}
+        for host, rules in sorted(hosts.items())
+    ]
+    return {"version_info": version, "resources": [{"@type": _ROUTES, "name": ROUTES_NAME, "virtual_hosts": tables}]}
+
+
+def backends(route: Json) -> set[tuple[str, str]]:
+    """Return namespace and name of every Service that a route leads to."""
+    namespace = route["metadata"]["namespace"]
+    refs = [ref for rule in route["spec"]["rules"] for ref in rule.get("backendRefs", ())]
+    filters = [each for rule in route["spec"]["rules"] for each in rule.get("filters", ())]
+    refs += [each["requestMirror"]["backendRef"] for each in filters if each["type"] == "RequestMirror"]
+    return {(namespace, ref["name"]) for ref in refs}
+
+
+def _rules(route: Json) -> Iterator[Json]:
+    namespace = route["metadata"]["namespace"]
+    for rule in route["spec"]["rules"]:
+        action = _action(namespace, rule)
+        for match in rule["matches"]:
+            yield {"match": _match(match, is_grpc=route["kind"] == "GRPCRoute"), **action}
+
+
+def _match(match: Json, *, is_grpc: bool) -> Json:
+    headers = [_exactly(each) for each in match.get("headers", ())]
+    if is_grpc:
+        method = match["method"]
+        path = {"type": method["type"], "value": f"/{method['service']}/{method['method']}"}
+    else:
+        path = match["path"]
+        headers.append({"name": ":method", "string_match": {"exact": match["method"]}})
+    if path["type"] != "Exact":
+        raise ValueError(f"a path match of the type {path['type']} is not understood here")
+    return {"path": path["value"], "headers": headers}
+
+
+def _exactly(header: Json) -> Json:
+    if header["type"] != "Exact":
+        raise ValueError(f"a header match of the type {header['type']} is not understood here")
+    return {"name": header["name"], "string_match": {"exact": header["value"]}}
+
+
+def _action(namespace: str, rule: Json) -> Json:
+    weighted = [ref for ref in rule.get("backendRefs", ()) if ref["weight"]]
+    if not weighted:
+        return {"direct_response": {"status": 500}}
+    route: Json = {"weighted_clusters": {"clusters": [_weighted(namespace, ref) for ref in weighted]}, "timeout": "0s"}
+    for each in rule.get("filters", ()):
+        if each["type"] == "URLRewrite":
+            route["prefix_rewrite"] = each["urlRewrite"]["path"]["replaceFullPath"]  # of an exact path: all of it
+        elif each["type"] == "RequestMirror":
+            route.setdefault("request_mirror_policies", []).append(_mirror(namespace, each["requestMirror"]))
+        else:
+            raise ValueError(f"a filter of the type {each['type']} is not understood here")
+    return {"route": route}
+
+
+def _weighted(namespace: str, ref: Json) -> Json:
+    return {
+        "name": _cluster(namespace, ref),
+        "weight": ref["weight"],
+        "response_headers_to_add": [
+            {
+                "header": {"key": each["name"], "value": each["value"]},
+                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+            }
+            for each in _headers_set(ref.get("filters", ()))
+        ],
+    }
+
+
+def _headers_set(filters: Sequence[Json]) -> Iterator[Json]:
+    for each in filters:
+        if each["type"] != "ResponseHeaderModifier":
+            raise ValueError(f"a backend's filter of the type {each['type']} is not understood here")
+        yield from each["responseHeaderModifier"]["set"]
+
+
+def _mirror(namespace: str, mirror: Json) -> Json:
+    share = {"numerator": mirror["percent"], "denominator": "HUNDRED"}
+    return {"cluster": _cluster(namespace, mirror["backendRef"]), "runtime_fraction": {"default_value": share}}
+
+
+def _cluster(namespace: str, ref: Json) -> str:
+    use = ClusterUse.GRPC if ref["port"] == _GRPC_PORT else ClusterUse.INFER
+    return cluster_name(namespace, ref["name"], use)

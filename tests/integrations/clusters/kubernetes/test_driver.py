@@ -1,0 +1,137 @@
+"""The driver on a real control plane, without nodes: what it writes, and what it does where others write too."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import httpx
+import pytest
+
+from common.errors import Conflict, InvalidInput, NotFound
+from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.driver import KubernetesDriver
+from integrations.clusters.kubernetes.manifests.names import SERVICE
+from integrations.clusters.kubernetes.options import GatewayReference, Options
+from tests.cluster.plane import ControlPlane
+
+pytestmark = pytest.mark.cluster
+OPTIONS = Options(GatewayReference("gateway", "gateways"), "fairlead/serving-runtime:test", "models", "/artifacts")
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Place:
+    """A driver and a namespace of its own."""
+
+    driver: KubernetesDriver
+    api: Api
+    client: httpx.Client
+    namespace: str
+
+    def apply(self, generation: int, *revisions: DesiredRevision, **more: Any) -> None:
+        self.driver.apply(Desired(self.namespace, "digits", generation, revisions, **more))
+
+    def objects(self, kind: kinds.Kind) -> dict[str, dict[str, Any]]:
+        found = self.api.list(kind, self.namespace, {SERVICE: "digits"})
+        return {each["metadata"]["name"]: each for each in found}
+
+    def versions(self) -> dict[tuple[str, str], str]:
+        """Return the resourceVersion of everything that the driver writes."""
+        return {
+            (kind.kind, name): each["metadata"]["resourceVersion"]
+            for kind in (*kinds.PRUNED, kinds.CONFIG_MAP)
+            if kind is not kinds.DEPLOYMENT  # whose status the controller goes on writing
+            for name, each in self.objects(kind).items()
+        }
+
+    def change(self, kind: kinds.Kind, name: str, changes: dict[str, Any]) -> None:
+        """Change an object as a person does with kubectl edit."""
+        headers = {"content-type": "application/merge-patch+json"}
+        path = f"{kind.path(self.namespace, name)}?fieldManager=kubectl-edit"
+        self.client.patch(path, json=changes, headers=headers).raise_for_status()
+
+
+@pytest.fixture
+def place(plane: ControlPlane) -> Iterator[Place]:
+    namespace = f"driver-{next(_numbers)}"
+    api = Api(plane.kubeconfig)
+    with plane.client() as client:
+        body = {"metadata": {"name": namespace}}
+        client.post("/api/v1/namespaces", json=body).raise_for_status()
+        yield Place(KubernetesDriver(api, OPTIONS), api, client, namespace)
+    api.close()
+
+
+def revision(number: int, weight: int, **more: Any) -> DesiredRevision:
+    fields = {"replicas": 1, **more}
+    artifact = (f"file:///artifacts/{number}", f"sha256:{number}")
+    return DesiredRevision(f"digits-{number:05}", "digits", str(number), *artifact, weight_percent=weight, **fields)
+
+
+def test_the_same_again_writes_nothing(place: Place) -> None:
+    wanted = (revision(1, 90), revision(2, 10, model_config={"max_batch_size": 4}, restart_number=2))
+    place.apply(1, *wanted)
+    place.apply(1, *wanted)  # as it was read once, so that what holds is written down
+    before = place.versions()
+    place.apply(1, *wanted)
+    assert place.versions() == before
+
+
+def test_what_was_deleted_by_hand_comes_back(place: Place) -> None:
+    place.apply(1, revision(1, 100))
+    place.client.delete(kinds.SERVICE.path(place.namespace, "digits-00001")).raise_for_status()
+    place.apply(1, revision(1, 100))
+    assert list(place.objects(kinds.SERVICE)) == ["digits-00001"]
+
+
+def test_a_field_that_somebody_else_took_over_is_reported_and_all_else_is_applied(place: Place) -> None:
+    place.apply(1, revision(1, 100))
+    place.change(kinds.DISRUPTION_BUDGET, "digits-00001", {"spec": {"maxUnavailable": 5}})
+    with pytest.raises(Conflict, match=r"kubectl-edit(.|\n)*maxUnavailable"):
+        place.apply(2, revision(1, 100), revision(2, 0))
+    assert place.objects(kinds.DISRUPTION_BUDGET)["digits-00001"]["spec"]["maxUnavailable"] == 5
+    assert list(place.objects(kinds.DEPLOYMENT)) == ["digits-00001", "digits-00002"]
+
+
+def test_replicas_are_scaled_and_belong_to_nobody_else(place: Place) -> None:
+    place.apply(1, revision(1, 100, replicas=3))
+    assert place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 3
+    place.apply(2, revision(1, 100, replicas=2, restart_number=1))
+    deployment = place.objects(kinds.DEPLOYMENT)["digits-00001"]
+    assert deployment["spec"]["replicas"] == 2
+    assert deployment["spec"]["template"]["metadata"]["annotations"]["fairlead/restart-number"] == "1"
+
+
+def test_what_is_refused_changes_nothing(place: Place) -> None:
+    place.apply(1, revision(1, 100))
+    before = place.versions()
+    with pytest.raises(InvalidInput, match=r"serves other"):
+        place.apply(2, replace(revision(1, 100), model_name="other"))
+    assert place.versions() == before
+
+
+def test_a_namespace_that_is_not_there_is_told(place: Place) -> None:
+    with pytest.raises(NotFound, match="nowhere"):
+        place.driver.apply(Desired("nowhere", "digits", 1, (revision(1, 100),)))
+
+
+def test_a_gateway_that_is_not_there_is_told(place: Place) -> None:
+    options = replace(OPTIONS, gateway=GatewayReference("other", "gateways"))
+    (component,) = KubernetesDriver(place.api, options).inventory().components
+    assert (component.ready, component.message) == (
+        False,
+        "there is no Gateway other in gateways; create it, or name another",
+    )
+
+
+def test_a_route_that_no_gateway_speaks_of_gives_nobody_weight(place: Place) -> None:
+    place.apply(1, revision(1, 100))
+    options = replace(OPTIONS, gateway=GatewayReference("other", "gateways"))
+    driver = KubernetesDriver(place.api, options)
+    driver.apply(Desired(place.namespace, "digits", 2, (revision(1, 100),)))
+    seen = driver.observe(place.namespace, "digits")
+    assert "the gateway other in gateways says nothing of" in seen.message
+    assert [each.weight_percent for each in seen.revisions] == [0]

@@ -1,0 +1,112 @@
+"""What is rendered for Kubernetes, compared with files that were looked at, and shown to a real API server.
+
+After a wanted change: `FAIRLEAD_UPDATE_GOLDEN=1 pytest tests/integrations/clusters/kubernetes`, then read the
+difference.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client, config
+
+from common.errors import InvalidInput
+from integrations.clusters.base import Desired, DesiredRevision, HeaderMatch, MatchKind, Resources, SessionAffinity, Tap
+from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.manifests import Manifest, render
+from integrations.clusters.kubernetes.options import GatewayReference, Options
+from tests.cluster.plane import ControlPlane
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = sorted(path.name.removesuffix(".in.yaml") for path in GOLDEN.glob("*.in.yaml"))
+
+
+def given(case: str) -> tuple[Desired, dict[str, int], Options]:
+    read = yaml.safe_load((GOLDEN / f"{case}.in.yaml").read_text())
+    desired = {**read["desired"], "revisions": tuple(_revision(each) for each in read["desired"]["revisions"])}
+    options = {**read["options"], "gateway": GatewayReference(**read["options"]["gateway"])}
+    return Desired(**desired), read["shares"], Options(**options)
+
+
+def _revision(each: dict[str, Any]) -> DesiredRevision:
+    return DesiredRevision(**{**each, "resources": Resources(**each.get("resources", {}))})
+
+
+def rendered(case: str) -> list[Manifest]:
+    return render(*given(case))
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) >= 3
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_manifests_are_as_they_were(case: str) -> None:
+    found = rendered(case)
+    expected = GOLDEN / f"{case}.out.yaml"
+    if os.environ.get("FAIRLEAD_UPDATE_GOLDEN") == "1":
+        expected.write_text(yaml.dump_all(found, Dumper=_Plain, sort_keys=False, width=120))
+    assert found == list(yaml.safe_load_all(expected.read_text()))
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes what occurs twice twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("case", CASES)
+def test_a_strict_api_server_takes_the_manifests_and_the_restricted_pods(case: str, plane: ControlPlane) -> None:
+    namespace = f"golden-{case}"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    core = client.CoreV1Api(config.new_client_from_config(str(plane.kubeconfig)))
+    core.create_namespace({"metadata": {"name": namespace, "labels": labels}})
+    api = Api(plane.kubeconfig)
+    desired, shares, options = given(case)
+    for manifest in render(replace(desired, namespace=namespace), shares, options):
+        api.apply(manifest, dry_run=True)
+        if manifest["kind"] == "Deployment":
+            template = manifest["spec"]["template"]
+            pod = {**template, "metadata": {**template["metadata"], "name": "one"}}
+            pod["spec"] = {**pod["spec"], "serviceAccountName": "default"}
+            core.create_namespaced_pod(namespace, pod, dry_run="All")
+
+
+@pytest.mark.cluster
+def test_a_field_that_the_api_server_does_not_know_is_refused(plane: ControlPlane) -> None:
+    account = rendered("canary")[0]
+    with pytest.raises(InvalidInput, match="autoMount"):
+        Api(plane.kubeconfig).apply({**account, "autoMount": True}, dry_run=True)
+
+
+@pytest.mark.parametrize(
+    ("field", "changed"),
+    [
+        pytest.param("affinity", {"affinity": SessionAffinity("digits-00002", header="x-session")}, id="sessions"),
+        pytest.param("tap", {"tap": Tap(50)}, id="taps"),
+        pytest.param("match", {"match": (HeaderMatch("x-group", MatchKind.EXACT, ("beta",)),)}, id="groups"),
+    ],
+)
+def test_what_cannot_be_done_yet_is_refused_by_name(field: str, changed: dict[str, Any]) -> None:
+    desired, shares, options = given("canary")
+    if field == "affinity":
+        desired = replace(desired, **changed)
+    else:
+        desired = replace(desired, revisions=(desired.revisions[0], replace(desired.revisions[1], **changed)))
+    with pytest.raises(InvalidInput, match=f"{field} cannot be honoured on Kubernetes yet"):
+        render(desired, shares, options)
+
+
+def test_an_artifact_that_no_pod_can_reach_is_refused() -> None:
+    desired, shares, options = given("canary")
+    with pytest.raises(InvalidInput, match="it must be in /elsewhere"):
+        render(desired, shares, replace(options, artifacts_root="/elsewhere"))
+
+
+def test_no_manifest_says_a_number_of_replicas() -> None:
+    assert [each["metadata"]["name"] for each in rendered("canary") if "replicas" in each.get("spec", {})] == []
