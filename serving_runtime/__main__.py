@@ -1,5 +1,5 @@
-"""`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile, prepare
-or check-config."""
+"""`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile, prepare,
+replay or check-config."""
 
 import sys
 from collections.abc import Sequence
@@ -18,6 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from serving_runtime.server import checking  # noqa: PLC0415
 
         return checking.main(arguments)
+    if arguments and arguments[0] == "replay":
+        from serving_runtime.server import replaying  # noqa: PLC0415
+
+        return replaying.main(arguments)
     if arguments and arguments[0] == "prepare":
         from serving_runtime.server import preparing  # noqa: PLC0415
 

@@ -31,6 +31,7 @@ other commands:
   inspect MODEL_DIR --json   tell signature and platform of one model's folder
   profile MODEL_DIR --json   measure load time, memory, and latency per batch size
   check-config --json        check fields of a config.pbtxt on standard input, without a model
+  replay MODEL_DIR           answer recorded requests on standard input (`replay --help`)
   prepare --artifact DIR ... lay a stored model out in a model repository (`prepare --help`)
 """
 

@@ -71,7 +71,8 @@ def _budget_bytes(asked: int | None) -> int | None:
     return max(0, int(memory.limit_bytes() * SHARE) - memory.resident_bytes())
 
 
-def _engine(every: Options) -> Engine:
+def make_engine(every: Options) -> Engine:
+    """Return the engine that the options ask for, with nothing loaded yet."""
     options = every.models
     settings = LoadSettings(
         auto_complete=options.auto_complete,
@@ -129,7 +130,7 @@ class Server:
         self._metrics: Listener | None = None
         self._grpc: GrpcServer | None = None
         self._tap = open_tap(options.tap, options.id) if options.tap.url else None
-        self._engine = _engine(options)
+        self._engine = make_engine(options)
         self._settings = RuntimeSettings(log, Tracer(options.trace, _sink(options)))
         follow(self._engine, self._settings.tracer, self._tap)
 

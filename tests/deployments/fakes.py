@@ -3,12 +3,14 @@
 `test_driver_contract.py` runs the same tests on `FakeCluster` and on the real local driver with its agent.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from common.errors import Unavailable
+from common.errors import InvalidInput, Unavailable
 from integrations.clusters.base import (
+    Candidate,
     Component,
     Desired,
     Exchange,
@@ -47,6 +49,8 @@ class FakeCluster:
         most_ready: of which revisions only so many replicas become ready.
         away: why the cluster cannot be reached; empty while it can.
         recorded: what taps wrote of each service, cursors are numbers of it.
+        answers: what a version makes of a recorded exchange in a replay.
+        replaying: the candidates that run.
         on_apply: called before each apply, for what happens at the worst moment.
     """
 
@@ -59,6 +63,8 @@ class FakeCluster:
     components: tuple[Component, ...] = ()
     applied: list[Desired] = field(default_factory=list)
     recorded: dict[tuple[str, str], list[Exchange]] = field(default_factory=dict)
+    answers: dict[str, Callable[[Exchange], Exchange]] = field(default_factory=dict)
+    replaying: list[Candidate] = field(default_factory=list)
     away: str = ""
     on_apply: Callable[[Desired], None] = lambda _desired: None
 
@@ -86,6 +92,17 @@ class FakeCluster:
 
     def run(self, job: Job) -> JobResult:
         raise AssertionError("the reconciler runs no jobs")
+
+    @contextmanager
+    def replay(self, candidate: Candidate) -> Iterator[Callable[[Exchange], Exchange]]:
+        """Answer with what was recorded, or as `answers` says for the candidate's version."""
+        self._reach()
+        if candidate.name in self.broken:
+            raise InvalidInput(self.broken[candidate.name])
+        self.replaying.append(candidate)
+        answer = self.answers.get(candidate.model_version, lambda recorded: recorded)
+        yield lambda recorded: replace(answer(recorded), revision=candidate.name)
+        self.replaying.remove(candidate)
 
     def check_config(self, fields: Mapping[str, object]) -> None:
         raise AssertionError("the reconciler checks no files")

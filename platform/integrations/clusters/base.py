@@ -5,7 +5,8 @@ plain and frozen, so that decisions over them are pure functions and a driver ca
 Standard library only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
@@ -312,6 +313,24 @@ class JobResult:
     message: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model version that is to answer recorded requests and serves nobody.
+
+    Attributes:
+        name: what its exchanges have as `revision`.
+        timeout_s: for loading the model, and for each answer.
+    """
+
+    name: str
+    model_name: str
+    model_version: str
+    artifact_uri: str
+    model_config: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = 60.0
+
+
 class ClusterDriver(Protocol):
     """The verbs. All raise `common.errors.Unavailable` where the cluster cannot be reached."""
 
@@ -335,6 +354,14 @@ class ClusterDriver(Protocol):
 
     def run(self, job: Job) -> JobResult:
         """Run `job` to its end or its timeout."""
+
+    def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
+        """Start the candidate where models run, out of reach of every client, and end it when the block is left.
+
+        What the block is given answers a recorded request once more. It ends too when its caller is killed. Both raise
+        `common.errors.InvalidInput` where the runtime cannot serve the candidate, and `Unavailable` where it ended or
+        did not answer in time.
+        """
 
     def check_config(self, fields: Mapping[str, object]) -> None:
         """Raise InvalidInput, naming the field, where the runtime takes no model with these ModelConfig fields."""

@@ -6,12 +6,13 @@
 Nothing of it runs between two ticks: pods are Kubernetes' own business, and so is what the gateway does.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
 from common.errors import Conflict, InvalidInput, Unavailable
-from integrations.clusters.base import Component, Desired, Exchange, Job, JobResult, Nodes, Observed
+from integrations.clusters.base import Candidate, Component, Desired, Exchange, Job, JobResult, Nodes, Observed
 from integrations.clusters.kubernetes import drift, kinds, ledger
 from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
 from integrations.clusters.kubernetes.gateway import Routed, confirmation
@@ -84,6 +85,10 @@ class KubernetesDriver:
     def run(self, job: Job) -> JobResult:
         """Refuse: models are inspected where the control plane runs, not on the cluster yet."""
         raise InvalidInput(f"a job to {job.kind} a model cannot run on Kubernetes yet")
+
+    def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
+        """Refuse: nothing is recorded on Kubernetes yet."""
+        raise InvalidInput(f"recorded requests cannot be answered by {candidate.name} on Kubernetes yet")
 
     def check_config(self, fields: Mapping[str, object]) -> None:
         """Ask the serving runtime that is installed beside the control plane."""

@@ -4,12 +4,13 @@ It starts nothing but jobs; a worker that dies takes no model with it.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from common.errors import InvalidInput, Unavailable
-from integrations.clusters.base import Component, Desired, Exchange, Job, JobResult, Nodes, Observed
-from integrations.clusters.local import jobs, payloads
+from integrations.clusters.base import Candidate, Component, Desired, Exchange, Job, JobResult, Nodes, Observed
+from integrations.clusters.local import jobs, payloads, replays
 from integrations.clusters.local.config_check import check_config
 from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
@@ -76,6 +77,10 @@ class LocalDriver:
     def run(self, job: Job) -> JobResult:
         """Run the job as a process of its own, bounded in time and memory."""
         return jobs.run(job, self._layout.jobs)
+
+    def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
+        """Run the candidate as a process of its own that nobody but the caller can reach."""
+        return replays.replay(candidate, self._layout.jobs)
 
     def check_config(self, fields: Mapping[str, object]) -> None:
         """Ask the serving runtime, in a process of its own that loads no model."""

@@ -13,7 +13,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from common.errors import FairleadError, Unavailable
@@ -35,10 +36,8 @@ def run(job: Job, folder: Path, *, runtime: tuple[str, ...] = (sys.executable, "
     Raises:
         Unavailable: no process could be started.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    _drop_abandoned(folder)
-    with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-{start_ticks(os.getpid())}-", dir=folder) as scratch:
-        model = Path(scratch) / _MODEL_NAME
+    with scratch_in(folder) as scratch:
+        model = scratch / _MODEL_NAME
         try:
             artifact = folder_of(job.artifact_uri)
             if not artifact.is_dir():
@@ -47,13 +46,29 @@ def run(job: Job, folder: Path, *, runtime: tuple[str, ...] = (sys.executable, "
         except FairleadError as error:
             return JobResult(1, "", error.message)
         command = [*_launcher(job), *runtime, job.kind.value, str(model), "--json"]
-        with (Path(scratch) / "stdout").open("w+b") as stdout, (Path(scratch) / "stderr").open("w+b") as stderr:
+        with (scratch / "stdout").open("w+b") as stdout, (scratch / "stderr").open("w+b") as stderr:
             exit_code = _run(command, job.timeout_s, stdout.fileno(), stderr.fileno())
             stdout.seek(0)
             output = stdout.read(_MAX_OUTPUT_BYTES).decode(errors="replace")
             stderr.seek(max(0, os.fstat(stderr.fileno()).st_size - 4096))
             complaint = stderr.read().decode(errors="replace")
     return JobResult(exit_code, output, _message(job, exit_code, output, complaint))
+
+
+@contextmanager
+def scratch_in(folder: Path) -> Iterator[Path]:
+    """Give a folder of this process below `folder`, which is removed at the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _drop_abandoned(folder)
+    with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-{start_ticks(os.getpid())}-", dir=folder) as scratch:
+        yield Path(scratch)
+
+
+def most_memory_bytes() -> int:
+    """Return how much address space a process that loads somebody's model may have."""
+    memory = max(_LEAST_MEMORY_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    return memory if hard == resource.RLIM_INFINITY else min(memory, hard)
 
 
 def _drop_abandoned(folder: Path) -> None:
@@ -65,11 +80,8 @@ def _drop_abandoned(folder: Path) -> None:
 
 
 def _launcher(job: Job) -> list[str]:
-    memory = max(_LEAST_MEMORY_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
     limits = [
-        f"as={memory}",
+        f"as={most_memory_bytes()}",
         f"cpu={round(job.timeout_s * (os.cpu_count() or 1)) + 1}",
         f"fsize={_MAX_OUTPUT_BYTES}",
         "core=0",

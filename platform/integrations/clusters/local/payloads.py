@@ -9,10 +9,11 @@ Everything is readable by its owner only: it holds what clients sent. A replica 
 import json
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from integrations.clusters.base import Exchange, Tap
 from integrations.clusters.local.files import write_text
@@ -87,6 +88,19 @@ def take(folder: Path, cursor: str) -> tuple[list[Exchange], str]:
     return found, json.dumps(taken, sort_keys=True) if taken else ""
 
 
+def exchange_of(answer: Mapping[str, Any], revision: str, request: Mapping[str, Any], at: float) -> Exchange:
+    """Return the exchange that the event of an answer completes; raises KeyError."""
+    return Exchange(
+        request_id=answer["requestid"],
+        revision=revision,
+        model_version="" if "errorcode" in answer else answer.get("modelversion", ""),
+        at=at,
+        request=request,
+        response=answer["data"],
+        error_code=answer.get("errorcode", ""),
+    )
+
+
 def _exchanges(content: bytes, revision: str) -> Iterator[Exchange]:
     """Yield the requests in a file with their first answers; a request and its first answer are always in one file."""
     requests = {}
@@ -98,14 +112,7 @@ def _exchanges(content: bytes, revision: str) -> Iterator[Exchange]:
                 requests[request_id] = event
             elif number == "1" and request_id in requests:
                 asked = requests.pop(request_id)
-                yield Exchange(
-                    request_id=event["requestid"],
-                    revision=revision,
-                    model_version="" if "errorcode" in event else event.get("modelversion", ""),
-                    at=datetime.fromisoformat(asked["time"]).timestamp(),
-                    request=asked["data"],
-                    response=event["data"],
-                    error_code=event.get("errorcode", ""),
-                )
+                at = datetime.fromisoformat(asked["time"]).timestamp()
+                yield exchange_of(event, revision, asked["data"], at)
         except (ValueError, KeyError, TypeError) as error:
             log.warning("an event of revision %s is left out, it cannot be read: %s", revision, error)

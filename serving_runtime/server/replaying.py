@@ -1,0 +1,108 @@
+"""The command `replay`: one model answers recorded requests, in their order, and listens on no port.
+
+Standard input has a line per request, {"id": ..., "data": ...}, the data as in the payload tap's events. Standard
+output has {"schema": ..., "ready": true} once the model is loaded, then a line per request in the same order: the tap's
+event of its first answer or error. Exit 0 at the end of the input, 2 when the model cannot be served.
+"""
+
+import asyncio
+import base64
+import binascii
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import uvloop
+
+from serving_runtime.engine.engine import Engine
+from serving_runtime.errors import InvalidArgument, ServingError
+from serving_runtime.protocol import json_tensors, tensors
+from serving_runtime.request import InferRequest, Outcome, Tensor
+from serving_runtime.server import options
+from serving_runtime.server.serve import make_engine
+from serving_runtime.telemetry.tap.events import Exchange, event
+from serving_runtime.telemetry.tap.writing import written
+
+SCHEMA = "fairlead.replay/v1"
+_SOURCE = "/replay"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `replay`; returns the exit code."""
+    parser = options.Parser(
+        prog="fairlead-serve replay", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
+    )
+    parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="one model's folder in a model repository")
+    folder = parser.parse_args(arguments[1:]).model_dir.absolute()
+    flags = [f"--model-repository={folder.parent}", "--model-control-mode=explicit", f"--load-model={folder.name}"]
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_run(options.parse(flags), folder.name))
+
+
+async def _run(chosen: options.Options, model: str) -> int:
+    engine = make_engine(chosen)
+    errors = await engine.load_all()
+    if errors:
+        _tell(orjson.dumps({"schema": SCHEMA, "error": str(errors[0])}))
+        return 2
+    _tell(orjson.dumps({"schema": SCHEMA, "ready": True}))
+    while line := await asyncio.to_thread(sys.stdin.buffer.readline):
+        asked = orjson.loads(line)
+        at = datetime.now(UTC)
+        request = InferRequest(model, "", ())
+        outcome: Outcome
+        try:
+            request = request_of(model, asked["data"])
+            outcome = await _answer(engine, request)
+        except ServingError as error:
+            outcome = error
+        _tell(written(event(Exchange(asked["id"], 1, request, outcome, at), _SOURCE)))
+    engine.close()
+    return 0
+
+
+async def _answer(engine: Engine, request: InferRequest) -> Outcome:
+    """Return the first answer, of a decoupled model without the others; raises the error of a refusal."""
+    first: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    def take(outcome: Outcome) -> None:
+        if not first.done():
+            first.set_result(outcome)
+
+    engine.stream(request, take)
+    return await first
+
+
+def request_of(model: str, data: Mapping[str, Any]) -> InferRequest:
+    """Return the request in an event's `data`, to `model`'s default version; raises InvalidArgument."""
+    wanted = data.get("outputs", ())
+    classes = {each["name"]: each["parameters"]["classification"] for each in wanted if "parameters" in each}
+    return InferRequest(
+        model,
+        "",
+        tuple(_tensor(item) for item in data["inputs"]),
+        outputs=tuple(each["name"] for each in wanted),
+        id=data.get("id", ""),
+        parameters=data.get("parameters", {}),
+        classes=classes,
+    )
+
+
+def _tensor(item: Mapping[str, Any]) -> Tensor:
+    name = item["name"]
+    datatype, shape = tensors.datatype_named(item["datatype"], name), tensors.checked_shape(item["shape"], name)
+    if item.get("parameters", {}).get("encoding") != "base64":
+        return Tensor(name, datatype, json_tensors.decode(item["data"], datatype, shape, name))
+    try:
+        content = memoryview(base64.b64decode(item["data"][0], validate=True))
+    except (binascii.Error, IndexError) as error:
+        raise InvalidArgument(f"input '{name}': data is not one base64 text") from error
+    return Tensor(name, datatype, tensors.decode(content, datatype, shape, name))
+
+
+def _tell(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
