@@ -119,18 +119,19 @@ def move(row: Rollout, **fields: Any) -> None:
         stable, canary = row.from_revision.name, row.to_revision.name
         change.service.phase = "Progressing"
         change.service.observed = {stable: _seen(100 - weight), canary: _seen(weight)}
-        AnalysisRun.objects.update_or_create(
-            rollout=row,
-            attempt=row.attempt,
-            step_index=row.step_index,
-            defaults={
-                "weight": weight,
-                "measurements": [MEASUREMENT],
-                "canary_requests": 200,
-                "stable_requests": 800,
-                "started_at": now,
-            },
-        )
+        if row.step_index < len(POLICY["steps"]):
+            AnalysisRun.objects.update_or_create(
+                rollout=row,
+                attempt=row.attempt,
+                step_index=row.step_index,
+                defaults={
+                    "weight": weight,
+                    "measurements": [MEASUREMENT],
+                    "canary_requests": 200,
+                    "stable_requests": 800,
+                    "started_at": now,
+                },
+            )
 
 
 def webhook(*events: str, url: str = "https://a.example/", team: str | None = None) -> CreatedWebhook:

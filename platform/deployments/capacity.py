@@ -29,7 +29,7 @@ def bounds_of_stable(stable: RevisionState, rollout: RolloutState | None) -> Bou
 
 def bounds_of_canary(stable: RevisionState, canary: RevisionState, rollout: RolloutState) -> Bounds:
     """Return between which numbers the canary's replicas may be chosen."""
-    percent = 100 if rollout.is_previewing else max(rollout.weight, rollout.target_weight)
+    percent = 100 if rollout.is_previewing else max(rollout.portion.load_percent, rollout.wanted.load_percent)
     least = canary.scaling.within(math.ceil(at_full(stable, canary) * percent / 100))
     why = f"{percent} % of what {stable.name} has, which is {stable.replicas}"
     return Bounds(least, canary.scaling.max_replicas, why)

@@ -1,12 +1,13 @@
 """What the cluster should run for a service: replicas and weights of each revision. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
+from deployments.rollout.portion import Portion
 from deployments.scaling import Scaling
-from integrations.clusters.base import Desired, DesiredRevision, Resources, Tap
+from integrations.clusters.base import Desired, DesiredRevision, HeaderMatch, Resources, SessionAffinity, Tap
 
 
 class Role(StrEnum):
@@ -53,8 +54,9 @@ class ServiceState:
 
     Attributes:
         live: its stable revision was ready once; until then no weight is given.
-        canary_weight: percent of requests the canary should get; 0 without a rollout.
-        mirror_percent: percent of requests the canary should get a copy of; None where it is no shadow.
+        canary: what the canary or shadow should get of the requests; nothing without a rollout.
+        affinity: by what requests belong together in the rollout; None leaves each to chance.
+        is_shadow: the canary is to be tried out on copies alone.
         has_preview: the canary answers at the preview address.
         restart_number: replicas of a lower one are to be started anew.
         compared_percent: of the requests whose answers by stable and by the canary are to be compared.
@@ -64,9 +66,10 @@ class ServiceState:
     namespace: str
     name: str
     live: bool
-    canary_weight: int
+    canary: Portion
     revisions: tuple[RevisionState, ...]
-    mirror_percent: int | None = None
+    affinity: SessionAffinity | None = None
+    is_shadow: bool = False
     has_preview: bool = False
     restart_number: int = 0
     compared_percent: float = 0.0
@@ -82,13 +85,26 @@ def weight_of(service: ServiceState, revision: RevisionState) -> int:
     if not service.live:
         return 0
     if revision.role is Role.STABLE:
-        return 100 - service.canary_weight
-    return service.canary_weight if revision.role is Role.CANARY else 0
+        return 100 - service.canary.weight
+    return service.canary.weight if revision.role is Role.CANARY else 0
 
 
 def mirror_of(service: ServiceState, revision: RevisionState) -> int:
     """Return the percent of requests `revision` should get a copy of."""
-    return service.mirror_percent or 0 if service.live and revision.role is Role.CANARY else 0
+    return service.canary.mirror if service.live and revision.role is Role.CANARY else 0
+
+
+def match_of(service: ServiceState, revision: RevisionState) -> tuple[HeaderMatch, ...]:
+    """Return the headers that name the group whose requests are `revision`'s."""
+    return service.canary.match if service.live and revision.role is Role.CANARY else ()
+
+
+def affinity_of(service: ServiceState) -> SessionAffinity | None:
+    """Return by what requests belong together; a session of the canary stays with it while its weight rises."""
+    canary = service.first(Role.CANARY)
+    return (
+        replace(service.affinity, revision=canary.name) if service.affinity is not None and canary is not None else None
+    )
 
 
 def tap_of(service: ServiceState, revision: RevisionState) -> Tap | None:
@@ -124,6 +140,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 env=revision.env,
                 resources=revision.resources,
                 mirror_percent=mirror_of(service, revision),
+                match=match_of(service, revision),
                 restart_number=service.restart_number,
                 max_concurrent_requests=revision.scaling.container_concurrency,
                 tap=tap_of(service, revision),
@@ -132,4 +149,5 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
             if revision.stopped_at is None
         ),
         preview=preview_of(service),
+        affinity=affinity_of(service),
     )

@@ -61,14 +61,14 @@ def gather(
     if state.phase is Phase.PENDING or state.step is None:
         return Evidence()
     run = AnalysisRun.objects.filter(rollout=rollout, attempt=state.attempt, step_index=state.step_index).first()
-    if run is None and not (confirmed and state.has_its_weight):
+    if run is None and not (confirmed and state.has_its_portion):
         return Evidence()
     try:
         samples = metrics(seen)
     except Unavailable as error:
         return Evidence(problem=error.message)
     stable, canary = rollout.from_revision.name, rollout.to_revision.name
-    # A shadow is judged by what its copies came to, whatever clients asked of it by its version.
+    # What gets copies is judged by what these came to, whatever clients asked of it by its version.
     hidden = ("gateway", canary) if state.is_mirroring else ("mirror", canary)
     samples = [
         sample
@@ -91,7 +91,8 @@ def _begin(rollout: Rollout, state: RolloutState, samples: Sequence[Sample], now
         rollout=rollout,
         attempt=state.attempt,
         step_index=state.step_index,
-        weight=state.weight,
+        weight=state.portion.weight,
+        mirror=state.portion.mirror,
         totals=totals.totals_json(totals.begin(samples, now.timestamp())),
         evidence=ledger.ledger_json(ledger.begin(now.timestamp(), _before(rollout, state))),
         started_at=now,

@@ -70,9 +70,8 @@ def lines_between(before: RolloutState, after: RolloutState, canary: str) -> Ite
         yield Line(_ENDS[after.phase], f"the rollout to {canary} is {after.phase}: {after.reason.message}")
         return
     if after.confirmed_at is not None and before.confirmed_at is None:
-        does = "copies" if after.is_mirroring else "sends"
-        what = "what comes to the preview address" if after.is_previewing else f"{after.weight} % of the requests"
-        yield Line(Kind.ROLLOUT_WEIGHT_CONFIRMED, f"the gateway {does} {what} to {canary}")
+        does = "sends what comes to the preview address" if after.is_previewing else after.portion.done
+        yield Line(Kind.ROLLOUT_WEIGHT_CONFIRMED, f"the gateway {does} to {canary}")
     if after.phase is Phase.PAUSED and before.phase is not Phase.PAUSED:
         yield Line(Kind.ROLLOUT_PAUSED, after.reason.message)
     if after.reason.code is Code.AWAITING_APPROVAL and before.reason.code is not Code.AWAITING_APPROVAL:
@@ -81,7 +80,6 @@ def lines_between(before: RolloutState, after: RolloutState, canary: str) -> Ite
         yield Line(Kind.ROLLOUT_CONTINUED, f"the rollout to {canary} goes on after its pause")
     if after.reason.code is Code.CANARY_NOT_READY and before.reason.code is not Code.CANARY_NOT_READY:
         yield Line(Kind.ROLLOUT_CANARY_NOT_READY, after.reason.message)
-    if after.weight != before.weight and (after.is_mirroring or not before.is_mirroring or after.weight):
-        why = "" if after.weight else " until it is ready again"
-        gets = "get copies of" if after.is_mirroring else "get"
-        yield Line(Kind.ROLLOUT_WEIGHT_WANTED, f"{canary} is to {gets} {after.weight} % of the requests{why}")
+    if after.portion != before.portion:
+        gets = after.portion.got if after.portion else "none of the requests until it is ready again"
+        yield Line(Kind.ROLLOUT_WEIGHT_WANTED, f"{canary} is to get {gets}")

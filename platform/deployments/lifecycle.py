@@ -7,6 +7,7 @@ from datetime import datetime
 from deployments.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.phases import Phase, Reason, ServicePhase
 from deployments.policy import Policy, Then
+from deployments.rollout import Portion
 from deployments.waits import Condition
 from integrations.clusters.base import DesiredRevision, Observed, ObservedRevision
 
@@ -64,7 +65,7 @@ def _is_done(revision: RevisionState, seen: Observed, now: datetime) -> bool:
     if revision.stopped_at is not None or revision.retire_at is None or now < revision.retire_at:
         return False
     there = seen.revision(revision.name)
-    return there is None or (there.weight_percent, there.mirror_percent) == (0, 0)
+    return there is None or not _portion(there)
 
 
 def _stopped(revision: RevisionState, now: datetime) -> RevisionState:
@@ -75,18 +76,18 @@ def _stopped(revision: RevisionState, now: datetime) -> RevisionState:
 def is_confirmed(service: ServiceState, generation: int, seen: Observed) -> bool:
     """Return whether the gateway sends and copies exactly what is wanted of `generation`, to the preview too."""
     desired = desired_of(service, generation)
-    wanted = _shares(desired.revisions)
-    actual = _shares(seen.revisions)
-    none = (0, 0)
+    wanted = {revision.name: _portion(revision) for revision in desired.revisions}
+    actual = {revision.name: _portion(revision) for revision in seen.revisions}
+    none = Portion()
     names = wanted.keys() | actual.keys()
     if seen.preview != desired.preview:
         return False
     return seen.generation >= generation and all(wanted.get(name, none) == actual.get(name, none) for name in names)
 
 
-def _shares(revisions: Iterable[DesiredRevision | ObservedRevision]) -> dict[str, tuple[int, int]]:
-    """Return the percent of requests, and of copies, of each revision."""
-    return {revision.name: (revision.weight_percent, revision.mirror_percent) for revision in revisions}
+def _portion(revision: DesiredRevision | ObservedRevision) -> Portion:
+    """Return what a revision should get of the requests, or gets."""
+    return Portion(revision.weight_percent, revision.mirror_percent, revision.match)
 
 
 def comes_alive(service: ServiceState, seen: Observed) -> bool:

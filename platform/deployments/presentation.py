@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from deployments.phases import Phase, ServicePhase
 from deployments.policy import Strategy, Then
-from deployments.selectors import AnalysisRunView, RolloutView, ServiceView
+from deployments.selectors import AnalysisRunView, RolloutView, ServiceView, StepView
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,17 @@ def progress_of(rollout: RolloutView | None) -> str:
         return "Last move, 100 %" if rollout.then != Then.END else "The end"
     if is_preview(rollout):
         return "Preview"
-    share = f"copies of {rollout.mirror_wanted} %" if is_shadow(rollout) else f"{rollout.weight_wanted} %"
-    return f"Step {rollout.step_index + 1} of {len(rollout.steps)}, {share}"
+    return f"Step {rollout.step_index + 1} of {len(rollout.steps)}, {rollout.portion.short}"
 
 
-def is_shadow(rollout: RolloutView | None) -> bool:
-    """Return whether the rollout copies requests, or would: past its last step it moves them as any other does."""
-    return rollout is not None and rollout.strategy == Strategy.SHADOW and rollout.step_index < len(rollout.steps)
+def is_copying(rollout: RolloutView | None) -> bool:
+    """Return whether the rollout's present step copies requests, whose answers no client sees."""
+    step = None if rollout is None else _step_of(rollout)
+    return step is not None and step.mirror > 0
+
+
+def _step_of(rollout: RolloutView) -> StepView | None:
+    return rollout.steps[rollout.step_index] if rollout.step_index < len(rollout.steps) else None
 
 
 def is_preview(rollout: RolloutView | None) -> bool:
@@ -93,6 +97,16 @@ def is_preview(rollout: RolloutView | None) -> bool:
 def subject_of(rollout: RolloutView | None) -> str:
     """Return what the new revision is called while it is on trial."""
     return "shadow" if rollout is not None and rollout.strategy == Strategy.SHADOW else "canary"
+
+
+def about_of(run: AnalysisRunView, rollout: RolloutView) -> str:
+    """Return what an analysis run is about, after `Analysis`."""
+    if rollout.strategy == Strategy.BLUE_GREEN:
+        return "of the preview"
+    portion = rollout.steps[run.step_index].portion
+    if portion.mirror:
+        return f"of {portion.short}"
+    return f"of {portion.requests}" if portion.match else f"at {portion.short}"
 
 
 def runs_newest_first(rollout: RolloutView | None) -> tuple[AnalysisRunView, ...]:
@@ -122,17 +136,16 @@ def rollback_to(revision: str, model_version: int, *, is_warm: bool) -> Rollback
 
 
 def _promote(rollout: RolloutView) -> Action:
-    later = [step.weight for step in rollout.steps[rollout.step_index + 1 :]]
-    goal = f"{later[0]} %" if later else "all"
-    question = f"Send {goal} of the requests to version {rollout.to_version}?"
-    consequence = f"The rollout leaves its pause at {rollout.weight_wanted} % and goes on."
-    if is_shadow(rollout):
-        consequence = f"The rollout leaves its pause at copies of {rollout.mirror_wanted} % and goes on."
-        if later:
-            question = f"Copy {goal} of the requests to version {rollout.to_version}?"
-        elif rollout.then == Then.END:
+    later = [step.portion for step in rollout.steps[rollout.step_index + 1 :]]
+    asked = later[0].asked if later else "send all of the requests"
+    question = f"{asked[0].upper()}{asked[1:]} to version {rollout.to_version}?"
+    consequence = f"The rollout leaves its pause at {rollout.portion.short} and goes on."
+    if is_copying(rollout):
+        if later and not later[0].mirror:
+            consequence = "So far clients have had no answer of it; from then on some have."
+        elif not later and rollout.then == Then.END:
             question = f"End the trial of version {rollout.to_version}?"
-        else:
+        elif not later:
             consequence = "So far clients have had no answer of it; from then on they have no other."
     if is_preview(rollout):
         consequence = f"All requests move in one switch; {rollout.from_revision} is kept warm for the way back."
@@ -141,7 +154,7 @@ def _promote(rollout: RolloutView) -> Action:
 
 def _abort(rollout: RolloutView) -> Action:
     consequence = f"All requests go back to version {rollout.from_version} ({rollout.from_revision}) at once."
-    if is_shadow(rollout):
+    if is_copying(rollout):
         consequence = (
             f"Nothing is copied to version {rollout.to_version} any more; "
             f"version {rollout.from_version} ({rollout.from_revision}) goes on answering all clients."
@@ -161,9 +174,8 @@ def _abort(rollout: RolloutView) -> Action:
 
 
 def _retry(rollout: RolloutView) -> Action:
-    first = f"{rollout.steps[0].weight} %" if rollout.steps else "all"
-    gets = "copies of " if subject_of(rollout) == "shadow" else ""
-    on = "on the preview address" if rollout.strategy == Strategy.BLUE_GREEN else f"and {gets}{first} of the requests"
+    first = rollout.steps[0].portion.got if rollout.steps else "all of the requests"
+    on = "on the preview address" if rollout.strategy == Strategy.BLUE_GREEN else f"and {first}"
     return Action(
         verb="retry",
         label="Retry",

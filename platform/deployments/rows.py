@@ -11,8 +11,8 @@ from deployments.analysis.verdict import Verdict
 from deployments.desired import RevisionState, Role, ServiceState
 from deployments.models import Approval, InferenceService, Revision, Rollout
 from deployments.phases import Code, Phase, Reason
-from deployments.policy import Strategy, stored_policy
-from deployments.rollout import RolloutState, approvals
+from deployments.policy import Strategy, match_json, stored_match, stored_policy
+from deployments.rollout import Portion, RolloutState, approvals
 from deployments.scaling import ScaleMetric, Scaling
 from deployments.spec import ServiceSpec
 from deployments.waits import Condition, ServiceFacts, condition_of
@@ -28,7 +28,7 @@ def rollout_state(row: Rollout) -> RolloutState:
         attempt_started_at=row.attempt_started_at,
         attempt=row.attempt,
         step_index=row.step_index,
-        weight=row.weight,
+        portion=Portion(row.weight, row.mirror, stored_match(row.match)),
         verdict=Verdict(row.verdict),
         confirmed_at=row.confirmed_at,
         waiting_since=row.waiting_since,
@@ -42,7 +42,8 @@ def put_rollout(row: Rollout, state: RolloutState) -> None:
     row.phase = state.phase
     row.reason_code, row.reason_message = state.reason.code, state.reason.message
     row.attempt, row.attempt_started_at = state.attempt, state.attempt_started_at
-    row.step_index, row.weight, row.verdict = state.step_index, state.weight, state.verdict
+    row.step_index, row.verdict = state.step_index, state.verdict
+    row.weight, row.mirror, row.match = state.portion.weight, state.portion.mirror, match_json(state.portion.match)
     row.confirmed_at, row.waiting_since, row.finished_at = state.confirmed_at, state.waiting_since, state.finished_at
     row.restart_baseline = None if state.restart_baseline is None else dict(state.restart_baseline)
 
@@ -139,8 +140,9 @@ def service_state(service: InferenceService, revisions: Iterable[Revision], roll
         namespace=service.namespace,
         name=service.name,
         live=service.live_at is not None,
-        canary_weight=0 if state is None else state.client_weight,
-        mirror_percent=state.mirror_percent if state is not None and state.is_mirroring else None,
+        canary=Portion() if state is None else state.portion,
+        affinity=None if state is None else state.policy.affinity,
+        is_shadow=state is not None and state.step is not None and state.policy.strategy is Strategy.SHADOW,
         has_preview=state is not None and state.policy.strategy is Strategy.BLUE_GREEN,
         restart_number=service.restart_number,
         recorded_percent=service.recorded_percent,

@@ -7,6 +7,8 @@ from enum import StrEnum
 from deployments.analysis.verdict import Measurement
 from deployments.approval_shapes import NO_APPROVALS, ApprovalsView
 from deployments.contract import Contract
+from deployments.policy import stored_match
+from deployments.rollout import Portion
 from deployments.waits import Wait
 
 
@@ -20,13 +22,26 @@ class ReasonView:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """One step of the rollout's policy; `weight` is a share to copy for a shadow, `analysis` None without a gate."""
+    """One step of the rollout's policy; `analysis` is None without a gate.
+
+    Attributes:
+        weight: percent of clients' requests; 0 where it gets copies, or a group's requests alone.
+        mirror: percent of clients' requests of which it gets a copy; 0 where it gets requests themselves.
+        match: the group whose requests it gets, as the policy file has it.
+    """
 
     weight: int
     hold_seconds: float
     pause: bool
     analysis: dict[str, object] | None
     approval: dict[str, object] | None = None
+    mirror: int = 0
+    match: tuple[dict[str, object], ...] = ()
+
+    @property
+    def portion(self) -> Portion:
+        """Return what the step gives."""
+        return Portion(self.weight, self.mirror, stored_match(self.match))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +57,7 @@ class AnalysisRunView:
     """What was counted and judged at one step.
 
     Attributes:
+        weight_percent, mirror_percent: what the step gives of clients' requests, and of copies of them.
         has_gate: whether anything was judged at that step; where not, the verdict says only that it may pass.
         seen_percent: the canary's share of requests, or the part of them that was copied to the shadow; None without
             any.
@@ -58,6 +74,7 @@ class AnalysisRunView:
     seen_percent: float | None
     measurements: tuple[Measurement, ...]
     has_gate: bool = True
+    mirror_percent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +83,9 @@ class RolloutView:
 
     Attributes:
         weight_wanted, weight_actual: percent of clients' requests for the new revision.
-        mirror_wanted, mirror_actual: percent of clients' requests of which it gets a copy; 0 but for a shadow.
+        mirror_wanted, mirror_actual: percent of clients' requests of which it gets a copy.
+        match_wanted, match_actual: the group whose requests it gets, as the policy file has it; empty without one.
+        session_affinity: by what clients' requests belong together, as the policy file has it; None where by nothing.
         weight_seen_percent, seen_requests: the share seen in the present step, and of how many requests of clients.
         then: what follows a shadow's last step: pause, promote or end; None for another strategy.
         waits: why it waits; None once it is over.
@@ -98,10 +117,18 @@ class RolloutView:
     created_by: str
     mirror_wanted: int = 0
     mirror_actual: int = 0
+    match_wanted: tuple[dict[str, object], ...] = ()
+    match_actual: tuple[dict[str, object], ...] = ()
+    session_affinity: dict[str, object] | None = None
     then: str | None = None
     waits: Wait | None = None
     approvals: ApprovalsView = NO_APPROVALS
     contract: Contract | None = None
+
+    @property
+    def portion(self) -> Portion:
+        """Return what the new revision is to get now."""
+        return Portion(self.weight_wanted, self.mirror_wanted, stored_match(self.match_wanted))
 
 
 @dataclass(frozen=True, slots=True)

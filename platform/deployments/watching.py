@@ -8,6 +8,7 @@ from django.db import transaction
 from deployments.deliveries import deliveries_queue, of_cluster
 from deployments.history import Kind
 from deployments.models import Cluster, Event
+from deployments.policy import match_json
 from deployments.recording import Change
 from integrations.clusters.base import Component, Nodes, Observed, ObservedReplica
 
@@ -29,6 +30,7 @@ def summary(seen: Observed) -> dict[str, dict[str, object]]:
         revision.name: {
             "weight": revision.weight_percent,
             "mirror": revision.mirror_percent,
+            "match": match_json(revision.match),
             "ready": revision.ready_replicas,
             "restarts": sum(replica.restarts for replica in revision.replicas),
             "restart_numbers": [replica.restart_number for replica in revision.replicas],

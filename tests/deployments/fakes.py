@@ -149,6 +149,7 @@ class FakeCluster:
                     name=each.name,
                     weight_percent=round(100 * each.weight_percent / given) if given and each.name in ready else 0,
                     mirror_percent=each.mirror_percent if each.name in ready else 0,
+                    match=each.match if each.name in ready else (),
                     replicas=tuple(
                         replace(self._replica(each.name, index), restart_number=each.restart_number)
                         for index in range(each.replicas)

@@ -10,7 +10,7 @@ from deployments.capacity import at_full, bounds_of_canary, bounds_of_stable
 from deployments.desired import RevisionState, Role
 from deployments.phases import Phase
 from deployments.policy import DIRECT, Policy, Step, Strategy
-from deployments.rollout import CanarySeen, Observation, RolloutState, advance, start
+from deployments.rollout import CanarySeen, Observation, Portion, RolloutState, advance, start
 from deployments.scaling import Scaling
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -20,7 +20,10 @@ CAREFUL = Policy("careful", (Step(10), Step(50)))
 
 
 def _at(weight: int, step_index: int, policy: Policy = CAREFUL) -> RolloutState:
-    return replace(start(policy, NOW), phase=Phase.PROGRESSING, weight=weight, step_index=step_index, confirmed_at=NOW)
+    portion = Portion(weight)
+    return replace(
+        start(policy, NOW), phase=Phase.PROGRESSING, portion=portion, step_index=step_index, confirmed_at=NOW
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +40,10 @@ def _at(weight: int, step_index: int, policy: Policy = CAREFUL) -> RolloutState:
             start(Policy("b", (Step(100),), strategy=Strategy.BLUE_GREEN), NOW), Scaling(1, 8), 4, id="a preview: all"
         ),
         pytest.param(
-            start(Policy("s", (Step(50),), strategy=Strategy.SHADOW), NOW), Scaling(1, 8), 2, id="a shadow: its copies"
+            start(Policy("s", (Step(mirror=50),), strategy=Strategy.SHADOW), NOW),
+            Scaling(1, 8),
+            2,
+            id="a shadow: its copies",
         ),
     ],
 )
@@ -65,6 +71,6 @@ def test_stable_keeps_what_it_has_during_a_rollout_only() -> None:
 def test_no_weight_is_asked_for_before_there_are_replicas_for_it(ready: int, weight: int, code: str) -> None:
     canary = CanarySeen(replicas_wanted=1, replicas_ready=ready, replicas_at_full=at_full(STABLE, CANARY))
     after = advance(_at(10, 0), Observation(canary, confirmed=True), NOW)
-    assert (after.step_index, after.weight, after.reason.code) == (1, weight, code)
+    assert (after.step_index, after.portion.weight, after.reason.code) == (1, weight, code)
     if ready < 2:
         assert after.reason.message == "step 2 of 2 (50 %) waits: 1 of the 2 replicas that it needs are ready"

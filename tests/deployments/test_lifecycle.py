@@ -9,6 +9,7 @@ from deployments.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.lifecycle import comes_alive, is_confirmed, retire, roles_after, standing
 from deployments.phases import Code, Phase, Reason, ServicePhase
 from deployments.policy import Policy, Strategy, Then
+from deployments.rollout import Portion
 from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -21,7 +22,7 @@ def _revision(number: int, role: Role, **more: object) -> RevisionState:
 
 
 def _service(*revisions: RevisionState, live: bool = True, weight: int = 0) -> ServiceState:
-    return ServiceState("default", "digits", live, weight, revisions)
+    return ServiceState("default", "digits", live, Portion(weight), revisions)
 
 
 STABLE = _revision(1, Role.STABLE)
@@ -74,12 +75,12 @@ def test_a_shadow_that_ends_leaves_stable_in_its_place_and_is_kept_warm() -> Non
     [
         pytest.param(20, 20, True, id="as wanted"),
         pytest.param(20, 0, False, id="not copied yet"),
-        pytest.param(None, 20, False, id="still copied"),
-        pytest.param(None, 0, True, id="no shadow"),
+        pytest.param(0, 20, False, id="still copied"),
+        pytest.param(0, 0, True, id="nothing to copy"),
     ],
 )
-def test_a_share_of_copies_is_confirmed_by_the_gateway_too(wanted: int | None, copied: int, confirmed: bool) -> None:
-    service = replace(_service(STABLE, CANARY), mirror_percent=wanted)
+def test_a_share_of_copies_is_confirmed_by_the_gateway_too(wanted: int, copied: int, confirmed: bool) -> None:
+    service = replace(_service(STABLE, CANARY), canary=Portion(mirror=wanted))
     seen = _seen(r1=100, r2=0)
     stable, canary = seen.revisions
     seen = replace(seen, revisions=(stable, replace(canary, mirror_percent=copied)))

@@ -17,6 +17,7 @@ from deployments.policy import (
     policy_json,
     stored_policy,
 )
+from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
 
 FILE: dict[str, Any] = {
     "name": "careful",
@@ -59,6 +60,166 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
     assert policy.scale_down_delay == timedelta(seconds=30)
 
 
+PROGRESSIVE = {
+    "name": "progressive",
+    "steps": [
+        {"mirror": 20, "hold": "1m"},
+        {"mirror": 100},
+        {"match": [{"header": "X-Group", "anyOf": ["beta", "staff"]}, {"header": "x-region", "prefix": "eu-"}]},
+        {"match": [{"header": "x-group", "exact": "beta"}], "weight": 10},
+        {"weight": 50},
+    ],
+    "sessionAffinity": {"header": "x-session"},
+}
+
+
+def test_a_canary_begins_with_copies_and_a_group() -> None:
+    policy = parse_policy(PROGRESSIVE)
+    staff = (
+        HeaderMatch("x-group", MatchKind.ANY_OF, ("beta", "staff")),
+        HeaderMatch("x-region", MatchKind.PREFIX, ("eu-",)),
+    )
+    assert policy.steps == (
+        Step(mirror=20, hold=timedelta(minutes=1)),
+        Step(mirror=100),
+        Step(match=staff),
+        Step(10, match=(HeaderMatch("x-group", MatchKind.EXACT, ("beta",)),)),
+        Step(50),
+    )
+    assert policy.affinity == SessionAffinity("", header="x-session")
+    by_cookie = parse_policy({**PROGRESSIVE, "sessionAffinity": {"cookie": {"name": "session"}}}).affinity
+    assert by_cookie == SessionAffinity("", cookie="session", cookie_ttl_s=3600)
+
+
+def _steps(*steps: object, **more: object) -> dict[str, object]:
+    return {"name": "p", "steps": list(steps), **more}
+
+
+def _matching(**header: object) -> dict[str, object]:
+    return _steps({"match": [header]})
+
+
+GROUP = [{"header": "x-group", "exact": "beta"}]
+
+
+@pytest.mark.parametrize(
+    ("document", "field", "sentence"),
+    [
+        pytest.param(_steps({"hold": "1m"}), "steps[0].weight", "say what the canary gets", id="a step of nothing"),
+        pytest.param(
+            _steps({"mirror": 5, "weight": 5}),
+            "steps[0].mirror",
+            "has mirror and weight; a step",
+            id="copies, weight",
+        ),
+        pytest.param(
+            _steps({"mirror": 5, "match": GROUP}), "steps[0].mirror", "has mirror and match", id="copies and a group"
+        ),
+        pytest.param(_steps({"mirror": 0}), "steps[0].mirror", "a whole number from 1 to 100", id="copies of nothing"),
+        pytest.param(
+            _steps({"weight": 5}, {"mirror": 5}), "steps[1].mirror", "put the copies first", id="copies after a weight"
+        ),
+        pytest.param(
+            _steps({"match": GROUP}, {"mirror": 5}),
+            "steps[1].mirror",
+            "put the copies first",
+            id="late copies",
+        ),
+        pytest.param(
+            _steps({"mirror": 50}, {"mirror": 20}), "steps[1].mirror", "is 20 after 50; the shares", id="falling copies"
+        ),
+        pytest.param(
+            _steps({"weight": 5}, {"match": GROUP}),
+            "steps[1].match",
+            "clients would lose the canary",
+            id="late group",
+        ),
+        pytest.param(
+            _steps({"weight": 100, "match": GROUP}), "steps[0].match", "remove the match", id="a group beside everybody"
+        ),
+        pytest.param(_steps({"match": []}), "steps[0].match", "which would be everybody", id="an empty group"),
+        pytest.param(_steps({"match": GROUP[0]}), "steps[0].match", "expected a list", id="a group that is no list"),
+        pytest.param(_matching(exact="beta"), "steps[0].match[0].header", "header is missing", id="no header"),
+        pytest.param(_matching(header="x-group"), "steps[0].match[0].header", "say one of exact", id="no value"),
+        pytest.param(
+            _matching(header="x", exact="a", prefix="a"), "steps[0].match[0].header", "exact and prefix", id="two ways"
+        ),
+        pytest.param(
+            _matching(header="x y", exact="a"), "steps[0].match[0].header", "such as x-group", id="no header's name"
+        ),
+        pytest.param(
+            _matching(header=":path", exact="a"), "steps[0].match[0].header", "such as x-group", id="a pseudo header"
+        ),
+        pytest.param(_matching(header="Host", exact="a"), "steps[0].match[0].header", "such as x-group", id="the host"),
+        pytest.param(
+            _matching(header="x", exact="a\nb"), "steps[0].match[0].exact", "printable ASCII", id="a line break"
+        ),
+        pytest.param(_matching(header="x", exact=" a"), "steps[0].match[0].exact", "without spaces around", id="space"),
+        pytest.param(_matching(header="x", anyOf=[]), "steps[0].match[0].anyOf", "no list of texts", id="any of none"),
+        pytest.param(_matching(header="x", anyOf=[1]), "steps[0].match[0].anyOf", "no list of texts", id="a number"),
+        pytest.param(
+            _matching(header="x", anyOf=["a"] * 21), "steps[0].match[0].anyOf", "at most 20", id="a long list of values"
+        ),
+        pytest.param(
+            _matching(header="x", regex="a+"), "steps[0].match[0].header", "exact, prefix or anyOf", id="a pattern"
+        ),
+        pytest.param(
+            _steps({"weight": 5, "mirror": 5}, strategy="shadow"),
+            "steps[0].mirror",
+            "the share of a shadow's step is its weight",
+            id="a shadow's mirror",
+        ),
+        pytest.param(
+            _steps({"weight": 5, "match": GROUP}, strategy="shadow"),
+            "steps[0].match",
+            "of all requests",
+            id="group",
+        ),
+        pytest.param(
+            _steps({"match": GROUP}, strategy="blueGreen"), "steps[0].match", "preview address", id="a preview's group"
+        ),
+        pytest.param(
+            _steps({"weight": 5}, strategy="shadow", sessionAffinity={"header": "x"}),
+            "sessionAffinity",
+            "only a canary divides",
+            id="a shadow's sessions",
+        ),
+        pytest.param(
+            _steps({"weight": 5}, sessionAffinity={}),
+            "sessionAffinity.header",
+            "known by one of them",
+            id="no way",
+        ),
+        pytest.param(
+            _steps({"weight": 5}, sessionAffinity={"header": "x", "cookie": {"name": "y"}}),
+            "sessionAffinity.header",
+            "are both there",
+            id="header and cookie",
+        ),
+        pytest.param(
+            _steps({"weight": 5}, sessionAffinity={"cookie": {"name": "a=b"}}),
+            "sessionAffinity.cookie.name",
+            "expected letters",
+            id="a cookie's name",
+        ),
+        pytest.param(
+            _steps({"weight": 5}, sessionAffinity={"cookie": {"name": "a", "ttl": "1500ms"}}),
+            "sessionAffinity.cookie.ttl",
+            "whole seconds",
+            id="a cookie for a second and a half",
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_in_one_sentence(
+    document: dict[str, object], field: str, sentence: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_policy(document)
+    assert sentence in caught.value.message
+    assert caught.value.field == field
+    assert "\n" not in caught.value.message
+
+
 def test_the_two_comparisons_can_be_switched_off_with_null() -> None:
     analysis = {"maxErrorIncreasePercent": None, "maxSlowPercent": None}
     gate = parse_policy({"steps": [{"weight": 20, "analysis": analysis}]}, name="plain").steps[0].gate
@@ -67,7 +228,7 @@ def test_the_two_comparisons_can_be_switched_off_with_null() -> None:
 
 def test_a_shadow_waits_at_its_end_unless_the_file_says_what_follows() -> None:
     document = {"strategy": "shadow", "steps": [{"weight": 5}, {"weight": 100}]}
-    shadow = Policy("s", (Step(5), Step(100)), strategy=Strategy.SHADOW, then=Then.PAUSE)
+    shadow = Policy("s", (Step(mirror=5), Step(mirror=100)), strategy=Strategy.SHADOW, then=Then.PAUSE)
     assert parse_policy(document, name="s") == shadow
     assert parse_policy({**document, "then": "end"}, name="s") == replace(shadow, then=Then.END)
     assert "then" not in policy_json(parse_policy(FILE))
@@ -82,6 +243,8 @@ def test_a_shadow_waits_at_its_end_unless_the_file_says_what_follows() -> None:
             parse_policy({"strategy": "shadow", "steps": [{"weight": 1}], "then": then}, name="s")
             for then in ("pause", "promote", "end")
         ),
+        parse_policy(PROGRESSIVE),
+        parse_policy({**PROGRESSIVE, "sessionAffinity": {"cookie": {"name": "s", "ttl": "90m"}}}),
         DIRECT,
     ],
 )

@@ -23,6 +23,16 @@ class Walk:
         platform.live()
         platform.policy(name="asking", steps=[{"weight": 20, "pause": True}, {"weight": 60, "hold": "4s"}])
         platform.policy(name="shadow", strategy="shadow", steps=[{"weight": 20}, {"weight": 60, "hold": "4s"}])
+        platform.policy(
+            name="progressive",
+            steps=[
+                {"mirror": 30, "hold": "2s"},
+                {"match": [{"header": "x-group", "exact": "beta"}], "pause": True},
+                {"match": [{"header": "x-group", "exact": "beta"}], "weight": 20, "analysis": {"minRequests": 50}},
+                {"weight": 60},
+            ],
+            sessionAffinity={"header": "x-session"},
+        )
         platform.policy(name="switch", strategy="blueGreen", steps=[{"hold": "4s"}])
         platform.cluster.on_apply = self.check
 
@@ -46,11 +56,21 @@ class Walk:
             assert weights[name] == 0, "a shadow has no clients"
             assert there is not None
             assert there.ready_replicas, "copies only to what is ready"
+        for revision in desired.revisions:
+            if revision.match:
+                there = seen.revision(revision.name)
+                assert revision.name not in {stable, *copies}, "a group is the canary's, and nothing is copied to it"
+                assert there is not None
+                assert there.ready_replicas, "a group only to what is ready"
+        if desired.affinity is not None:
+            assert desired.affinity.revision != stable
         if desired.preview:
             assert weights[desired.preview] in (0, 100), "clients see nothing or all of it"
         newest = Rollout.objects.order_by("-id").first()
         if newest is not None and newest.phase in (Phase.DEGRADED, Phase.ABORTED):
             assert weights[stable] == 100
+            assert not copies
+            assert not any(revision.match for revision in desired.revisions)
 
     def step(self) -> None:
         acts: list[Callable[[], object]] = [self.turn] * 6 + [
@@ -88,7 +108,9 @@ class Walk:
         self.version += 1
         self.platform.version(self.version)
         if self.random.random() < 0.5:
-            self.platform.start(str(self.version), self.random.choice([None, "asking", "shadow", "switch"]))
+            self.platform.start(
+                str(self.version), self.random.choice([None, "asking", "shadow", "switch", "progressive"])
+            )
         else:
             self.platform.apply(
                 uri=f"models:/digits/{self.version}", policy=self.random.choice(["careful", "shadow", None])

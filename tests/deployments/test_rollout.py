@@ -14,6 +14,7 @@ from deployments.policy import DIRECT, Gate, OnInconclusive, Policy, Step
 from deployments.rollout import (
     CanarySeen,
     Observation,
+    Portion,
     RolloutState,
     abort,
     advance,
@@ -55,7 +56,11 @@ def _at(step_index: int, *, policy: Policy = POLICY, since: timedelta = timedelt
     """Return a rollout at a step whose weight the gateway confirmed `since` ago."""
     weight = policy.steps[step_index].weight if step_index < len(policy.steps) else 100
     return replace(
-        _pending(policy), phase=Phase.PROGRESSING, step_index=step_index, weight=weight, confirmed_at=NOW - since
+        _pending(policy),
+        phase=Phase.PROGRESSING,
+        step_index=step_index,
+        portion=Portion(weight),
+        confirmed_at=NOW - since,
     )
 
 
@@ -180,7 +185,7 @@ def _paused(step_index: int = 1) -> RolloutState:
             id="no replica of the canary is ready: its traffic goes to stable until one is",
         ),
         pytest.param(
-            replace(_at(0), weight=0, confirmed_at=None, waiting_since=NOW - timedelta(seconds=5)),
+            replace(_at(0), portion=Portion(), confirmed_at=None, waiting_since=NOW - timedelta(seconds=5)),
             _seen(GOOD),
             "Progressing",
             0,
@@ -189,7 +194,7 @@ def _paused(step_index: int = 1) -> RolloutState:
             id="the canary is ready again: its weight comes back",
         ),
         pytest.param(
-            replace(_at(0), weight=0, confirmed_at=None),
+            replace(_at(0), portion=Portion(), confirmed_at=None),
             _seen(GOOD, confirmed=False),
             "Progressing",
             0,
@@ -262,7 +267,7 @@ def _paused(step_index: int = 1) -> RolloutState:
             _paused(), _seen(canary=STARTING), "Paused", 1, 0, "CanaryNotReady", id="a canary that dies in a pause"
         ),
         pytest.param(
-            replace(_paused(), weight=0),
+            replace(_paused(), portion=Portion()),
             _seen(),
             "Paused",
             1,
@@ -298,7 +303,7 @@ def _paused(step_index: int = 1) -> RolloutState:
 )
 def test_advance(state: RolloutState, seen: Observation, phase: str, step_index: int, weight: int, code: str) -> None:
     after = advance(state, seen, NOW)
-    assert (after.phase, after.step_index, after.weight, after.reason.code) == (phase, step_index, weight, code)
+    assert (after.phase, after.step_index, after.portion.weight, after.reason.code) == (phase, step_index, weight, code)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +340,7 @@ def test_advance(state: RolloutState, seen: Observation, phase: str, step_index:
         pytest.param(
             _at(0),
             Observation(READY, confirmed=False, gateway_message="digits-00001 is not ready, so its 90 % go elsewhere"),
-            "has yet to confirm that it sends 10 % to the canary (digits-00001 is not ready, so its 90 % go elsewhere)",
+            "sends 10 % of the requests to the canary (digits-00001 is not ready, so its 90 % go elsewhere)",
             id="the gateway's own words",
         ),
         pytest.param(_at(1, since=HOLD), _seen(), "step 2 of 3 (25 %) waits for somebody to promote", id="paused"),
@@ -358,7 +363,7 @@ def test_the_reason_tells_why_it_waits_with_its_evidence(state: RolloutState, se
 def test_after_a_last_step_of_100_there_is_nothing_left_to_move() -> None:
     policy = replace(POLICY, steps=(Step(100, HOLD),))
     after = advance(_at(0, policy=policy, since=HOLD), _seen(), NOW)
-    assert (after.phase, after.step_index, after.weight) == (Phase.HEALTHY, 1, 100)
+    assert (after.phase, after.step_index, after.portion.weight) == (Phase.HEALTHY, 1, 100)
 
 
 def test_a_time_in_which_nobody_could_look_is_passed_over() -> None:
@@ -392,7 +397,7 @@ def test_an_inconclusive_pause_can_be_promoted() -> None:
 def test_promote_of_the_last_step_moves_all_traffic() -> None:
     policy = replace(POLICY, steps=(Step(10, pause=True),))
     after = advance(promote(advance(_at(0, policy=policy), _seen(), NOW)), _seen(), NOW)
-    assert (after.step_index, after.weight) == (1, 100)
+    assert (after.step_index, after.portion.weight) == (1, 100)
 
 
 @pytest.mark.parametrize("state", [_pending(), _at(0), _at(3)])
@@ -404,7 +409,7 @@ def test_only_a_paused_rollout_can_be_promoted(state: RolloutState) -> None:
 @pytest.mark.parametrize("state", [_pending(), _at(0), _paused(), _at(3)])
 def test_whatever_is_in_progress_can_be_aborted(state: RolloutState) -> None:
     after = abort(state, NOW, "alice")
-    assert (after.phase, after.weight, after.finished_at) == (Phase.ABORTED, 0, NOW)
+    assert (after.phase, after.portion.weight, after.finished_at) == (Phase.ABORTED, 0, NOW)
     assert after.reason.code is Code.ABORTED
     assert after.reason.message.startswith("aborted by alice at ")
 
@@ -426,7 +431,7 @@ def test_what_is_over_cannot_be_aborted_and_is_not_superseded(state: RolloutStat
 
 def test_a_newer_rollout_supersedes_an_older_one() -> None:
     after = supersede(_at(1), NOW, "a rollout to version 3")
-    assert (after.phase, after.weight, after.reason.code) == (Phase.ABORTED, 0, Code.SUPERSEDED)
+    assert (after.phase, after.portion.weight, after.reason.code) == (Phase.ABORTED, 0, Code.SUPERSEDED)
     assert "superseded by a rollout to version 3 at step 2 of 3 (25 %)" in after.reason.message
 
 
@@ -434,7 +439,7 @@ def test_a_newer_rollout_supersedes_an_older_one() -> None:
 def test_retry_begins_at_the_first_step_again(state: RolloutState) -> None:
     later = NOW + timedelta(hours=1)
     after = retry(state, later)
-    assert (after.phase, after.step_index, after.weight, after.attempt) == (Phase.PENDING, 0, 0, 2)
+    assert (after.phase, after.step_index, after.portion.weight, after.attempt) == (Phase.PENDING, 0, 0, 2)
     assert (after.attempt_started_at, after.finished_at, after.verdict) == (later, None, Verdict.RUNNING)
     assert after.policy == state.policy
 
@@ -508,33 +513,37 @@ def test_on_every_path(policy: Policy, moves: list[tuple[str, Observation, int]]
     for verb, seen, seconds in moves:
         now += timedelta(seconds=seconds)
         before, state = state, _act(state, verb, seen, now)
-        assert 0 <= state.weight <= 100
+        assert 0 <= state.portion.weight <= 100
         assert state.reason.message
         assert not state.reason.message.endswith(".")
         if before.phase.is_finished and verb != "retry":
             assert state == before, "what is over stays as it is"
         if state.phase in (Phase.DEGRADED, Phase.ABORTED):
-            assert state.weight == 0, "stable has all traffic"
+            assert state.portion.weight == 0, "stable has all traffic"
         if state.phase is Phase.HEALTHY:
-            assert state.weight == 100
+            assert state.portion.weight == 100
         if state.phase is Phase.PENDING:
-            assert state.weight == 0
+            assert state.portion.weight == 0
         assert state.phase.is_finished == (state.finished_at is not None)
-        if state.weight > before.weight:
+        if state.portion.weight > before.portion.weight:
             assert verb == "tick", "only what was seen raises a weight"
             assert seen.canary is not None
             assert seen.canary.is_ready
             assert seen.confirmed, "the gateway had confirmed the weight before"
-            assert state.weight in {*(step.weight for step in policy.steps), 100}
+            assert state.portion.weight in {*(step.weight for step in policy.steps), 100}
         if (
             verb == "tick"
             and seen.canary is not None
             and seen.canary.replicas_ready == 0
             and not before.phase.is_finished
         ):
-            assert state.weight == 0, "no weight to a canary that is not ready"
+            assert state.portion.weight == 0, "no weight to a canary that is not ready"
         if verb == "tick" and seen.canary is None:
-            assert (state.phase, state.weight, state.step_index) == (before.phase, before.weight, before.step_index)
+            assert (state.phase, state.portion.weight, state.step_index) == (
+                before.phase,
+                before.portion.weight,
+                before.step_index,
+            )
         if state.attempt == before.attempt and state.step_index > before.step_index:
             assert state.step_index == before.step_index + 1, "no step is left out"
 
@@ -547,8 +556,8 @@ def test_a_good_canary_reaches_every_weight_in_order_and_then_all_traffic(policy
         state = advance(state, _seen(GOOD), now)
         if state.phase is Phase.PAUSED:
             state = promote(state)
-        if state.weight != weights[-1]:
-            weights.append(state.weight)
+        if state.portion.weight != weights[-1]:
+            weights.append(state.portion.weight)
     assert state.phase is Phase.HEALTHY
     steps = [step.weight for step in policy.steps]
     assert weights == [0, *steps, *([100] if 100 not in steps else [])]

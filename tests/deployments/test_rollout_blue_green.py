@@ -11,7 +11,7 @@ from deployments.analysis.verdict import Finding, Verdict
 from deployments.history import lines_between
 from deployments.phases import Phase
 from deployments.policy import Gate, OnInconclusive, Policy, Step, Strategy
-from deployments.rollout import CanarySeen, Observation, RolloutState, abort, advance, promote, retry, start
+from deployments.rollout import CanarySeen, Observation, Portion, RolloutState, abort, advance, promote, retry, start
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOLD = timedelta(seconds=10)
@@ -34,7 +34,7 @@ def _previewed(policy: Policy = POLICY, since: timedelta = timedelta(0)) -> Roll
 
 
 def _switched() -> RolloutState:
-    return replace(_previewed(), step_index=1, weight=100, confirmed_at=None)
+    return replace(_previewed(), step_index=1, portion=Portion(100), confirmed_at=None)
 
 
 ASKING = replace(POLICY, steps=(Step(100, pause=True),))
@@ -84,12 +84,12 @@ ASKING = replace(POLICY, steps=(Step(100, pause=True),))
 )
 def test_one_tick(state: RolloutState, seen: Observation, expected: tuple[str, int, int, str]) -> None:
     after = advance(state, seen, NOW)
-    assert (after.phase, after.step_index, after.weight, after.reason.code) == expected
+    assert (after.phase, after.step_index, after.portion.weight, after.reason.code) == expected
 
 
 def test_promoting_a_paused_preview_switches_with_the_next_look() -> None:
     paused = advance(_previewed(ASKING), _seen(), NOW)
-    assert advance(promote(paused), _seen(), NOW).weight == 100
+    assert advance(promote(paused), _seen(), NOW).portion.weight == 100
 
 
 def test_sentences_and_events_speak_of_the_preview() -> None:
@@ -125,12 +125,12 @@ def test_clients_see_nothing_or_all_of_it(pause: bool, gated: bool, looks: list[
         before, state = state, advance(state, seen, now)
         if state.phase is Phase.PAUSED and seconds == 5:
             state = promote(state)
-        assert state.weight in (0, 100)
-        if state.weight:
+        assert state.portion.weight in (0, 100)
+        if state.portion.weight:
             assert state.step_index == 1, "no client before the preview was passed"
-        if state.weight > before.weight:
+        if state.portion.weight > before.portion.weight:
             assert seen.canary is not None
             assert seen.canary.is_ready
             assert seen.confirmed
         if state.phase in (Phase.DEGRADED, Phase.ABORTED):
-            assert state.weight == 0
+            assert state.portion.weight == 0

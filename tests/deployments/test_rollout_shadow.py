@@ -13,14 +13,14 @@ from deployments.analysis.verdict import Finding, Verdict
 from deployments.history import lines_between
 from deployments.phases import Phase
 from deployments.policy import Gate, Policy, Step, Strategy, Then
-from deployments.rollout import CanarySeen, Observation, RolloutState, abort, advance, promote, retry, start
+from deployments.rollout import CanarySeen, Observation, Portion, RolloutState, abort, advance, promote, retry, start
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOLD = timedelta(seconds=10)
 POLICY = Policy(
     name="shadow",
     strategy=Strategy.SHADOW,
-    steps=(Step(10, HOLD, gate=Gate()), Step(50, HOLD)),
+    steps=(Step(mirror=10, hold=HOLD, gate=Gate()), Step(mirror=50, hold=HOLD)),
     progress_deadline=timedelta(minutes=2),
     then=Then.PAUSE,
 )
@@ -37,9 +37,9 @@ def _then(then: Then) -> Policy:
 
 def _at(step_index: int, *, policy: Policy = POLICY, since: timedelta = timedelta(0)) -> RolloutState:
     """Return a rollout at a step whose share the gateway confirmed `since` ago; past the last one all traffic moves."""
-    share = policy.steps[step_index].weight if step_index < len(policy.steps) else 100
+    portion = Portion.of(policy.steps[step_index]) if step_index < len(policy.steps) else Portion(100)
     return replace(
-        start(policy, NOW), phase=Phase.PROGRESSING, step_index=step_index, weight=share, confirmed_at=NOW - since
+        start(policy, NOW), phase=Phase.PROGRESSING, step_index=step_index, portion=portion, confirmed_at=NOW - since
     )
 
 
@@ -101,9 +101,9 @@ PAUSED = advance(_at(1, since=HOLD), _seen(), NOW)
             _seen(confirmed=False),
             "Progressing",
             2,
-            (0, 0),
+            (0, 50),
             "WaitingForGateway",
-            id="promoted: copying ends, and clients' traffic does not move before the gateway confirms that",
+            id="promoted: nothing moves before the gateway confirmed what it does now",
         ),
         pytest.param(
             promote(PAUSED), _seen(), "Progressing", 2, (100, 0), "Promoting", id="promoted: all traffic is asked for"
@@ -142,7 +142,11 @@ PAUSED = advance(_at(1, since=HOLD), _seen(), NOW)
         ),
         pytest.param(
             promote(
-                advance(_at(1, policy=replace(_then(Then.END), steps=(Step(1), Step(50, pause=True)))), _seen(), NOW)
+                advance(
+                    _at(1, policy=replace(_then(Then.END), steps=(Step(mirror=1), Step(mirror=50, pause=True)))),
+                    _seen(),
+                    NOW,
+                )
             ),
             _seen(),
             "Healthy",
@@ -157,7 +161,7 @@ def test_advance(
     state: RolloutState, seen: Observation, phase: str, step_index: int, shares: tuple[int, int], code: str
 ) -> None:
     after = advance(state, seen, NOW)
-    found = (after.client_weight, after.mirror_percent)
+    found = (after.portion.weight, after.portion.mirror)
     assert (after.phase, after.step_index, found, after.reason.code) == (phase, step_index, shares, code)
 
 
@@ -202,7 +206,7 @@ def test_events_tell_copies_from_traffic() -> None:
     told = [[line.message for line in lines_between(a, b, "digits-00002")] for a, b in itertools.pairwise(steps)]
     assert told[0] == ["digits-00002 is to get copies of 10 % of the requests"]
     assert told[1] == ["the gateway copies 10 % of the requests to digits-00002"]
-    assert told[2][1] == "digits-00002 is to get copies of 0 % of the requests until it is ready again"
+    assert told[2][1] == "digits-00002 is to get none of the requests until it is ready again"
     assert told[4] == ["the rollout to digits-00002 goes on after its pause"]
     assert told[5] == ["digits-00002 is to get 100 % of the requests"]
     assert told[6][0].startswith("the rollout to digits-00002 is Healthy")
@@ -210,8 +214,8 @@ def test_events_tell_copies_from_traffic() -> None:
 
 def test_a_failed_shadow_can_be_retried_and_begins_with_its_first_share() -> None:
     again = retry(advance(_at(1), _seen(BAD), NOW), NOW)
-    assert (again.phase, again.step_index, again.mirror_percent) == (Phase.PENDING, 0, 0)
-    assert advance(again, _seen(), NOW).mirror_percent == 10
+    assert (again.phase, again.step_index, again.portion.mirror) == (Phase.PENDING, 0, 0)
+    assert advance(again, _seen(), NOW).portion.mirror == 10
 
 
 _OBSERVATIONS = st.builds(
@@ -255,15 +259,15 @@ def test_clients_are_only_served_by_what_was_promoted(then: Then, life: list[tup
                     state = advance(state, seen, now)
         except InvalidTransition:
             continue
-        assert not (state.client_weight and state.mirror_percent)
-        assert state.mirror_percent in (0, 10, 50)
-        assert state.client_weight in (0, 100)
-        if state.client_weight:
+        assert not (state.portion.weight and state.portion.mirror)
+        assert state.portion.mirror in (0, 10, 50)
+        assert state.portion.weight in (0, 100)
+        if state.portion.weight:
             assert then is Then.PROMOTE or (then is Then.PAUSE and promoted)
-        if state.client_weight > before.client_weight or state.mirror_percent > before.mirror_percent:
+        if state.portion.weight > before.portion.weight or state.portion.mirror > before.portion.mirror:
             assert act == "look"
             assert seen.canary is not None
             assert seen.canary.is_ready
             assert seen.confirmed
         if state.phase in (Phase.DEGRADED, Phase.ABORTED):
-            assert (state.client_weight, state.mirror_percent) == (0, 0)
+            assert (state.portion.weight, state.portion.mirror) == (0, 0)

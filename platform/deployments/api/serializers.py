@@ -36,6 +36,7 @@ class PolicySerializer(serializers.Serializer[RolloutPolicy]):
     progressDeadline = serializers.CharField(source="document.progressDeadline")  # noqa: N815
     then = serializers.CharField(source="document.then", required=False)
     approval = serializers.DictField(source="document.approval", required=False)
+    sessionAffinity = serializers.DictField(source="document.sessionAffinity", required=False)  # noqa: N815
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -51,6 +52,8 @@ class StepSerializer(serializers.Serializer[StepView]):
     """One step of a policy."""
 
     weight = serializers.IntegerField()
+    mirror = serializers.IntegerField()
+    match = serializers.ListField(child=serializers.DictField())
     hold_seconds = serializers.FloatField()
     pause = serializers.BooleanField()
     approval = serializers.DictField(allow_null=True, help_text="What ends the pause; null is anybody's promote.")
@@ -115,6 +118,7 @@ class AnalysisRunSerializer(serializers.Serializer[AnalysisRunView]):
     step_index = serializers.IntegerField()
     attempt = serializers.IntegerField()
     weight_percent = serializers.IntegerField()
+    mirror_percent = serializers.IntegerField()
     verdict = serializers.CharField()
     message = serializers.CharField()
     started_at = serializers.DateTimeField()
@@ -146,6 +150,9 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     seen_requests = serializers.IntegerField()
     mirror_wanted = serializers.IntegerField()
     mirror_actual = serializers.IntegerField()
+    match_wanted = serializers.ListField(child=serializers.DictField())
+    match_actual = serializers.ListField(child=serializers.DictField())
+    session_affinity = serializers.DictField(allow_null=True)
     then = serializers.CharField(allow_null=True)
     reason = ReasonSerializer()
     waits = WaitSerializer(allow_null=True, help_text="Null once it is over.")

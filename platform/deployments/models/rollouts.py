@@ -17,9 +17,11 @@ class Rollout(models.Model):
         contract: what it changes for clients (`deployments.contract`); None on the way back, and in earlier releases.
         attempt: 1, and one more for each retry.
         step_index: the step it is at; the number of steps once all traffic is to move.
-        weight: percent of requests the canary should get now, or the shadow a copy of.
+        weight: percent of clients' requests that the new revision should get now.
+        mirror: percent of them of which it should get a copy now.
+        match: the headers of the group whose requests are its own now, as a step of the policy file has them.
         reason_since: when the reason's code began; None in rows of earlier releases.
-        confirmed_at: when the gateway first sent the present weight; hold counts from there.
+        confirmed_at: when the gateway first sent and copied what it should get now; hold counts from there.
         waiting_since: since when the canary has not been ready; None while it is.
         restart_baseline: restarts of the canary's replicas when the attempt began; None until seen.
         latency_edges_us: what is slow in this attempt: quantile -> an edge of the histogram, fixed from stable.
@@ -36,6 +38,8 @@ class Rollout(models.Model):
     phase = models.CharField(max_length=12, choices=choices(Phase))
     step_index = models.PositiveIntegerField(default=0)
     weight = models.PositiveSmallIntegerField(default=0)
+    mirror = models.PositiveSmallIntegerField(default=0)
+    match = models.JSONField(default=list)
     verdict = models.CharField(max_length=12, choices=choices(Verdict), default=Verdict.RUNNING)
     reason_code = models.CharField(max_length=40)
     reason_message = models.TextField()
@@ -59,6 +63,7 @@ class Rollout(models.Model):
                 name="rollout_one_in_progress",
             ),
             models.CheckConstraint(condition=Q(weight__lte=100), name="rollout_weight_percent"),
+            models.CheckConstraint(condition=Q(mirror__lte=100), name="rollout_mirror_percent"),
         ]
         indexes = [models.Index(fields=["service", "-id"], name="rollout_newest")]
 
@@ -70,6 +75,7 @@ class AnalysisRun(models.Model):
     """What was counted and judged at one step of one attempt.
 
     Attributes:
+        weight, mirror: what the step gives, in percent of the requests and of copies of them.
         totals: the counters summed up so far (`deployments.analysis.totals`), from which the next tick goes on.
         evidence: what was made of them in this attempt (`deployments.analysis.ledger`), written with them.
         first_request_at: when the canary got its first request in the step; the deadline counts from there.
@@ -80,6 +86,7 @@ class AnalysisRun(models.Model):
     attempt = models.PositiveIntegerField()
     step_index = models.PositiveIntegerField()
     weight = models.PositiveSmallIntegerField()
+    mirror = models.PositiveSmallIntegerField(default=0)
     verdict = models.CharField(max_length=12, choices=choices(Verdict), default=Verdict.RUNNING)
     message = models.TextField(blank=True)
     measurements = models.JSONField(default=list)

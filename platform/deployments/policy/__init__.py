@@ -3,10 +3,13 @@
 values    Policy, Step and their words
 approval  ApprovalRule: how many people must agree, and its part of the file
 gate      Gate: what a step's canary has to hold to, and its part of the file
+clients   a group by its headers, and sessions that stay: their parts of the file
+order     which steps may follow each other
 file      the whole policy file, read and written
 """
 
 from deployments.policy.approval import ApprovalRule, approval_json
+from deployments.policy.clients import affinity_json, match_json, match_text, stored_match
 from deployments.policy.file import parse_policy, policy_json, stored_policy
 from deployments.policy.gate import Gate, gate_json
 from deployments.policy.values import DIRECT, OnInconclusive, Policy, Step, Strategy, Then
@@ -20,9 +23,13 @@ __all__ = [
     "Step",
     "Strategy",
     "Then",
+    "affinity_json",
     "approval_json",
     "gate_json",
+    "match_json",
+    "match_text",
     "parse_policy",
     "policy_json",
+    "stored_match",
     "stored_policy",
 ]

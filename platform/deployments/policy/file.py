@@ -1,21 +1,36 @@
 """The policy file, read and written. Pure.
 
-A policy file is `{name, strategy, alpha, approval, steps: [{weight, hold, pause, analysis}], onInconclusive,
-scaleDownDelay, progressDeadline}`, for a shadow also `then` (docs/reference/rollouts.md). The rollout keeps the file it
-was started with.
+A policy file is `{name, strategy, alpha, approval, steps: [{weight, mirror, match, hold, pause, analysis}],
+onInconclusive, scaleDownDelay, progressDeadline, sessionAffinity}`, for a shadow also `then`
+(docs/reference/rollouts.md). The rollout keeps the file it was started with.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
-from itertools import pairwise
+from typing import Any
 
 from common import durations
 from common.errors import InvalidInput
 from common.names import check_dns_label
 from deployments.document import Document
 from deployments.policy.approval import approval_json, parse_approval, parse_pause
+from deployments.policy.clients import affinity_json, match_json, parse_affinity, parse_match
 from deployments.policy.gate import gate_json, parse_gate
+from deployments.policy.order import check_order
 from deployments.policy.values import DIRECT, OnInconclusive, Policy, Step, Strategy, Then
+
+_NOT_OF_A_CANARY = {
+    Strategy.SHADOW: {
+        "mirror": "the share of a shadow's step is its weight, and all of it is copies",
+        "match": "a shadow gets copies of a share of all requests; name a group in a step of a canary",
+    },
+    Strategy.BLUE_GREEN: {
+        "mirror": "a blue/green is tried on its preview address; copies are a step of a canary or a shadow",
+        "match": "a blue/green is tried on its preview address; name a group in a step of a canary",
+    },
+}
+_SESSIONS = {"sessionAffinity": "only a canary divides clients' sessions between two revisions"}
 
 
 def parse_policy(value: object, *, name: str | None = None) -> Policy:
@@ -33,65 +48,53 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
         raise InvalidInput(
             f"name is {found!r}, but the policy is put as {name!r}; give both the same name", field="name"
         )
-    strategy = document.text("strategy", default=Strategy.CANARY.value)
-    weight = 100 if strategy == Strategy.BLUE_GREEN.value else None
-    is_shadow = strategy == Strategy.SHADOW.value
+    strategy = document.choice("strategy", Strategy, default=Strategy.CANARY)
+    is_shadow, is_canary = strategy is Strategy.SHADOW, strategy is Strategy.CANARY
     approval = document.optional("approval")
+    affinity = document.optional("sessionAffinity") if is_canary else None
     policy = Policy(
         name=check_dns_label(found),
-        strategy=document.choice("strategy", Strategy, default=Strategy.CANARY),
+        strategy=strategy,
         then=document.choice("then", Then, default=Then.PAUSE) if is_shadow else Then.PROMOTE,
-        steps=tuple(_step(step, weight) for step in document.documents("steps")),
+        steps=tuple(_step(step, strategy) for step in document.documents("steps")),
+        affinity=None if affinity is None else parse_affinity(affinity),
         on_inconclusive=document.choice("onInconclusive", OnInconclusive, default=OnInconclusive.PAUSE),
         scale_down_delay=document.duration("scaleDownDelay", default=timedelta(seconds=30)),
         progress_deadline=document.duration("progressDeadline", default=timedelta(minutes=2), positive=True),
         approval=None if approval is None else parse_approval(approval),
         alpha=document.number("alpha", minimum=0.000001, maximum=0.2, default=0.01),
     )
-    document.refuse_unknown()
-    _check_weights(policy)
+    document.refuse_unknown({} if is_canary else _SESSIONS)
+    check_order(policy)
     return policy
 
 
-def _step(document: Document, default_weight: int | None) -> Step:
+def _step(document: Document, strategy: Strategy) -> Step:
     analysis = document.optional("analysis")
-    weight = {} if default_weight is None else {"default": default_weight}
     pause, approval = parse_pause(document)
     step = Step(
-        weight=document.integer("weight", minimum=1, maximum=100, **weight),
         hold=document.duration("hold", default=timedelta(0)),
         pause=pause,
         gate=None if analysis is None else parse_gate(analysis),
         approval=approval,
     )
-    document.refuse_unknown()
+    step = replace(step, **_portion(document, strategy))
+    document.refuse_unknown(_NOT_OF_A_CANARY.get(strategy, {}))
     return step
 
 
-def _check_weights(policy: Policy) -> None:
-    steps = policy.steps
-    if policy.strategy is Strategy.BLUE_GREEN and [step.weight for step in steps] != [100]:
-        raise InvalidInput(
-            f"steps has the weights {[step.weight for step in steps]}; a blue/green has exactly one step, of weight "
-            "100, which is passed on the preview address before the switch",
-            field="steps",
-        )
-    if not steps:
-        raise InvalidInput(
-            f"steps is empty; a {policy.subject} needs at least one step, such as {{weight: 10, hold: 1m}}",
-            field="steps",
-        )
-    for index, (before, after) in enumerate(pairwise(steps), start=1):
-        if before.weight == 100:
-            raise InvalidInput(
-                f"steps[{index}] comes after a step with weight 100, which is the last there can be; remove it",
-                field=f"steps[{index}]",
-            )
-        if after.weight <= before.weight:
-            raise InvalidInput(
-                f"steps[{index}].weight is {after.weight} after {before.weight}; weights must rise from step to step",
-                field=f"steps[{index}].weight",
-            )
+def _portion(document: Document, strategy: Strategy) -> dict[str, Any]:
+    """Return what a step gives; a shadow's weight is what it copies."""
+    if strategy is Strategy.SHADOW:
+        return {"mirror": document.integer("weight", minimum=1, maximum=100)}
+    if strategy is Strategy.BLUE_GREEN:
+        return {"weight": document.integer("weight", minimum=1, maximum=100, default=100)}
+    given = {
+        name: document.integer(name, minimum=1, maximum=100)
+        for name in ("weight", "mirror")
+        if document.raw(name, None) is not None
+    }
+    return {**given, "match": parse_match(document)}
 
 
 def policy_json(policy: Policy) -> dict[str, object]:
@@ -101,17 +104,21 @@ def policy_json(policy: Policy) -> dict[str, object]:
         "strategy": policy.strategy.value,
         **({} if policy.approval is None else {"approval": approval_json(policy.approval)}),
         "alpha": policy.alpha,
-        "steps": [_step_json(step) for step in policy.steps],
+        "steps": [_step_json(step, policy.strategy) for step in policy.steps],
         "onInconclusive": policy.on_inconclusive.value,
         "scaleDownDelay": durations.render(policy.scale_down_delay),
         "progressDeadline": durations.render(policy.progress_deadline),
         **({"then": policy.then.value} if policy.strategy is Strategy.SHADOW else {}),
+        **({} if policy.affinity is None else {"sessionAffinity": affinity_json(policy.affinity)}),
     }
 
 
-def _step_json(step: Step) -> dict[str, object]:
+def _step_json(step: Step, strategy: Strategy) -> dict[str, object]:
+    given: dict[str, object] = {"weight": step.weight, "mirror": step.mirror, "match": match_json(step.match)}
+    if strategy is Strategy.SHADOW:
+        given = {"weight": step.mirror}
     return {
-        "weight": step.weight,
+        **{name: value for name, value in given.items() if value},
         "hold": durations.render(step.hold),
         "pause": step.pause if step.approval is None else approval_json(step.approval),
         "analysis": None if step.gate is None else gate_json(step.gate),

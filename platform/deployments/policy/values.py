@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from deployments.policy.approval import ApprovalRule
 from deployments.policy.gate import Gate
+from integrations.clusters.base import HeaderMatch, SessionAffinity
 
 
 class Strategy(StrEnum):
@@ -37,21 +38,25 @@ class Then(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One weight of the canary, or one share for the shadow.
+    """What the canary or shadow gets, for how long, and what it has to hold to.
 
     Attributes:
-        weight: percent of requests sent to the canary, or copied to the shadow, 1..100.
-        hold: shortest time at this weight, from when the gateway confirmed it.
+        weight: percent of requests sent to the canary; 0 where it gets copies, or a group's requests alone.
+        hold: shortest time of it, from when the gateway confirmed it.
         pause: wait for people after hold and analysis.
         gate: None lets the step pass on time alone.
         approval: what ends the pause; None is anybody's promote.
+        mirror: percent of requests that are copied, whose answers nobody sees; 0 where it gets requests themselves.
+        match: requests with all of these headers go to the canary, besides `weight` percent of the others.
     """
 
-    weight: int
+    weight: int = 0
     hold: timedelta = timedelta(0)
     pause: bool = False
     gate: Gate | None = None
     approval: ApprovalRule | None = None
+    mirror: int = 0
+    match: tuple[HeaderMatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ class Policy:
         progress_deadline: how long the canary may be not ready, at the start or later.
         then: what follows the last step; a canary always promotes.
         approval: what people have to agree to before the first step begins; None where nobody is asked.
+        affinity: by what clients' requests belong together; None leaves each to chance.
     """
 
     name: str
@@ -75,6 +81,7 @@ class Policy:
     then: Then = Then.PROMOTE
     approval: ApprovalRule | None = None
     alpha: float = 0.01
+    affinity: SessionAffinity | None = None
 
     @property
     def subject(self) -> str:

@@ -16,8 +16,13 @@
                              │
           after the last step: Progressing at 100 % ── the gateway confirms ──► Healthy
 
-    A shadow goes the same way with shares of requests that are copied to it in the place of weights: clients get all
-    their answers from stable. What follows its last step is the policy's to say:
+    What a step of a canary asks for is one of these, and they come in this order:
+
+          mirror: N           copies of N % of the requests; clients get all their answers from stable
+          match: [...]        the requests with these headers, besides a weight also N % of the others
+          weight: N           N % of the requests
+
+    A shadow goes the same way with copies alone. What follows its last step is the policy's to say:
 
           then: pause     Paused ── promote ──► Progressing at 100 % ── the gateway confirms ──► Healthy
           then: promote                         Progressing at 100 % ── the gateway confirms ──► Healthy
@@ -35,12 +40,14 @@
 
     abort, and a newer rollout (Superseded): Pending, Progressing, Paused ──► Aborted
 
-Degraded and Aborted want weight 0 for the canary at once. A weight above 0 is only ever wanted while the canary is
-ready, and it rises only once the gateway confirmed the weight before; a canary that stops being ready gives its
-traffic to stable until it is ready again. An observation without evidence (metrics or cluster cannot be read) moves
+Degraded and Aborted want nothing for the canary at once. Requests or copies of them are only ever wanted for it while
+it is ready, and others than before only once the gateway confirmed those; a canary that stops being ready gives all to
+stable until it is ready again. From one step to the next the gateway goes in one update: from copies to weights there
+is no moment with both, and none with neither. An observation without evidence (metrics or cluster cannot be read) moves
 nothing.
 """
 
+from deployments.rollout.portion import Portion
 from deployments.rollout.state import CanarySeen, Observation, RolloutState
 from deployments.rollout.tick import RESTART_LIMIT, advance
 from deployments.rollout.wishes import abort, pass_over, promote, reject, retry, start, supersede
@@ -49,6 +56,7 @@ __all__ = [
     "RESTART_LIMIT",
     "CanarySeen",
     "Observation",
+    "Portion",
     "RolloutState",
     "abort",
     "advance",

@@ -5,28 +5,35 @@ from datetime import datetime
 
 from deployments.analysis.verdict import Verdict
 from deployments.phases import Code, Phase, Reason
+from deployments.policy import Then
+from deployments.rollout.portion import Portion
 from deployments.rollout.state import RolloutState
 
 
 def next_step(state: RolloutState) -> RolloutState:
-    """Return the rollout at its next step, whose weight the next observation of a ready canary will ask for."""
+    """Return the rollout at its next step, whose portion the next observation of a ready canary will ask for.
+
+    What the gateway sends and copies until then stays as it is: it takes up the change from one step to the next in
+    one update, so no request meets half of it. Copies that are on their way by then finish on clusters of their own,
+    and are counted there.
+    """
     after = replace(
         state,
         phase=Phase.PROGRESSING,
         step_index=state.step_index + 1,
-        # What was copied is no weight of clients: past its last step a shadow has none until it is asked for.
-        weight=0 if state.is_mirroring and state.step_index + 1 == len(state.policy.steps) else state.weight,
         verdict=Verdict.RUNNING,
         confirmed_at=None,
     )
+    if after.step is None and after.policy.then is Then.END:
+        after = replace(after, portion=Portion())
     return because(after, Code.PROMOTING, f"{after.where} is next")
 
 
 def finish(state: RolloutState, phase: Phase, code: Code, message: str, now: datetime) -> RolloutState:
-    """Return the rollout over in `phase`, with the weight that its canary keeps."""
-    weight, verdict = 0, state.verdict
+    """Return the rollout over in `phase`, with the portion that its canary keeps."""
+    portion, verdict = Portion(), state.verdict
     if phase is Phase.HEALTHY:
-        weight, verdict = state.target_weight, Verdict.SUCCESSFUL
+        portion, verdict = state.wanted, Verdict.SUCCESSFUL
     elif state.is_mirroring:
         message += "; it gets no copies any more, and clients never saw an answer of it"
     elif state.is_previewing:
@@ -35,7 +42,7 @@ def finish(state: RolloutState, phase: Phase, code: Code, message: str, now: dat
         message += "; all traffic goes to stable"
     if phase is Phase.DEGRADED:
         verdict = Verdict.FAILED
-    state = replace(state, phase=phase, weight=weight, verdict=verdict, waiting_since=None, finished_at=now)
+    state = replace(state, phase=phase, portion=portion, verdict=verdict, waiting_since=None, finished_at=now)
     return because(state, code, message)
 
 

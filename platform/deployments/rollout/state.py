@@ -9,6 +9,7 @@ from deployments.analysis.verdict import Finding, Verdict
 from deployments.phases import Phase, Reason
 from deployments.policy import ApprovalRule, Policy, Step, Strategy, Then
 from deployments.rollout.approvals import Tally
+from deployments.rollout.portion import NOTHING, Portion
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +18,8 @@ class RolloutState:
 
     Attributes:
         step_index: the step it is at; the number of steps once all traffic is to move.
-        weight: percent of requests the canary should get now, or the shadow a copy of (`is_mirroring`).
-        confirmed_at: when the gateway first sent the present weight; hold counts from there.
+        portion: what the canary or shadow should get now.
+        confirmed_at: when the gateway first sent the present portion; hold counts from there.
         waiting_since: since when the canary has not been ready; None while it is.
         restart_baseline: restarts of each of the canary's replicas before this attempt; None until they were seen.
     """
@@ -29,7 +30,7 @@ class RolloutState:
     attempt_started_at: datetime
     attempt: int = 1
     step_index: int = 0
-    weight: int = 0
+    portion: Portion = NOTHING
     verdict: Verdict = Verdict.RUNNING
     confirmed_at: datetime | None = None
     waiting_since: datetime | None = None
@@ -43,18 +44,8 @@ class RolloutState:
 
     @property
     def is_mirroring(self) -> bool:
-        """Return whether `weight` is a share of requests to copy; past a shadow's last step it is one of clients."""
-        return self.policy.strategy is Strategy.SHADOW and self.step is not None
-
-    @property
-    def client_weight(self) -> int:
-        """Return the percent of clients' requests the new revision should get now."""
-        return 0 if self.is_mirroring else self.weight
-
-    @property
-    def mirror_percent(self) -> int:
-        """Return the percent of clients' requests the new revision should get a copy of now."""
-        return self.weight if self.is_mirroring else 0
+        """Return whether the present step gives copies of requests, whose answers no client sees."""
+        return self.step is not None and self.step.mirror > 0
 
     @property
     def is_previewing(self) -> bool:
@@ -62,9 +53,9 @@ class RolloutState:
         return self.policy.strategy is Strategy.BLUE_GREEN and self.step is not None
 
     @property
-    def has_its_weight(self) -> bool:
-        """Return whether the weight of the present step was asked for."""
-        return self.weight == self.target_weight
+    def has_its_portion(self) -> bool:
+        """Return whether the portion of the present step was asked for."""
+        return self.portion == self.wanted
 
     @property
     def pauses(self) -> bool:
@@ -90,11 +81,11 @@ class RolloutState:
         return None if self.phase is Phase.PENDING else self.step_index
 
     @property
-    def target_weight(self) -> int:
-        """Return the weight that the present step wants."""
+    def wanted(self) -> Portion:
+        """Return what the present step gives, or what follows the last one."""
         if self.step is not None:
-            return 0 if self.is_previewing else self.step.weight
-        return 0 if self.policy.then is Then.END else 100
+            return Portion() if self.is_previewing else Portion.of(self.step)
+        return Portion() if self.policy.then is Then.END else Portion(weight=100)
 
     @property
     def where(self) -> str:
@@ -103,7 +94,7 @@ class RolloutState:
             return "the end" if self.policy.then is Then.END else "the move to 100 %"
         if self.is_previewing:
             return "the preview"
-        return f"step {self.step_index + 1} of {len(self.policy.steps)} ({self.step.weight} %)"
+        return f"step {self.step_index + 1} of {len(self.policy.steps)} ({self.wanted.short})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +102,7 @@ class CanarySeen:
     """The canary as the cluster reports it.
 
     Attributes:
-        replicas_wanted: how many it needs for the present weight.
+        replicas_wanted: how many it needs for its present portion.
         replicas_at_full: how many it needs for all the traffic; 0 where it always has enough.
         restarts: of each replica, since the replica exists.
         message: why it is not ready; one sentence or empty.
@@ -128,9 +119,9 @@ class CanarySeen:
         """Return whether it has the replicas it should have, so that it may get more traffic."""
         return 0 < self.replicas_wanted <= self.replicas_ready
 
-    def needed_for(self, weight: int) -> int:
-        """Return how many replicas it needs for a weight (Argo Rollouts: as large a part of stable's, rounded up)."""
-        return math.ceil(self.replicas_at_full * weight / 100)
+    def needed_for(self, portion: Portion) -> int:
+        """Return how many replicas it needs (Argo Rollouts: as large a part of stable's as its weight, rounded up)."""
+        return math.ceil(self.replicas_at_full * portion.load_percent / 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +130,7 @@ class Observation:
 
     Attributes:
         canary: None where the cluster could not be read; `problem` says why.
-        confirmed: the gateway sends exactly the weights that were last asked for.
+        confirmed: the gateway sends and copies exactly what was last asked for.
         gateway_message: why it does not; empty where it gave no reason.
         finding: of the present step's analysis; None before the step began and where metrics could not be read.
         problem: why something could not be read.

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from common import durations
 from deployments.analysis.verdict import Finding, Verdict
 from deployments.phases import Code, Phase
-from deployments.policy import OnInconclusive, Then
+from deployments.policy import OnInconclusive, Then, match_text
 from deployments.rollout.moves import because, finish, next_step
+from deployments.rollout.portion import Portion
 from deployments.rollout.state import CanarySeen, Observation, RolloutState
 
 RESTART_LIMIT = 3
@@ -36,8 +37,8 @@ def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutSta
     state = replace(state, waiting_since=None)
     if state.phase is Phase.PENDING:
         return _leave_pending(state, seen)
-    if state.weight != state.target_weight:
-        return _ask_for_weight(state, seen)
+    if not state.has_its_portion:
+        return _ask(state, seen)
     if not seen.confirmed:
         return _wait_for_gateway(state, seen)
     state = replace(state, confirmed_at=state.confirmed_at or now)
@@ -51,30 +52,26 @@ def _leave_pending(state: RolloutState, seen: Observation) -> RolloutState:
         return _wait_for_gateway(state, seen)
     if state.approval is not None and not _is_approved(seen):
         return _await_approval(state, seen, "its replicas are ready, and no request moves before")
-    return _ask_for_weight(replace(state, phase=Phase.PROGRESSING), seen)
+    return _ask(replace(state, phase=Phase.PROGRESSING), seen)
 
 
-def _ask_for_weight(state: RolloutState, seen: Observation) -> RolloutState:
-    """Return the rollout asking for its step's weight, unless the gateway still works on the one before."""
+def _ask(state: RolloutState, seen: Observation) -> RolloutState:
+    """Return the rollout asking for its step's portion, unless the gateway still works on the one before."""
     if not seen.confirmed:
         return _wait_for_gateway(state, seen)
-    if seen.canary is not None and seen.canary.replicas_ready < (needed := seen.canary.needed_for(state.target_weight)):
+    if seen.canary is not None and seen.canary.replicas_ready < (needed := seen.canary.needed_for(state.wanted)):
         ready = f"{seen.canary.replicas_ready} of the {needed} replicas that it needs are ready"
         return because(state, Code.CANARY_NOT_READY, f"{state.where} waits: {ready}")
-    state = replace(state, weight=state.target_weight, confirmed_at=None)
+    state = replace(state, portion=state.wanted, confirmed_at=None)
     code = Code.PROMOTING if state.step is None else Code.WAITING_FOR_GATEWAY
-    message = f"the gateway was asked to send {state.weight} % to the {state.policy.subject}"
-    if state.is_mirroring:
-        message = f"the gateway was asked to copy {state.weight} % of the requests to the shadow"
+    message = f"the gateway was asked to {state.portion.asked} to the {state.policy.subject}"
     if state.is_previewing:
         message = "the gateway was asked to send what comes to the preview address to the canary"
     return because(state, code, message)
 
 
 def _wait_for_gateway(state: RolloutState, seen: Observation) -> RolloutState:
-    share = f"sends {state.weight} % to the {state.policy.subject}" if state.weight else "sends all traffic to stable"
-    if state.mirror_percent:
-        share = f"copies {state.weight} % of the requests to the shadow"
+    share = f"{state.portion.done} to the {state.policy.subject}" if state.portion else "sends all traffic to stable"
     if state.is_previewing:
         share = "sends what comes to the preview address to the canary, and all else to stable"
     why = f" ({seen.gateway_message})" if seen.gateway_message else ""
@@ -98,7 +95,7 @@ def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutSt
             return _on_inconclusive(state, finding, now)
         if finding.verdict is Verdict.RUNNING:
             code = Code.ANALYSIS_RUNNING if finding.canary_requests else Code.NO_TRAFFIC
-            todo = "; send requests to the preview address" if state.is_previewing and code is Code.NO_TRAFFIC else ""
+            todo = _what_to_send(state) if code is Code.NO_TRAFFIC else ""
             return because(state, code, f"{state.where}: {finding.message}{todo}")
     evidence = finding.message if finding is not None else "no analysis at this step"
     held = now - (state.confirmed_at or now)
@@ -116,10 +113,19 @@ def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutSt
 
 def _go_on(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:
     after = next_step(state)
-    if after.weight == after.target_weight:
+    if after.step is None and after.has_its_portion:
         # A last step of 100 % is all traffic already, and the gateway confirmed it.
         return _at_step(after, seen, now)
-    return _ask_for_weight(after, seen)
+    return _ask(after, seen)
+
+
+def _what_to_send(state: RolloutState) -> str:
+    """Return what somebody can do where no request reaches the canary; empty where clients' traffic will."""
+    if state.is_previewing:
+        return "; send requests to the preview address"
+    if state.portion.match and not state.portion.weight:
+        return f"; send requests with {match_text(state.portion.match)}"
+    return ""
 
 
 def _on_inconclusive(state: RolloutState, finding: Finding, now: datetime) -> RolloutState:
@@ -170,8 +176,8 @@ def _wait_for_canary(state: RolloutState, canary: CanarySeen, now: datetime) -> 
     state = replace(state, waiting_since=since)
     if state.phase is Phase.PENDING:
         return because(state, Code.CANARY_STARTING, ready)
-    if canary.replicas_ready == 0 and state.weight:
-        state = replace(state, weight=0, confirmed_at=None)
+    if canary.replicas_ready == 0 and state.portion:
+        state = replace(state, portion=Portion(), confirmed_at=None)
     return because(state, Code.CANARY_NOT_READY, f"{state.where} waits: {ready}")
 
 

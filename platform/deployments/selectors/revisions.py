@@ -56,7 +56,7 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         number=revision.number,
         model=revision.model_version.model.name,
         model_version=revision.model_version.number,
-        role="shadow" if revision.role == Role.CANARY and state.mirror_percent is not None else revision.role,
+        role="shadow" if revision.role == Role.CANARY and state.is_shadow else revision.role,
         replicas_wanted=revision.replicas if revision.stopped_at is None else 0,
         replicas_least=revision.min_replicas,
         replicas_most=revision.max_replicas,

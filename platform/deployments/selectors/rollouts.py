@@ -12,7 +12,15 @@ from deployments.analysis.verdict import Measurement
 from deployments.approval_shapes import ApprovalsView
 from deployments.contract import Contract
 from deployments.models import AnalysisRun, InferenceService, Rollout
-from deployments.policy import Step, Strategy, approval_json, gate_json, stored_policy
+from deployments.policy import (
+    Step,
+    Strategy,
+    affinity_json,
+    approval_json,
+    gate_json,
+    match_json,
+    stored_policy,
+)
 from deployments.rollout import RolloutState
 from deployments.selectors.approvals import approvals_views
 from deployments.shapes import AnalysisRunView, ReasonView, RequestsView, RolloutView, StepView
@@ -57,7 +65,7 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun], approvals: Appr
     policy = stored_policy(rollout.policy_document)
     state, is_shadow = rows.rollout_state(rollout), policy.strategy is Strategy.SHADOW
     observed = rollout.service.observed.get(rollout.to_revision.name, {})
-    views = tuple(_run_view(run, policy.steps, is_shadow=is_shadow) for run in runs)
+    views = tuple(_run_view(run, policy.steps) for run in runs)
     present = next((view for view in reversed(views) if view.attempt == rollout.attempt), None)
     return RolloutView(
         id=rollout.pk,
@@ -72,12 +80,15 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun], approvals: Appr
         attempt=rollout.attempt,
         step_index=rollout.step_index,
         steps=tuple(_step_view(step) for step in policy.steps),
-        weight_wanted=state.client_weight,
+        weight_wanted=state.portion.weight,
         weight_actual=int(observed.get("weight", 0)),
         weight_seen_percent=None if present is None else present.seen_percent,
-        seen_requests=0 if present is None else _clients_requests(present.requests, is_shadow=is_shadow),
-        mirror_wanted=state.mirror_percent,
+        seen_requests=0 if present is None else _clients_requests(present.requests, present.mirror_percent),
+        mirror_wanted=state.portion.mirror,
         mirror_actual=int(observed.get("mirror", 0)),
+        match_wanted=tuple(match_json(state.portion.match)),
+        match_actual=tuple(observed.get("match", ())),
+        session_affinity=None if policy.affinity is None else affinity_json(policy.affinity),
         then=policy.then if is_shadow else None,
         waits=wait_of_rollout(
             state, rollout.reason_since or rollout.attempt_started_at, _counted(rollout, state, runs)
@@ -106,21 +117,30 @@ def _counted(rollout: Rollout, state: RolloutState, runs: Sequence[AnalysisRun])
 def _step_view(step: Step) -> StepView:
     analysis = None if step.gate is None else gate_json(step.gate)
     approval = None if step.approval is None else approval_json(step.approval)
-    return StepView(step.weight, step.hold.total_seconds(), step.pause, analysis, approval)
+    return StepView(
+        weight=step.weight,
+        hold_seconds=step.hold.total_seconds(),
+        pause=step.pause,
+        analysis=analysis,
+        approval=approval,
+        mirror=step.mirror,
+        match=tuple(match_json(step.match)),
+    )
 
 
-def _clients_requests(requests: RequestsView, *, is_shadow: bool) -> int:
-    """Return how many requests clients sent; a shadow's are copies."""
-    return requests.stable if is_shadow else requests.canary + requests.stable
+def _clients_requests(requests: RequestsView, mirror_percent: int) -> int:
+    """Return how many requests clients sent; copies are none of theirs."""
+    return requests.stable if mirror_percent else requests.canary + requests.stable
 
 
-def _run_view(run: AnalysisRun, steps: Sequence[Step], *, is_shadow: bool) -> AnalysisRunView:
+def _run_view(run: AnalysisRun, steps: Sequence[Step]) -> AnalysisRunView:
     requests = RequestsView(run.canary_requests, run.stable_requests)
-    total = _clients_requests(requests, is_shadow=is_shadow)
+    total = _clients_requests(requests, run.mirror)
     return AnalysisRunView(
         step_index=run.step_index,
         attempt=run.attempt,
         weight_percent=run.weight,
+        mirror_percent=run.mirror,
         verdict=run.verdict,
         message=run.message,
         started_at=run.started_at,

@@ -160,7 +160,8 @@ def rollout_move(
 
 
 def _stand_of(row: Rollout) -> dict[str, object]:
-    return {"phase": row.phase, "step_index": row.step_index, "weight": row.weight, "attempt": row.attempt}
+    portion = {"weight": row.weight, "mirror": row.mirror, "match": row.match}
+    return {"phase": row.phase, "step_index": row.step_index, **portion, "attempt": row.attempt}
 
 
 def _row_of(change: Change, rollout_id: int) -> Rollout:

@@ -15,7 +15,7 @@ from deployments.history import Kind
 from deployments.models import Revision, Rollout, RolloutPolicy
 from deployments.policy import DIRECT, Policy, Strategy, Then, policy_json, stored_policy
 from deployments.recording import Change
-from deployments.rollout import RolloutState
+from deployments.rollout import Portion, RolloutState
 from deployments.rollout.approvals import Author
 from deployments.services.contracts import contract_agreed
 from deployments.spec import ServiceSpec
@@ -237,9 +237,9 @@ def _how(policy: Policy) -> str:
     if not policy.steps:
         return "without a policy: all traffic moves when the new revision is ready"
     if policy.strategy is Strategy.SHADOW:
-        shares = ", ".join(f"{step.weight} %" for step in policy.steps)
+        shares = ", ".join(f"{step.mirror} %" for step in policy.steps)
         return f"by policy {policy.name}: copies of {shares} of the requests, then {_AFTER_SHADOW[policy.then]}"
     if policy.strategy is Strategy.BLUE_GREEN:
         return f"by policy {policy.name}: a preview, then all traffic in one switch"
-    weights = [f"{step.weight} %" for step in policy.steps if step.weight < 100]
-    return f"by policy {policy.name}: {', '.join([*weights, 'all traffic'])}"
+    portions = [Portion.of(step).short for step in policy.steps if step.weight < 100]
+    return f"by policy {policy.name}: {', '.join([*portions, 'all traffic'])}"

@@ -7,6 +7,8 @@ from django import template
 
 from common import durations
 from deployments.approval_shapes import ApprovalsView
+from deployments.presentation import about_of
+from deployments.shapes import AnalysisRunView, RolloutView
 
 register = template.Library()
 
@@ -48,6 +50,12 @@ def measured(value: float | None, unit: str) -> str:
 def limit(value: float | None, unit: str) -> str:
     """Return a measurement's limit; one in percentage points is what the canary may have more than stable."""
     return f"+{measured(value, unit)}" if unit == "percentage points" else measured(value, unit)
+
+
+@register.filter
+def about(run: AnalysisRunView, rollout: RolloutView) -> str:
+    """Return what an analysis run is about, after `Analysis`."""
+    return about_of(run, rollout)
 
 
 @register.filter

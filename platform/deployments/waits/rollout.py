@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from common import durations
 from deployments.phases import Code
-from deployments.policy import Gate, OnInconclusive, Then
-from deployments.rollout import RolloutState
+from deployments.policy import Gate, OnInconclusive, Then, match_text
+from deployments.rollout import Portion, RolloutState
 from deployments.waits.wait import Wait, about, moment
 
 _RATE_NEEDS = timedelta(seconds=2)
@@ -86,14 +86,12 @@ def _canary(at: _Situation) -> str:
 
 
 def _gateway(at: _Situation) -> str:
-    weight = at.state.weight
+    portion = at.state.portion
     if at.state.is_previewing:
-        share = "what comes to the preview address goes to the canary"
-    elif at.state.is_mirroring:
-        share = f"it copies {weight} % of the requests to the shadow"
+        share = "sends what comes to the preview address to the canary"
     else:
-        share = f"{weight} % of the requests go to the {at.subject}" if weight else "all requests go to stable"
-    return f"the gateway confirms that {share}"
+        share = f"{portion.done} to the {at.subject}" if portion else "sends all requests to stable"
+    return f"the gateway confirms that it {share}"
 
 
 def _hold(at: _Situation) -> str:
@@ -106,6 +104,8 @@ def _hold(at: _Situation) -> str:
 def _traffic(at: _Situation) -> str:
     if at.state.is_previewing:
         who = "somebody sends requests to the preview address"
+    elif at.state.portion.match and not at.state.portion.weight:
+        who = f"somebody sends requests with {match_text(at.state.portion.match)}"
     else:
         who = "clients send requests to the service"
     gate = at.gate
@@ -163,8 +163,7 @@ def _next(state: RolloutState) -> str:
 def _after(state: RolloutState) -> str:
     steps, index = state.policy.steps, state.step_index + 1
     if index < len(steps):
-        copies = "copies of " if state.is_mirroring else ""
-        return f"step {index + 1} of {len(steps)} with {copies}{steps[index].weight} % follows"
+        return f"step {index + 1} of {len(steps)} with {Portion.of(steps[index]).short} follows"
     return "the shadow ends" if state.policy.then is Then.END else "all requests go to the new revision"
 
 

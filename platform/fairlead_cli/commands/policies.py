@@ -1,18 +1,20 @@
 """`fairlead policies`: how rollouts go."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from fairlead_cli import render
 from fairlead_cli.applying import apply_file, file_arguments
 from fairlead_cli.call import Call
 from fairlead_cli.client import Json, path
+from fairlead_cli.commands.rollout_view import portion
 from fairlead_cli.errors import CliError
 
 _COLUMNS: render.Columns = {
     "name": "name",
     "strategy": "strategy",
-    "steps": lambda row: ", ".join(f"{step['weight']} %" for step in row["steps"]),
+    "steps": lambda row: ", ".join(_given(step, row["strategy"]) for step in row["steps"]),
     "undecided": "onInconclusive",
     "then": lambda row: row.get("then") or "promote",
 }
@@ -34,7 +36,7 @@ def show_policy(call: Call) -> None:
     if not call.as_json:
         print()
         columns: render.Columns = {
-            "weight": lambda row: f"{row['weight']} %",
+            "gets": lambda row: _given(row, policy["strategy"]),
             "hold": "hold",
             "pause": "pause",
             "analysis": lambda row: _conditions(row.get("analysis")),
@@ -62,6 +64,11 @@ def _where(call: Call, document: Json) -> str:
     if not isinstance(name, str) or not name:
         raise CliError(f"{call.options.file} names no policy; expected a field `name`")
     return path("policies", name)
+
+
+def _given(step: Mapping[str, Any], strategy: str) -> str:
+    """Return what a step of a policy file gives; a shadow's weight is what it copies."""
+    return portion({"mirror": step["weight"]} if strategy == "shadow" else step)
 
 
 def _conditions(analysis: dict[str, Any] | None) -> str:

@@ -1,6 +1,6 @@
 """A rollout for people: as one line, as text, as a live table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -50,7 +50,7 @@ _WAIT: render.Columns = {
 _RUNS: render.Columns = {
     "attempt": "attempt",
     "step": lambda row: row["step_index"] + 1,
-    "weight": lambda row: render.percent(row["weight_percent"]) if row["weight_percent"] else "preview",
+    "gets": "gets",
     "seen": lambda row: render.percent(row.get("seen_percent")),
     "requests": lambda row: _requests(row) or "-",
     "verdict": _outcome,
@@ -88,7 +88,30 @@ def share(rollout: Json) -> str:
     kind = "mirror" if rollout.get("mirror_wanted") or rollout.get("mirror_actual") else "weight"
     actual, wanted = rollout[f"{kind}_actual"], rollout[f"{kind}_wanted"]
     text = f"{actual} %" if actual == wanted else f"{actual} % of {wanted} %"
+    if match := rollout.get("match_actual"):
+        return group(match) + (f" and {text} of the others" if wanted else "")
     return f"copies of {text}" if kind == "mirror" else text
+
+
+def portion(step: Mapping[str, Any]) -> str:
+    """Return what a step gives: `10 %`, `copies of 20 %`, `x-group: beta`; a step of a policy file is one too."""
+    if step.get("mirror"):
+        return f"copies of {render.percent(step['mirror'])}"
+    weight = render.percent(step["weight"]) if step.get("weight") else ""
+    if match := step.get("match"):
+        return group(match) + (f" and {weight} of the others" if weight else "")
+    return weight or "preview"
+
+
+def group(match: Sequence[Mapping[str, Any]]) -> str:
+    """Return which requests a group's are: `x-group: beta and x-region: eu-*`."""
+    return " and ".join(f"{each['header']}: {_values(each)}" for each in match)
+
+
+def _values(match: Mapping[str, Any]) -> str:
+    if "prefix" in match:
+        return f"{match['prefix']}*"
+    return " or ".join(match["anyOf"]) if "anyOf" in match else str(match["exact"])
 
 
 def as_text(rollout: Json) -> str:
@@ -101,11 +124,17 @@ def as_text(rollout: Json) -> str:
     if told := contract.lines(rollout.get("contract")):
         text += "\n\n" + "\n".join(map(render.clean, told))
     if rollout["analysis_runs"]:
-        text += "\n\n" + render.table(rollout["analysis_runs"], _RUNS)
+        runs = [{**run, "gets": _gets(run, rollout)} for run in rollout["analysis_runs"]]
+        text += "\n\n" + render.table(runs, _RUNS)
     approvals = rollout.get("approvals") or {}
     if approvals.get("given"):
         text += f"\n\n{asked(approvals)}\n\n" + render.table(approvals["given"], APPROVALS)
     return text
+
+
+def _gets(run: Mapping[str, Any], rollout: Json) -> str:
+    """Return what the new version got while an analysis ran."""
+    return "preview" if rollout["strategy"] == "blueGreen" else portion(rollout["steps"][run["step_index"]])
 
 
 def asked(approvals: Json) -> str:
@@ -119,7 +148,7 @@ def asked(approvals: Json) -> str:
 
 def live(rollout: Json) -> RenderableType:
     """Return a rollout's steps as they stand now, to be drawn again and again."""
-    steps = Table("step", "copies" if rollout["strategy"] == "shadow" else "weight", "seen", "requests", "verdict")
+    steps = Table("step", "gets", "seen", "requests", "verdict")
     runs = {run["step_index"]: run for run in rollout["analysis_runs"] if run["attempt"] == rollout["attempt"]}
     for index, step in enumerate(rollout["steps"]):
         run = runs.get(index, {})
@@ -129,7 +158,7 @@ def live(rollout: Json) -> RenderableType:
         verdict = _outcome(run)
         steps.add_row(
             f"{'>' if current else ' '} {index + 1}",
-            "preview" if rollout["strategy"] == "blueGreen" else render.percent(step["weight"]),
+            "preview" if rollout["strategy"] == "blueGreen" else portion(step),
             render.percent(seen),
             str(requests or "-"),
             Text(verdict, style=_STYLES.get(verdict, "")),

@@ -71,7 +71,7 @@ def _roll_out(stable: Behaviour, canary: Behaviour, seed: int) -> tuple[Phase, i
             if state.step_index != step:
                 step, waited, counts = state.step_index, timedelta(0), (Counts(), Counts())
                 known = ledger.begin((now - TICK).timestamp(), known)
-            to_canary = int(random.binomial(REQUESTS_PER_TICK, state.weight / 100))
+            to_canary = int(random.binomial(REQUESTS_PER_TICK, state.portion.weight / 100))
             touched += to_canary
             counts = (
                 _plus(counts[0], canary.serve(to_canary, random)),

@@ -12,7 +12,7 @@ from common.errors import InvalidTransition
 from deployments.analysis.verdict import Finding, Verdict
 from deployments.phases import Code, Phase
 from deployments.policy import ApprovalRule, OnInconclusive, Policy, Step
-from deployments.rollout import CanarySeen, Observation, RolloutState, advance, promote, reject, retry, start
+from deployments.rollout import CanarySeen, Observation, Portion, RolloutState, advance, promote, reject, retry, start
 from deployments.rollout.approvals import Approval, Author, Standing, Subject, Tally, judge, refusal, tally
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -139,7 +139,7 @@ def seen(*users: str, rule: ApprovalRule = TWO, finding: Finding | None = None) 
 
 
 def at_step(policy: Policy = STEPS) -> RolloutState:
-    return replace(start(policy, NOW), phase=Phase.PROGRESSING, weight=10, confirmed_at=NOW)
+    return replace(start(policy, NOW), phase=Phase.PROGRESSING, portion=Portion(10), confirmed_at=NOW)
 
 
 def test_a_step_with_approvals_waits_and_goes_on_with_the_last_of_them() -> None:
@@ -150,15 +150,15 @@ def test_a_step_with_approvals_waits_and_goes_on_with_the_last_of_them() -> None
     assert (one.phase, one.step_index) == (Phase.PAUSED, 0)
     assert "1 of which bob gave" in one.reason.message
     both = advance(one, seen("bob", "carol"), NOW)
-    assert (both.phase, both.step_index, both.weight) == (Phase.PROGRESSING, 1, 50)
+    assert (both.phase, both.step_index, both.portion.weight) == (Phase.PROGRESSING, 1, 50)
 
 
 def test_a_rollout_that_needs_an_approval_moves_no_traffic_before() -> None:
     rule = ApprovalRule()
     waiting = advance(start(BEGINNING, NOW), seen(rule=rule), NOW)
-    assert (waiting.phase, waiting.weight, waiting.reason.code) == (Phase.PENDING, 0, Code.AWAITING_APPROVAL)
+    assert (waiting.phase, waiting.portion.weight, waiting.reason.code) == (Phase.PENDING, 0, Code.AWAITING_APPROVAL)
     begun = advance(waiting, seen("bob", rule=rule), NOW)
-    assert (begun.phase, begun.weight) == (Phase.PROGRESSING, 10)
+    assert (begun.phase, begun.portion.weight) == (Phase.PROGRESSING, 10)
 
 
 def test_promote_is_no_way_around_approvals() -> None:
@@ -180,7 +180,7 @@ def test_approvals_of_an_undecided_step_are_its_promotion_as_a_single_persons_is
 def test_a_failed_analysis_beats_all_approvals() -> None:
     bad = Finding(Verdict.FAILED, "30 of 40 failed", 40, 360)
     ended = advance(replace(at_step(), phase=Phase.PAUSED), seen("bob", "carol", finding=bad), NOW)
-    assert (ended.phase, ended.weight) == (Phase.DEGRADED, 0)
+    assert (ended.phase, ended.portion.weight) == (Phase.DEGRADED, 0)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_approvals_alone_do_not_move_a_rollout_on(observation: Observation) -> N
 def test_a_rejection_aborts_with_the_reason_where_somebody_was_asked_and_nowhere_else() -> None:
     waiting = advance(at_step(), seen(), NOW)
     ended = reject(waiting, NOW, "bob", "the labels are wrong")
-    assert (ended.phase, ended.reason.code, ended.weight) == (Phase.ABORTED, Code.REJECTED, 0)
+    assert (ended.phase, ended.reason.code, ended.portion.weight) == (Phase.ABORTED, Code.REJECTED, 0)
     assert "rejected by bob at step 1 of 2 (10 %): the labels are wrong" in ended.reason.message
     for state in (at_step(), ended, retry(ended, NOW)):
         with pytest.raises(InvalidTransition, match="waits for no approval"):
@@ -214,6 +214,6 @@ def test_no_traffic_beyond_a_point_whose_approvals_are_missing(people: set[str],
     for _ in range(ticks):
         state = advance(state, seen(*people, rule=state.approval or TWO), NOW)
     if policy.approval is not None and not people:
-        assert state.weight == 0
+        assert state.portion.weight == 0
     if len(people) < 2:
-        assert state.weight <= 10
+        assert state.portion.weight <= 10

@@ -7,7 +7,7 @@ import pytest
 
 from deployments.phases import Code, Phase, Reason
 from deployments.policy import ApprovalRule, Gate, OnInconclusive, Policy, Step, Strategy, Then
-from deployments.rollout import RolloutState, start
+from deployments.rollout import Portion, RolloutState, start
 from deployments.waits import Counted, wait_of_rollout
 from deployments.waits.wait import about
 
@@ -31,7 +31,9 @@ ENDS = {
 
 
 def _state(code: Code, policy: Policy = POLICY, **changes: object) -> RolloutState:
-    state = replace(start(policy, NOW), phase=Phase.PROGRESSING, weight=10, reason=Reason(code, "what was seen"))
+    state = replace(
+        start(policy, NOW), phase=Phase.PROGRESSING, portion=Portion(10), reason=Reason(code, "what was seen")
+    )
     return replace(state, **changes)  # type: ignore[arg-type]
 
 
@@ -89,11 +91,11 @@ def test_what_is_over_does_not_wait(phase: Phase) -> None:
         pytest.param(
             _state(Code.WAITING_FOR_GATEWAY),
             None,
-            "the gateway confirms that 10 % of the requests go to the canary",
+            "the gateway confirms that it sends 10 % of the requests to the canary",
             id="the gateway: what it was asked for",
         ),
         pytest.param(
-            _state(Code.WAITING_FOR_GATEWAY, replace(POLICY, strategy=Strategy.SHADOW)),
+            _state(Code.WAITING_FOR_GATEWAY, replace(POLICY, strategy=Strategy.SHADOW), portion=Portion(mirror=10)),
             None,
             "the gateway confirms that it copies 10 % of the requests to the shadow",
             id="the gateway: copies",

@@ -55,6 +55,41 @@ def rollout(phase: str = "Progressing", actual: int = 10, wanted: int = 10, **ch
 START = "POST /services/default/digits/rollouts"
 
 
+GROUP = [{"header": "x-group", "anyOf": ["beta", "staff"]}, {"header": "x-region", "prefix": "eu-"}]
+SAID = "x-group: beta or staff and x-region: eu-*"
+
+
+@pytest.mark.parametrize(
+    ("step", "given", "said"),
+    [
+        pytest.param({"weight": 10}, {}, "10 %", id="a weight"),
+        pytest.param(
+            {"weight": 0, "mirror": 20},
+            {"mirror_wanted": 20, "mirror_actual": 20},
+            "copies of 20 %",
+            id="copies, though no shadow",
+        ),
+        pytest.param({"weight": 0, "match": GROUP}, {"match_wanted": GROUP, "match_actual": GROUP}, SAID, id="a group"),
+        pytest.param(
+            {"weight": 10, "match": GROUP},
+            {"match_wanted": GROUP, "match_actual": GROUP},
+            f"{SAID} and 10 % of the others",
+            id="a group and a weight",
+        ),
+    ],
+)
+def test_what_the_new_version_gets_is_said_for_the_present_and_for_each_step(
+    step: dict[str, Any], given: dict[str, Any], said: str
+) -> None:
+    weight = step["weight"]
+    shown = rollout(actual=weight, wanted=weight, steps=[step, {"weight": 100}], **given)
+    assert rollout_view.line(shown) == f"Progressing, version 2 at {said}: 31 of 60 requests seen"
+    assert said in rollout_view.as_text(shown)
+    console = Console(record=True, width=200)
+    console.print(rollout_view.live(shown))
+    assert f"1  │ {said} " in console.export_text()
+
+
 def test_start_sends_what_is_wanted(fairlead: Fairlead, api: Any) -> None:
     api.on(START, rollout("Pending", 0, 0), status=201)
 
