@@ -126,10 +126,6 @@ def require_healthy(ended: Json) -> None:
         raise error(f"rollout {ended['id']} of {ended['service']} ended {ended['phase']}: {ended['reason']['message']}")
 
 
-def show(call: Call, rollout: Json) -> None:
-    """Print all that is known of a rollout."""
-
-
 def _show_plan(call: Call, plan: Json) -> None:
     if call.as_json:
         call.show(plan, {})
@@ -137,7 +133,8 @@ def _show_plan(call: Call, plan: Json) -> None:
         print("\n".join(map(render.clean, [plan["message"], *contract.lines(plan.get("contract"))])))
 
 
-def _show(call: Call, rollout: Json) -> None:
+def show(call: Call, rollout: Json) -> None:
+    """Print all that is known of a rollout."""
     if call.as_json:
         call.show(rollout, {})
     else:
