@@ -17,6 +17,7 @@ from deployments.analysis.gate import Proof, edges_of, evaluate, quantile_key, q
 from deployments.analysis.ledger import Ledger
 from deployments.analysis.question import Window
 from deployments.analysis.verdict import Finding
+from deployments.comparison.report import Compared
 from deployments.models import AnalysisRun, Rollout
 from deployments.phases import Phase
 from deployments.rollout import RolloutState
@@ -49,11 +50,13 @@ def gather(
     metrics: Metrics,
     now: datetime,
     unseen: timedelta,
+    compared: Compared | None = None,
 ) -> Evidence:
     """Return the evidence for the rollout's present step; empty where none is at a step with its weight.
 
     Args:
         unseen: for how long nobody could look; the analysis deadline does not count it.
+        compared: what came of comparing answers in the step (`comparing`); None where they are not compared.
     """
     if rollout is None or seen is None:
         return Evidence()
@@ -82,7 +85,7 @@ def gather(
         run.totals = totals.totals_json(totals.add(totals.stored_totals(run.totals), samples))
     lifetime = totals.lifetime_latency(samples, stable)
     edges = {**edges_of(state.policy, lifetime), **rollout.latency_edges_us}
-    finding = _judge(run, state, _Sides(stable, canary, edges, lifetime.total), now)
+    finding = _judge(run, state, _Sides(stable, canary, edges, lifetime.total, compared), now)
     return Evidence(finding, run, edges)
 
 
@@ -114,6 +117,7 @@ class _Sides:
     canary: str
     edges_us: Mapping[str, float]
     stable_answered: int
+    compared: Compared | None
 
 
 def _judge(run: AnalysisRun, state: RolloutState, sides: _Sides, now: datetime) -> Finding:
@@ -129,6 +133,7 @@ def _judge(run: AnalysisRun, state: RolloutState, sides: _Sides, now: datetime) 
         waited=None if run.first_request_at is None else now - run.first_request_at,
         stable_answered=sides.stable_answered,
         subject=state.policy.subject,
+        compared=sides.compared,
     )
     known = ledger.stored_ledger(run.evidence) or ledger.begin(now.timestamp())
     if gate is not None:

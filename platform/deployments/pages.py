@@ -11,6 +11,7 @@ from typing import Any
 from accounts.access import visible
 from accounts.models import ApiToken
 from accounts.roles import Owned
+from deployments.comparison_panel import comparison_of
 from deployments.example import curl_line
 from deployments.phases import ServicePhase
 from deployments.presentation import (
@@ -102,6 +103,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "actions": actions_of(service),
             "current_run": runs[0] if runs else None,
             "earlier_runs": runs[1:],
+            "comparison": comparison_of(service.rollout),
             "curl": _curl(service),
             "rollbacks": [] if service.phase == ServicePhase.DELETING else rollbacks_of(service.id),
             "events": events_newest(service_id=service.id, limit=EVENTS_SHOWN),

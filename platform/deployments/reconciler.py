@@ -17,7 +17,7 @@ from django.db import transaction
 
 from common import request_id
 from common.errors import NotFound, Unavailable
-from deployments import capacity, lease, replicas, rows, watching
+from deployments import capacity, comparing, lease, replicas, rows, watching
 from deployments.evidence import Evidence, Metrics, gather
 from deployments.history import Kind
 from deployments.lifecycle import comes_alive, is_confirmed, retire, standing
@@ -102,9 +102,18 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
     confirmed = seen is not None and is_confirmed(read.state(), read.service.generation, seen)
     unseen = _unseen(read.service, read.now)
     metrics = cache(outside.metrics)  # analysis and scaling are to see the same counters, read once
-    evidence = gather(read.rollout, seen, confirmed=confirmed, metrics=metrics, now=read.now, unseen=unseen)
-    samples = _load(read, seen, metrics)
     taken = taking.take(read, outside.driver)
+    compared = comparing.carry_on(read.rollout, taken, confirmed=confirmed, now=read.now)
+    evidence = gather(
+        read.rollout,
+        seen,
+        confirmed=confirmed,
+        metrics=metrics,
+        now=read.now,
+        unseen=unseen,
+        compared=None if compared is None else compared.result,
+    )
+    samples = _load(read, seen, metrics)
     kept = taking.keep(read, taken)
     with changing(read.service.pk, now=read.now) as change:
         if change.service.changes != read.service.changes or change.service.lease_owner != owner:
@@ -113,6 +122,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
         if seen is not None:
             replicas.set_replicas(change, seen, samples, window=outside.scale_down_window)
         taking.note(change, taken, kept)
+        comparing.note(compared)
         _describe(change, seen, problem or evidence.problem)
     desired = change.desired()
     if not lease.holds(read.service.pk, owner, outside.clock()):

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Q
 
-from deployments.models import AnalysisRun, Event
+from deployments.models import AnalysisRun, ComparisonRun, Event
 
 _BATCH = 500
+_WAITING_KEPT = timedelta(hours=1)
 KEPT_EVENTS = 100
 """The newest events of each service and cluster stay, however old they are."""
 
@@ -37,3 +38,18 @@ def measurements_forget(*, now: datetime, older_than: timedelta) -> int:
     while ids := list(old.exclude(measurements=[], totals={}).values_list("pk", flat=True)[:_BATCH]):
         emptied += old.filter(pk__in=ids).update(measurements=[], totals={})
     return emptied
+
+
+def comparisons_forget(*, now: datetime, older_than: timedelta) -> int:
+    """Delete the comparisons of rollouts that ended long ago, and return of how many steps.
+
+    Parts of what clients sent are in them. Whole requests that wait for their counterpart go within the hour after
+    nobody looked for it any more.
+    """
+    ComparisonRun.objects.filter(compared_at__lt=now - _WAITING_KEPT).exclude(waiting=b"").update(waiting=b"")
+    old = ComparisonRun.objects.filter(rollout__finished_at__lt=now - older_than)
+    deleted = 0
+    while ids := list(old.values_list("pk", flat=True)[:_BATCH]):
+        ComparisonRun.objects.filter(pk__in=ids).delete()
+        deleted += len(ids)
+    return deleted

@@ -145,6 +145,7 @@ def service_state(service: InferenceService, revisions: Iterable[Revision], roll
         is_shadow=state is not None and state.step is not None and state.policy.strategy is Strategy.SHADOW,
         has_preview=state is not None and state.policy.strategy is Strategy.BLUE_GREEN,
         restart_number=service.restart_number,
+        compared_percent=0.0 if state is None or state.comparison is None else state.comparison.sample_percent,
         recorded_percent=service.recorded_percent,
         revisions=tuple(revision_state(revision) for revision in revisions),
     )

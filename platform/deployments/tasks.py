@@ -58,6 +58,7 @@ def forget() -> None:
     now = timezone.now()
     events = retention.events_forget(now=now, older_than=settings.RETAIN_EVENTS)
     steps = retention.measurements_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
+    retention.comparisons_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
     if events or steps:
         logger.info("forgot %s old events and the measurements of %s steps of ended rollouts", events, steps)
 

@@ -54,6 +54,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "PUT /policies/{name}": (DEFAULT, DEPLOYER),
     "DELETE /policies/{name}": (DEFAULT, DEPLOYER),
     "GET /rollouts/{rollout_id}": (OWNER, VIEWER),
+    "GET /rollouts/{rollout_id}/comparison": (OWNER, VIEWER),
     "POST /rollouts/{rollout_id}/abort": (OWNER, DEPLOYER),
     "GET /rollouts/{rollout_id}/approvals": (OWNER, VIEWER),
     "POST /rollouts/{rollout_id}/approvals": (OWNER, DEPLOYER),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from common import durations
 from deployments.analysis import eprocess
+from deployments.analysis.answers import AnswersAgree
 from deployments.analysis.errors import ErrorIncrease, ErrorLimit
 from deployments.analysis.latency import SlowRequests
 from deployments.analysis.ledger import Ledger
@@ -40,13 +41,24 @@ def questions_of(gate: Gate) -> tuple[Question, ...]:
         questions += [ErrorIncrease(increase, gate.min_requests, of_clients) for of_clients in (False, True)]
     if gate.max_slow_percent is not None:
         questions.append(SlowRequests(gate.max_slow_percent, gate.latency_quantile, gate.min_requests))
+    if gate.comparison is not None:
+        questions.append(AnswersAgree(gate.comparison))
     return tuple(questions)
 
 
 def threshold_of(policy: Policy) -> float:
     """Return how much capital is clear evidence: all measurements of all steps share the policy's alpha."""
+    return eprocess.threshold(policy.alpha, _measurements(policy))
+
+
+def alpha_each(policy: Policy) -> float:
+    """Return the part of the policy's alpha that one measurement has."""
+    return policy.alpha / max(1, _measurements(policy))
+
+
+def _measurements(policy: Policy) -> int:
     gates = [step.gate for step in policy.steps if step.gate is not None]
-    return eprocess.threshold(policy.alpha, len({question.metric for gate in gates for question in questions_of(gate)}))
+    return len({question.metric for gate in gates for question in questions_of(gate)})
 
 
 def edges_of(policy: Policy, stable: Histogram) -> dict[str, float]:
@@ -104,7 +116,8 @@ def _evaluate(gate: Gate | None, window: Window, proof: Proof) -> Finding:
 def _measured(question: Question, window: Window, proof: Proof) -> Measurement:
     found = proof.of(question.metric)
     measurement = question.judge(window, is_clear=found >= 1)
-    return replace(measurement, evidence_percent=round(100 * min(1.0, found), 1))
+    evidence_percent = max(measurement.evidence_percent, round(100 * min(1.0, found), 1))
+    return replace(measurement, evidence_percent=evidence_percent)
 
 
 def _first(measurements: Iterable[Measurement], verdict: Verdict) -> str:

@@ -22,6 +22,7 @@ from deployments.analysis.blocks import Block
 from deployments.analysis.eprocess import Floats, Shares
 from deployments.analysis.totals import Counts
 from deployments.analysis.verdict import Measurement, Verdict
+from deployments.comparison.report import Compared
 
 PERCENT = "percent"
 POINTS = "percentage points"
@@ -36,6 +37,7 @@ class Window:
         waited: since the canary's first request in the step; None without one.
         stable_answered: by stable's replicas since they run, from which the edge is fixed.
         subject: what sentences call the canary, which may be a shadow.
+        compared: what came of comparing its answers; None where they are not compared.
     """
 
     canary: Counts
@@ -44,6 +46,7 @@ class Window:
     waited: timedelta | None
     stable_answered: int = 0
     subject: str = "canary"
+    compared: Compared | None = None
 
 
 @dataclass(frozen=True, slots=True)

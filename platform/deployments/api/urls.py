@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import approvals, recordings, views, webhooks
+from deployments.api import approvals, comparison, recordings, views, webhooks
 
 urlpatterns = [
     path("clusters", views.ClusterListView.as_view(), name="cluster-list"),
@@ -47,6 +47,7 @@ urlpatterns = [
     path("rollouts/<int:rollout_id>", views.RolloutDetailView.as_view(), name="rollout-detail"),
     path("rollouts/<int:rollout_id>/approvals", approvals.RolloutApprovalsView.as_view(), name="rollout-approvals"),
     path("rollouts/<int:rollout_id>/reject", approvals.RolloutRejectView.as_view(), name="rollout-reject"),
+    path("rollouts/<int:rollout_id>/comparison", comparison.RolloutComparisonView.as_view(), name="rollout-comparison"),
     path("rollouts/<int:rollout_id>/promote", views.RolloutPromoteView.as_view(), name="rollout-promote"),
     path("rollouts/<int:rollout_id>/abort", views.RolloutAbortView.as_view(), name="rollout-abort"),
     path("rollouts/<int:rollout_id>/retry", views.RolloutRetryView.as_view(), name="rollout-retry"),

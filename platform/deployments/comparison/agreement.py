@@ -6,7 +6,7 @@ The agreement is the mean, over the requests, of the share of the answer's rows 
 import math
 
 from deployments.analysis.verdict import Measurement, Verdict
-from deployments.comparison.interval import bounds
+from deployments.comparison.interval import bounds, strength
 from deployments.comparison.report import Report
 from deployments.comparison.terms import Terms
 
@@ -34,23 +34,29 @@ def measure(report: Report, terms: Terms, problem: str = "", alpha: float = ALPH
     seen = report.agreement_percent
     value = None if seen is None else round(seen, 4)
 
-    def measured(verdict: Verdict, message: str) -> Measurement:
-        return Measurement(METRIC, "percent", value, None, limit, verdict, message)
+    def measured(verdict: Verdict, message: str, more: int | None = None) -> Measurement:
+        found = 100.0 if verdict is Verdict.FAILED else round(min(99.9, 100 * _evidence(report, limit, alpha)), 1)
+        return Measurement(METRIC, "percent", value, None, limit, verdict, message, more, found)
 
     if problem:
         return measured(Verdict.RUNNING, f"the recorded answers cannot be read, so they decide nothing: {problem}")
     if seen is None:
-        return measured(Verdict.RUNNING, f"no answer of the shadow was compared yet; a verdict needs {terms.min_pairs}")
+        return measured(
+            Verdict.RUNNING,
+            f"no answer of the new version was compared yet; a verdict needs {terms.min_pairs}",
+            terms.min_pairs,
+        )
     low, high = interval_percent(report, alpha)
     message = (
-        f"the shadow's answers agree with stable's in {shown_percent(seen)} % of {_requests(report.pairs)} (surely "
-        f"{shown_percent(low)} to {shown_percent(high)} %, limit {limit:g} %)"
+        f"the new version's answers agree with stable's in {shown_percent(seen)} % of "
+        f"{_requests(report.pairs)} (surely {shown_percent(low)} to {shown_percent(high)} %, limit {limit:g} %)"
     )
     if _is_clear(report, limit, high):
         return measured(Verdict.FAILED, message + _of_the_worst(report))
     if seen >= limit and report.pairs >= terms.min_pairs:
-        return measured(Verdict.SUCCESSFUL, message)
-    return measured(Verdict.RUNNING, message + _outlook(report, terms))
+        return measured(Verdict.SUCCESSFUL, message, 0)
+    more, outlook = _outlook(report, terms)
+    return measured(Verdict.RUNNING, message + outlook, more)
 
 
 def _is_clear(report: Report, limit: float, high: float) -> bool:
@@ -60,15 +66,22 @@ def _is_clear(report: Report, limit: float, high: float) -> bool:
     return report.differing >= LEAST_DIFFERING and high < limit
 
 
-def _outlook(report: Report, terms: Terms) -> str:
-    """Return how many more pairs a verdict needs, were they all to agree."""
+def _evidence(report: Report, limit: float, alpha: float) -> float:
+    """Return how far the evidence of too little agreement is, 0 for none, 1 for clear."""
+    if not report.pairs or report.disagreement <= (1 - limit / 100) * report.pairs:
+        return 0.0
+    return strength(report.disagreement, report.pairs, 1 - limit / 100, alpha)
+
+
+def _outlook(report: Report, terms: Terms) -> tuple[int, str]:
+    """Return how many more pairs a verdict needs, were they all to agree, and the end of the sentence about them."""
     limit = terms.min_agreement_percent / 100
     missing = max(0, terms.min_pairs - report.pairs)
     # Solves (pairs + n - disagreement) / (pairs + n) >= limit for n; a limit of 1 with a difference has failed already.
     if report.disagreement > (1 - limit) * (report.pairs + missing):
         missing = math.ceil(report.disagreement / (1 - limit) - report.pairs - 1e-9)
-        return f"; that is not clear yet, at least {missing} more that agree are needed"
-    return f"; a verdict needs {missing} more"
+        return missing, f"; that is not clear yet, at least {missing} more that agree are needed"
+    return missing, f"; a verdict needs {missing} more"
 
 
 def _of_the_worst(report: Report) -> str:

@@ -100,10 +100,10 @@ def compare(inputs: Tensors, stable: Answer, shadow: Answer, terms: Terms) -> Co
 def _failed(stable: Answer, shadow: Answer) -> Comparison | None:
     """Return what comes of a pair in which a side answered with an error; None where none did."""
     if shadow.error is not None and stable.error is None:
-        return Comparison(Outcome.SHADOW_FAILED, excess=MOST, message=f"the shadow failed: {shadow.error}")
+        return Comparison(Outcome.SHADOW_FAILED, excess=MOST, message=f"the new version failed: {shadow.error}")
     if stable.error is not None and shadow.error is None:
         if stable.blames_request:
-            refused = f"stable refused the request, which the shadow answered: {stable.error}"
+            refused = f"stable refused the request, which the new version answered: {stable.error}"
             return Comparison(Outcome.STABLE_REFUSED, excess=MOST, message=refused)
         return Comparison(Outcome.STABLE_FAILED, message=f"stable failed: {stable.error}")
     return None if stable.error is None else Comparison(Outcome.BOTH_FAILED, message=f"both failed: {stable.error}")
@@ -122,7 +122,7 @@ def _differences(stable: Tensors, shadow: Tensors, terms: Terms, rows: int) -> I
             continue
         ours, theirs = stable.get(name), shadow.get(name)
         if theirs is None and ours is not None:
-            yield structural(name, ours.datatype, Kind.MISSING, rows, "the shadow's answer has no such output")
+            yield structural(name, ours.datatype, Kind.MISSING, rows, "the new version's answer has no such output")
         elif ours is None and theirs is not None:
             yield structural(name, theirs.datatype, Kind.EXTRA, rows, "stable's answer has no such output")
         elif ours is not None and theirs is not None:

@@ -23,14 +23,14 @@ MOST = 1e300
 class Kind(StrEnum):
     """How two outputs compare.
 
-    Equal: to the last bit. Within, Beyond: of the tolerance. NotANumber: NaN or infinities are not at the same places.
+    Equal: to the last bit. Within, Beyond: of the tolerance. NotFinite: NaN or infinities are not at the same places.
     Shape, Datatype: changed. Missing, Extra: the shadow lacks the output, or stable does.
     """
 
     EQUAL = "Equal"
     WITHIN = "Within"
     BEYOND = "Beyond"
-    NOT_A_NUMBER = "NotANumber"
+    NOT_FINITE = "NotFinite"
     SHAPE = "Shape"
     DATATYPE = "Datatype"
     MISSING = "Missing"
@@ -130,7 +130,7 @@ def _by_size(
             rankings_k, flips_k = same.size, int((~same).sum())
             agrees &= same.reshape(len(a), -1).all(axis=1)
     if is_odd.any():
-        kind, multiple = Kind.NOT_A_NUMBER, MOST
+        kind, multiple = Kind.NOT_FINITE, MOST
     elif not agrees.all():
         kind, multiple = Kind.BEYOND, max(1.0, *multiples)
     else:
@@ -203,9 +203,11 @@ def _largest(values: Rows) -> float:
 
 
 def _message(kind: Kind, apart: Rows, is_odd: NDArray[np.bool_], flips: int) -> str:
-    if kind is Kind.NOT_A_NUMBER:
+    if kind is Kind.NOT_FINITE:
         return f"{int(is_odd.sum())} of {is_odd.size} values are NaN or infinite on one side only"
     if kind is not Kind.BEYOND:
         return ""
     message = f"values differ by up to {_largest(apart):.3g}"
-    return f"{message}, and {flips} best classes are others" if flips else message
+    if not flips:
+        return message
+    return f"{message}, and {'another class is' if flips == 1 else f'{flips} other classes are'} the best"

@@ -28,6 +28,11 @@ def bounds(total: float, count: int, alpha: float) -> tuple[float, float]:
     return _lower(total, count, alpha / 2), 1.0 - _lower(count - total, count, alpha / 2)
 
 
+def strength(total: float, count: int, limit: float, alpha: float) -> float:
+    """Return how far the evidence is that the true mean is not `limit`; from 1 on `bounds` exclude it."""
+    return max(0.0, _log_mixture(total, count, limit) / -math.log(alpha / 2))
+
+
 def _lower(total: float, count: int, alpha: float) -> float:
     if total <= 0:
         return 0.0

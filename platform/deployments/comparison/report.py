@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from deployments.comparison.answers import Comparison
 from deployments.comparison.difference import Difference
 from deployments.comparison.distribution import Distribution
-from deployments.comparison.worst import Worst, keep
+from deployments.comparison.worst import Worst, keep, storable
 
 MOST_OUTPUTS = 64
 """So many outputs have figures of their own; a service whose answers have ever new ones must not fill the row."""
@@ -99,6 +99,20 @@ class Report:
         return 100 * (1 - self.disagreement / self.pairs) if self.pairs else None
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A step's report as its analysis looks at it now.
+
+    Attributes:
+        alpha: the chance, at most, that the agreement is ever found outside of its interval.
+        problem: why recorded answers cannot be read now; empty where they can.
+    """
+
+    report: Report
+    alpha: float
+    problem: str = ""
+
+
 def add(report: Report, comparison: Comparison, worst: Worst | None = None) -> Report:
     """Return the report with one more pair."""
     outcomes = _sum(report.outcomes, {comparison.outcome.value: 1})
@@ -119,6 +133,17 @@ def add(report: Report, comparison: Comparison, worst: Worst | None = None) -> R
         outputs=outputs,
         worst=report.worst if worst is None else keep((*report.worst, worst)),
     )
+
+
+def refuse(report: Report, unreadable: str = "") -> Report:
+    """Return the report with one more pair that was not compared.
+
+    Args:
+        unreadable: why a side cannot be read; empty where the sides were not sent the same request.
+    """
+    if not unreadable:
+        return replace(report, strangers=report.strangers + 1)
+    return replace(report, unreadable=report.unreadable + 1, unreadable_message=storable(unreadable, 300))
 
 
 def merge(reports: Sequence[Report]) -> Report:

@@ -57,12 +57,12 @@ def worst_of(
     """Return a compared exchange as it is kept; `answers` are stable's and the shadow's."""
     stable, shadow = answers
     return Worst(
-        request_id=_short(request_id),
+        request_id=storable(request_id),
         at=at.isoformat(),
         outcome=comparison.outcome.value,
         disagreement=1 - comparison.agreement,
         excess=comparison.excess,
-        message=_short(comparison.message, 4 * _SHOWN_CHARACTERS),
+        message=storable(comparison.message, 4 * _SHOWN_CHARACTERS),
         inputs=_shown_all(inputs),
         stable=_shown_answer(stable),
         shadow=_shown_answer(shadow),
@@ -92,17 +92,17 @@ def shown(tensor: Tensor) -> dict[str, Any]:
 
 
 def _shown_answer(answer: Answer) -> dict[str, Any]:
-    return {"error": _short(answer.error)} if answer.error is not None else _shown_all(answer.outputs)
+    return {"error": storable(answer.error)} if answer.error is not None else _shown_all(answer.outputs)
 
 
 def _shown_all(tensors: Tensors) -> dict[str, Any]:
-    return {_short(name): shown(tensors[name]) for name in sorted(tensors)[:_SHOWN_TENSORS]}
+    return {storable(name): shown(tensors[name]) for name in sorted(tensors)[:_SHOWN_TENSORS]}
 
 
 def _shown_value(value: Any) -> bool | int | float | str:
     """Return a value that any JSON can hold; a float to six digits."""
     if isinstance(value, bytes):
-        return _short(value.decode("utf-8", "backslashreplace"))
+        return storable(value.decode("utf-8", "backslashreplace"))
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, np.integer):
@@ -110,7 +110,8 @@ def _shown_value(value: Any) -> bool | int | float | str:
     return float(f"{value:.6g}") if np.isfinite(value) else str(value)
 
 
-def _short(text: str, most: int = _SHOWN_CHARACTERS) -> str:
+def storable(text: str, most: int = _SHOWN_CHARACTERS) -> str:
+    """Return a text as any database and any JSON takes it, shortened to `most` characters."""
     text = text.replace("\x00", "\\0")  # which PostgreSQL has no place for
     text = text.encode("utf-8", "backslashreplace").decode()  # nor for half a character
     return text if len(text) <= most else text[: most - 1] + "…"

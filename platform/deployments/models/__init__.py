@@ -6,6 +6,7 @@ A row is changed only under its service's row lock (`deployments.recording`), an
 """
 
 from deployments.models.approvals import Approval
+from deployments.models.comparisons import ComparisonRun
 from deployments.models.events import Event
 from deployments.models.policies import RolloutPolicy
 from deployments.models.recordings import Recording
@@ -17,6 +18,7 @@ __all__ = [
     "AnalysisRun",
     "Approval",
     "Cluster",
+    "ComparisonRun",
     "Event",
     "InferenceService",
     "Recording",

@@ -24,10 +24,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What came since the last turn; `cursor` is behind it."""
+    """What came since the last turn; `cursor` is behind it, `problem` says why it could not be asked for."""
 
     exchanges: Sequence[Exchange] = ()
     cursor: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def take(read: Change, driver: ClusterDriver) -> Taken:
         found, cursor = driver.exchanges(service.namespace, service.name, service.tap_cursor)
     except Unavailable as error:
         logger.warning("%s: what was recorded is left for the next turn: %s", service, error)
-        return Taken(cursor=service.tap_cursor)
+        return Taken(cursor=service.tap_cursor, problem=error.message)
     return Taken(found, cursor if found or is_tapped else "")
 
 

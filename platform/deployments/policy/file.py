@@ -16,6 +16,7 @@ from common.names import check_dns_label
 from deployments.document import Document
 from deployments.policy.approval import approval_json, parse_approval, parse_pause
 from deployments.policy.clients import affinity_json, match_json, parse_affinity, parse_match
+from deployments.policy.comparison import check_copied
 from deployments.policy.gate import gate_json, parse_gate
 from deployments.policy.order import check_order
 from deployments.policy.values import DIRECT, OnInconclusive, Policy, Step, Strategy, Then
@@ -66,6 +67,9 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
     )
     document.refuse_unknown({} if is_canary else _SESSIONS)
     check_order(policy)
+    for index, step in enumerate(policy.steps):
+        where = f"steps[{index}].analysis.comparison"
+        check_copied(None if step.gate is None else step.gate.comparison, is_copied=step.mirror > 0, where=where)
     return policy
 
 

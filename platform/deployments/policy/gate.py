@@ -5,7 +5,9 @@ from datetime import timedelta
 
 from common import durations
 from common.errors import InvalidInput
+from deployments.comparison.terms import Terms
 from deployments.document import Document
+from deployments.policy.comparison import parse_terms, terms_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class Gate:
         latency_quantile: fixes the edge "slow" from stable: so many of stable's requests were faster.
         max_slow_percent: how many of the canary's requests may be slower than that edge; None leaves latency ungated.
         deadline: from the first request the canary gets; undecided by then is Inconclusive.
+        comparison: what is asked of the answers to copies; None leaves answers uncompared.
     """
 
     min_requests: int = 100
@@ -28,10 +31,12 @@ class Gate:
     latency_quantile: float = 0.95
     max_slow_percent: float | None = 15.0
     deadline: timedelta = timedelta(minutes=5)
+    comparison: Terms | None = None
 
 
 def parse_gate(document: Document) -> Gate:
     """Return the gate that the `analysis` of a step says; raise InvalidInput with the name of the field at fault."""
+    comparison = document.optional("comparison")
     gate = Gate(
         min_requests=document.integer("minRequests", minimum=1, maximum=100_000_000, default=100),
         max_error_percent=document.number("maxErrorPercent", minimum=0, maximum=100, default=1.0),
@@ -41,6 +46,7 @@ def parse_gate(document: Document) -> Gate:
         latency_quantile=document.number("latencyQuantile", minimum=0.5, maximum=0.9999, default=0.95),
         max_slow_percent=document.optional_number("maxSlowPercent", minimum=0, maximum=100, default=15.0),
         deadline=document.duration("deadline", default=timedelta(minutes=5), positive=True),
+        comparison=None if comparison is None else parse_terms(comparison),
     )
     document.refuse_unknown()
     if gate.max_slow_percent is not None:
@@ -63,4 +69,5 @@ def gate_json(gate: Gate) -> dict[str, object]:
         "latencyQuantile": gate.latency_quantile,
         "maxSlowPercent": gate.max_slow_percent,
         "deadline": durations.render(gate.deadline),
+        **({} if gate.comparison is None else {"comparison": terms_json(gate.comparison)}),
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from deployments.analysis.verdict import Finding, Verdict
+from deployments.comparison.terms import Terms
 from deployments.phases import Phase, Reason
 from deployments.policy import ApprovalRule, Policy, Step, Strategy, Then
 from deployments.rollout.approvals import Tally
@@ -46,6 +47,12 @@ class RolloutState:
     def is_mirroring(self) -> bool:
         """Return whether the present step gives copies of requests, whose answers no client sees."""
         return self.step is not None and self.step.mirror > 0
+
+    @property
+    def comparison(self) -> Terms | None:
+        """Return what is asked of the answers to copies at the present step; None where they are not compared."""
+        step = self.step
+        return step.gate.comparison if self.is_mirroring and step is not None and step.gate is not None else None
 
     @property
     def is_previewing(self) -> bool:

@@ -4,6 +4,7 @@ The number of queries does not depend on how many services, revisions or rollout
 """
 
 from deployments.selectors.approvals import approval_tally
+from deployments.selectors.comparisons import ComparisonView, comparison_newest, comparison_views
 from deployments.selectors.events import (
     change_marks,
     cluster_event_query,
@@ -36,6 +37,7 @@ from deployments.shapes import (
 
 __all__ = [
     "AnalysisRunView",
+    "ComparisonView",
     "EventView",
     "ReasonView",
     "RequestsView",
@@ -48,6 +50,8 @@ __all__ = [
     "cluster_event_query",
     "cluster_events_newest",
     "cluster_query",
+    "comparison_newest",
+    "comparison_views",
     "earlier_stable_query",
     "event_query",
     "event_view",

@@ -7,6 +7,7 @@ from django import template
 
 from common import durations
 from deployments.approval_shapes import ApprovalsView
+from deployments.comparison.agreement import shown_percent
 from deployments.presentation import about_of
 from deployments.shapes import AnalysisRunView, RolloutView
 
@@ -34,6 +35,18 @@ def count(value: int) -> str:
 def percent(value: float) -> str:
     """Return `24.7 %` for 24.71, with a space that does not break."""
     return f"{_short(value)}{NO_BREAK}%"
+
+
+@register.filter
+def precise(value: float) -> str:
+    """Return `99.98 %` for 99.987: two digits, and 100 for all only."""
+    return f"{shown_percent(value)}{NO_BREAK}%"
+
+
+@register.filter
+def difference(value: float | None) -> str:
+    """Return a difference to three digits, `1.2e-05`; one without a size in words."""
+    return "not a number" if value is None else f"{value:.3g}"
 
 
 @register.filter

@@ -19,7 +19,11 @@ def report(pairs, differing, disagreement=None):
     ("pairs", "differing", "verdict", "said"),
     [
         pytest.param(
-            0, 0, Verdict.RUNNING, "no answer of the shadow was compared yet; a verdict needs 200", id="nothing yet"
+            0,
+            0,
+            Verdict.RUNNING,
+            "no answer of the new version was compared yet; a verdict needs 200",
+            id="nothing yet",
         ),
         pytest.param(50, 0, Verdict.RUNNING, "a verdict needs 150 more", id="few that agree"),
         pytest.param(

@@ -33,11 +33,11 @@ X = {"x": tensor([[0.0]])}
             GOOD,
             answer(y=[[2.0, 1.0]]),
             Outcome.DIFFERS,
-            "y: values differ by up to 1, and 1 best classes are others",
+            "y: values differ by up to 1, and another class is the best",
             id="another best class",
         ),
         pytest.param(
-            GOOD, answer(), Outcome.DIFFERS, "y: the shadow's answer has no such output", id="an output is missing"
+            GOOD, answer(), Outcome.DIFFERS, "y: the new version's answer has no such output", id="an output is missing"
         ),
         pytest.param(
             GOOD,
@@ -57,14 +57,14 @@ X = {"x": tensor([[0.0]])}
             id="another datatype",
         ),
         pytest.param(
-            GOOD, FAILED, Outcome.SHADOW_FAILED, "the shadow failed: the model broke", id="the shadow alone fails"
+            GOOD, FAILED, Outcome.SHADOW_FAILED, "the new version failed: the model broke", id="the shadow alone fails"
         ),
         pytest.param(FAILED, GOOD, Outcome.STABLE_FAILED, "stable failed: the model broke", id="stable alone fails"),
         pytest.param(
             REFUSED,
             GOOD,
             Outcome.STABLE_REFUSED,
-            "stable refused the request, which the shadow answered: unexpected shape",
+            "stable refused the request, which the new version answered: unexpected shape",
             id="the shadow takes what stable refuses",
         ),
         pytest.param(FAILED, REFUSED, Outcome.BOTH_FAILED, "both failed: the model broke", id="both fail"),
