@@ -138,6 +138,8 @@ def _when_inconclusive(state: RolloutState) -> str:
 
 
 def _promoting(at: _Situation) -> str:
+    if at.state.has_its_portion:
+        return _gateway(at)
     return f"the next look at the cluster lets the gateway be asked for {at.state.where}"
 
 

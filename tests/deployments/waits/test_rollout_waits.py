@@ -191,3 +191,12 @@ def test_a_rate_needs_time_to_be_known() -> None:
 )
 def test_a_span_to_come_is_an_estimate(seconds: float, text: str) -> None:
     assert about(timedelta(seconds=seconds)) == text
+
+
+def test_a_promotion_that_was_asked_for_waits_for_the_gateway() -> None:
+    asked = wait_of_rollout(_state(Code.PROMOTING, step_index=3, portion=Portion(100)), NOW, None)
+    assert asked is not None
+    assert asked.changes_when == "the gateway confirms that it sends 100 % of the requests to the canary"
+    still = wait_of_rollout(_state(Code.PROMOTING, step_index=1), NOW, None)
+    assert still is not None
+    assert still.changes_when == "the next look at the cluster lets the gateway be asked for step 2 of 3 (25 %)"
