@@ -17,6 +17,7 @@ from deployments.analysis.gate import Proof, edges_of, evaluate, quantile_key, q
 from deployments.analysis.ledger import Ledger
 from deployments.analysis.question import Window
 from deployments.analysis.verdict import Finding
+from deployments.asking import Ask, look_where_due, subject_of
 from deployments.comparison.report import Compared
 from deployments.models import AnalysisRun, Rollout
 from deployments.phases import Phase
@@ -48,6 +49,7 @@ def gather(
     *,
     confirmed: bool,
     metrics: Metrics,
+    ask: Ask,
     now: datetime,
     unseen: timedelta,
     compared: Compared | None = None,
@@ -85,7 +87,8 @@ def gather(
         run.totals = totals.totals_json(totals.add(totals.stored_totals(run.totals), samples))
     lifetime = totals.lifetime_latency(samples, stable)
     edges = {**edges_of(state.policy, lifetime), **rollout.latency_edges_us}
-    finding = _judge(run, state, _Sides(stable, canary, edges, lifetime.total, compared), now)
+    known = _look(run, rollout, state, ask, now)
+    finding = _judge(run, state, known, _Sides(stable, canary, edges, lifetime.total, compared), now)
     return Evidence(finding, run, edges)
 
 
@@ -109,6 +112,22 @@ def _before(rollout: Rollout, state: RolloutState) -> Ledger | None:
     return None if before is None else ledger.stored_ledger(before.evidence)
 
 
+def _look(run: AnalysisRun, rollout: Rollout, state: RolloutState, ask: Ask, now: datetime) -> Ledger:
+    """Return the run's evidence after the looks at the gate's own metrics that are due.
+
+    While one of them cannot be taken the analysis deadline waits.
+    """
+    known = ledger.stored_ledger(run.evidence) or ledger.begin(now.timestamp())
+    if state.step is None or state.step.gate is None or not state.step.gate.metrics:
+        return known
+    metrics, service = state.step.gate.metrics, rollout.service
+    after = look_where_due(metrics, known.looks, subject_of(rollout), ask, now.timestamp())
+    if run.first_request_at is not None and any(looks.outage for looks in after.values()):
+        gap = now - (service.seen_at or now)
+        run.first_request_at = min(now, run.first_request_at + gap)
+    return ledger.take_looks(known, metrics, after)
+
+
 @dataclass(frozen=True, slots=True)
 class _Sides:
     """Who is compared, and what is slow."""
@@ -120,7 +139,7 @@ class _Sides:
     compared: Compared | None
 
 
-def _judge(run: AnalysisRun, state: RolloutState, sides: _Sides, now: datetime) -> Finding:
+def _judge(run: AnalysisRun, state: RolloutState, known: Ledger, sides: _Sides, now: datetime) -> Finding:
     """Carry the evidence on, evaluate the step's gate, and put what was found into the run."""
     counted = totals.stored_totals(run.totals)
     gate = None if state.step is None else state.step.gate
@@ -134,11 +153,12 @@ def _judge(run: AnalysisRun, state: RolloutState, sides: _Sides, now: datetime) 
         stable_answered=sides.stable_answered,
         subject=state.policy.subject,
         compared=sides.compared,
+        looks=known.looks,
     )
-    known = ledger.stored_ledger(run.evidence) or ledger.begin(now.timestamp())
     if gate is not None:
-        sums = (tally(window.canary, window.edge_us), tally(window.stable, window.edge_us))
-        known = ledger.carry_on(known, questions_of(gate), *sums, now.timestamp())
+        limit_us = None if gate.max_slower_than is None else 1000 * gate.max_slower_than.milliseconds
+        canary, stable = (tally(counts, window.edge_us, limit_us) for counts in (window.canary, window.stable))
+        known = ledger.carry_on(known, questions_of(gate), canary, stable, now.timestamp())
     finding = evaluate(gate, window, Proof(known, threshold_of(state.policy)))
     run.evidence = ledger.ledger_json(known)
     run.verdict, run.message = finding.verdict, finding.message

@@ -18,6 +18,7 @@ from django.db import transaction
 from common import request_id
 from common.errors import NotFound, Unavailable
 from deployments import capacity, comparing, lease, replicas, rows, watching
+from deployments.asking import Ask, ask_nobody
 from deployments.evidence import Evidence, Metrics, gather
 from deployments.history import Kind
 from deployments.lifecycle import comes_alive, is_confirmed, retire, standing
@@ -55,12 +56,14 @@ class Outside:
         metrics: reads the counters of what an observation found (`integrations.metrics.collect`).
         clock: the time now, with time zone.
         scale_down_window: for how long fewer replicas must have been enough before some are stopped.
+        ask: puts queries to Prometheus (`integrations.prometheus`).
     """
 
     driver: ClusterDriver
     metrics: Metrics
     clock: Callable[[], datetime]
     scale_down_window: timedelta = timedelta(minutes=5)
+    ask: Ask = ask_nobody
 
 
 def tick(service_id: int, outside: Outside) -> Outcome:
@@ -109,6 +112,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
         seen,
         confirmed=confirmed,
         metrics=metrics,
+        ask=outside.ask,
         now=read.now,
         unseen=unseen,
         compared=None if compared is None else compared.result,

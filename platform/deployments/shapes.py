@@ -132,6 +132,14 @@ class RolloutView:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetView:
+    """Addresses that a Prometheus scrapes, and what it adds to what it finds there."""
+
+    targets: tuple[str, ...]
+    labels: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionView:
     """A revision and how it is now.
 

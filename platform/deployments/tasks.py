@@ -16,12 +16,14 @@ from django.utils import timezone
 from common.errors import FairleadError, Unavailable
 from common.hints import send
 from deployments import deliveries, reconciler, retention, telemetry, watching
+from deployments.asking import Ask, ask_nobody
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
 from deployments.services import alias_follow, cluster_default, import_follow, recordings_forget
 from integrations import metrics
 from integrations.clusters import driver_for
 from integrations.clusters.base import ClusterDriver
+from integrations.prometheus import Prometheus
 from integrations.webhooks import post
 
 logger = logging.getLogger(__name__)
@@ -128,7 +130,10 @@ def _try_to_tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
 
 
 def _outside(driver: ClusterDriver) -> Outside:
-    return Outside(driver, metrics.collect, timezone.now, settings.SCALE_DOWN_WINDOW)
+    ask: Ask = ask_nobody
+    if settings.PROMETHEUS_URL:
+        ask = Prometheus(settings.PROMETHEUS_URL, settings.PROMETHEUS_TOKEN, settings.PROMETHEUS_CA).ask
+    return Outside(driver, metrics.collect, timezone.now, settings.SCALE_DOWN_WINDOW, ask)
 
 
 def _note_components(cluster: Cluster, driver: ClusterDriver) -> None:

@@ -3,11 +3,14 @@
 import re
 from pathlib import Path
 
+import yaml
 from django.conf import settings
 
 from deployments.history import Kind
 from deployments.phases import Code
-from deployments.policy import Gate, Policy, Step, policy_json
+from deployments.policy import Gate, Metric, Policy, SlowLimit, Step, parse_policy, policy_json
+from deployments.policy.metrics import metrics_json
+from deployments.policy.promql import PLACEHOLDERS
 
 PAGE = (Path(settings.ROOT) / "docs" / "reference" / "rollouts.md").read_text()
 
@@ -39,3 +42,22 @@ def test_the_machine_is_drawn_as_in_the_code() -> None:
     drawing = (Path(settings.ROOT) / "platform" / "deployments" / "rollout" / "__init__.py").read_text()
     machine = drawing[drawing.index("            start, or retry") : drawing.index("\n\nDegraded and Aborted")]
     assert machine in PAGE
+
+
+def test_every_field_and_placeholder_of_a_metric_is_documented() -> None:
+    page = (Path(settings.ROOT) / "docs" / "reference" / "measurements.md").read_text()
+    compared = Metric("n", "q", maximum=1.0, minimum=0.0), Metric("n", "q", max_increase_percent=1.0)
+    fields = {name for written in metrics_json(compared) for name in written} | {"maxDecreasePercent"}
+    rows = "".join(line for line in page.splitlines() if line.startswith("| `"))
+    assert [name for name in fields if f"`{name}`" not in rows] == []
+    assert [name for name in PLACEHOLDERS if f"`{{{{{name}}}}}`" not in rows] == []
+    assert f"`{Metric('n', 'q').min_looks}`" in rows
+
+
+def test_the_example_of_the_measurements_page_is_a_policy() -> None:
+    page = (Path(settings.ROOT) / "docs" / "reference" / "measurements.md").read_text()
+    example = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    (step,) = parse_policy({"name": "measured", **example}).steps
+    assert step.gate is not None
+    assert [metric.name for metric in step.gate.metrics] == ["queue-time", "abandoned-baskets"]
+    assert (step.gate.min_throughput_percent, step.gate.max_slower_than) == (80.0, SlowLimit(200.0, 1.0))

@@ -8,8 +8,10 @@ from common.errors import InvalidInput
 from deployments.policy import (
     DIRECT,
     Gate,
+    Metric,
     OnInconclusive,
     Policy,
+    SlowLimit,
     Step,
     Strategy,
     Then,
@@ -52,6 +54,35 @@ def test_a_policy_file_is_read_field_by_field() -> None:
         scale_down_delay=timedelta(minutes=1),
         progress_deadline=timedelta(minutes=3),
     )
+
+
+def test_throughput_absolute_time_and_metrics_are_read_and_written() -> None:
+    metric = {"name": "queue", "query": "q{{interval}}", "max": 3}
+    analysis = {"maxSlowerThan": {"ms": 250, "percent": 0.5}, "minThroughputPercent": 80, "metrics": [metric]}
+    policy = parse_policy({"steps": [{"weight": 20, "analysis": analysis}]}, name="measured")
+    gate = Gate(
+        max_slower_than=SlowLimit(250.0, 0.5),
+        min_throughput_percent=80.0,
+        metrics=(Metric("queue", "q{{interval}}", maximum=3.0),),
+    )
+    assert policy.steps[0].gate == gate
+    assert stored_policy(policy_json(policy)) == policy
+
+
+@pytest.mark.parametrize(
+    ("analysis", "field"),
+    [
+        pytest.param({"maxSlowerThan": {"ms": 20_000, "percent": 1}}, "maxSlowerThan.ms", id="beyond the histograms"),
+        pytest.param({"maxSlowerThan": {"ms": 200}}, "maxSlowerThan.percent", id="no share"),
+        pytest.param({"maxSlowerThan": {"ms": 2, "percent": 1, "p": 9}}, "maxSlowerThan.p", id="unknown"),
+        pytest.param({"minThroughputPercent": 0}, "minThroughputPercent", id="no throughput at all"),
+        pytest.param({"metrics": [{"name": "x", "query": "y"}]}, "metrics[0].name", id="no limit"),
+    ],
+)
+def test_a_wrong_measurement_is_refused_by_its_dotted_name(analysis: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        parse_policy({"steps": [{"weight": 20, "analysis": analysis}]}, name="measured")
+    assert raised.value.field == f"steps[0].analysis.{field}"
 
 
 def test_what_is_left_out_has_the_documented_defaults() -> None:

@@ -53,6 +53,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /policies/{name}": (ANY, VIEWER),
     "PUT /policies/{name}": (DEFAULT, DEPLOYER),
     "DELETE /policies/{name}": (DEFAULT, DEPLOYER),
+    "GET /prometheus/targets": (ANY, VIEWER),
     "GET /rollouts/{rollout_id}": (OWNER, VIEWER),
     "GET /rollouts/{rollout_id}/comparison": (OWNER, VIEWER),
     "POST /rollouts/{rollout_id}/abort": (OWNER, DEPLOYER),

@@ -29,8 +29,8 @@ def has_fallen(now: Batches, before: Batches) -> bool:
     return any(each.rows < 0 or each.duration_us < 0 for each in minus(now, before))
 
 
-def relative_throughput(canary: Batches, stable: Batches) -> tuple[float, int] | None:
-    """Return how much of stable's throughput the canary has, 1 for as much, and over how many of the canary's rows.
+def relative_throughput(canary: Batches, stable: Batches) -> float | None:
+    """Return how much of stable's throughput the canary has, 1 for as much.
 
     Only sizes that both had are compared; None without any.
     """
@@ -38,8 +38,12 @@ def relative_throughput(canary: Batches, stable: Batches) -> tuple[float, int] |
     alike = [each for each in canary if each.size in paces and each.rows and each.duration_us]
     if not alike:
         return None
-    stable_us = sum(each.rows * paces[each.size] for each in alike)
-    return stable_us / sum(each.duration_us for each in alike), sum(each.rows for each in alike)
+    return sum(each.rows * paces[each.size] for each in alike) / sum(each.duration_us for each in alike)
+
+
+def rows_per_second(batches: Batches) -> float:
+    """Return rows inferred per second of execution, over all sizes; 0 where nothing ran."""
+    return 1e6 * sum(each.rows for each in batches) / max(1, sum(each.duration_us for each in batches))
 
 
 def _sums(every: Iterable[BatchTime]) -> Batches:

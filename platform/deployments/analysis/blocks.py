@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from deployments.analysis import batches
+from deployments.analysis.batches import Batches
 from deployments.analysis.totals import Counts
+from integrations.clusters.base import BatchTime
 
 LEAST_S = 1.5
 """A little less than the time between two ticks, so that each may close a block."""
@@ -26,6 +29,8 @@ class Tally:
 
     Attributes:
         timed: whose latency is known; `slow` of them were slower than the edge.
+        answered: whose latency is known; `over` of them took longer than the policy's own limit.
+        batches: what the replicas ran.
     """
 
     requests: int = 0
@@ -33,6 +38,9 @@ class Tally:
     server_errors: int = 0
     timed: int = 0
     slow: int = 0
+    answered: int = 0
+    over: int = 0
+    batches: Batches = ()
 
     def minus(self, other: "Tally") -> "Tally":
         """Return what came after `other`."""
@@ -42,6 +50,9 @@ class Tally:
             self.server_errors - other.server_errors,
             self.timed - other.timed,
             self.slow - other.slow,
+            self.answered - other.answered,
+            self.over - other.over,
+            batches.minus(self.batches, other.batches),
         )
 
 
@@ -63,11 +74,19 @@ class Mark:
     stable: Tally = Tally()
 
 
-def tally(counts: Counts, edge_us: float | None) -> Tally:
-    """Return the sums of a step as far as evidence is made of them; without an edge no request is slow or fast."""
+def tally(counts: Counts, edge_us: float | None, limit_us: float | None = None) -> Tally:
+    """Return the sums of a step as far as evidence is made of them; without an edge no request is slow or fast.
+
+    Args:
+        limit_us: what the policy itself calls too long; it counts as the next edge above it.
+    """
     timed = 0 if edge_us is None else counts.latency.total
     slow = 0 if edge_us is None else counts.latency.slower_than(edge_us)
-    return Tally(counts.requests, counts.client_errors, counts.server_errors, timed, slow)
+    over = 0 if limit_us is None else counts.latency.slower_than(limit_us)
+    answered = 0 if limit_us is None else counts.latency.total
+    return Tally(
+        counts.requests, counts.client_errors, counts.server_errors, timed, slow, answered, over, counts.batches
+    )
 
 
 def close(mark: Mark, canary: Tally, stable: Tally, at: float) -> Block | None:
@@ -84,4 +103,8 @@ def mark_json(mark: Mark) -> dict[str, Any]:
 
 def stored_mark(value: Mapping[str, Any]) -> Mark:
     """Return the mark out of what `mark_json` gave."""
-    return Mark(value["at"], Tally(**value["canary"]), Tally(**value["stable"]))
+    return Mark(value["at"], _stored_tally(value["canary"]), _stored_tally(value["stable"]))
+
+
+def _stored_tally(fields: Mapping[str, Any]) -> Tally:
+    return Tally(**{**fields, "batches": tuple(BatchTime(*each) for each in fields.get("batches", ()))})

@@ -15,7 +15,10 @@ from deployments.analysis.answers import AnswersAgree
 from deployments.analysis.errors import ErrorIncrease, ErrorLimit
 from deployments.analysis.latency import SlowRequests
 from deployments.analysis.ledger import Ledger
+from deployments.analysis.metrics import OfPrometheus
 from deployments.analysis.question import Question, Window
+from deployments.analysis.slower import SlowerThan
+from deployments.analysis.throughput import Throughput
 from deployments.analysis.totals import Histogram
 from deployments.analysis.verdict import Finding, Measurement, Verdict
 from deployments.policy import Gate, Policy
@@ -43,6 +46,12 @@ def questions_of(gate: Gate) -> tuple[Question, ...]:
         questions.append(SlowRequests(gate.max_slow_percent, gate.latency_quantile, gate.min_requests))
     if gate.comparison is not None:
         questions.append(AnswersAgree(gate.comparison))
+    if gate.max_slower_than is not None:
+        limit = gate.max_slower_than
+        questions.append(SlowerThan(1000 * limit.milliseconds, limit.percent, gate.min_requests))
+    if gate.min_throughput_percent is not None:
+        questions.append(Throughput(gate.min_throughput_percent, gate.min_requests))
+    questions += [OfPrometheus(metric) for metric in gate.metrics]
     return tuple(questions)
 
 

@@ -13,15 +13,19 @@ from typing import Any
 from deployments.analysis import blocks, eprocess
 from deployments.analysis.blocks import Mark, Tally
 from deployments.analysis.eprocess import Wealth
-from deployments.analysis.question import Question
+from deployments.analysis.looks import Looks, looks_json, stored_looks
+from deployments.analysis.metrics import stakes_of
+from deployments.analysis.question import Question, Stakes
+from deployments.policy import Metric
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The open block, and the capital of each measurement by name."""
+    """The open block, the capital of each measurement by name, and the step's looks at the policy's own metrics."""
 
     mark: Mark
     wealth: Mapping[str, Wealth] = field(default_factory=dict)
+    looks: Mapping[str, Looks] = field(default_factory=dict)
 
     def log_capital(self, metric: str) -> float:
         """Return the evidence against the canary in one measurement, 0 before its first block."""
@@ -48,11 +52,24 @@ def carry_on(ledger: Ledger, questions: Iterable[Question], canary: Tally, stabl
         stakes = question.stakes(block)
         if stakes is None:
             continue
-        before = wealth.get(question.metric)
-        if before is None or before.logs.shape[-1] != len(stakes.factors) + 1:
-            before = eprocess.fresh(len(stakes.factors))
-        wealth[question.metric] = eprocess.bet(before, stakes.factors, stakes.value)
+        wealth[question.metric] = _bet(wealth.get(question.metric), stakes)
     return replace(ledger, mark=Mark(at, canary, stable), wealth=wealth)
+
+
+def take_looks(ledger: Ledger, metrics: Iterable[Metric], after: Mapping[str, Looks]) -> Ledger:
+    """Return the ledger after looks at the metrics; those that nobody took change nothing."""
+    wealth = dict(ledger.wealth)
+    for metric in metrics:
+        stakes = stakes_of(metric, ledger.looks.get(metric.name), after[metric.name])
+        if stakes is not None:
+            wealth[metric.name] = _bet(wealth.get(metric.name), stakes)
+    return replace(ledger, wealth=wealth, looks=after)
+
+
+def _bet(before: Wealth | None, stakes: Stakes) -> Wealth:
+    if before is None or before.logs.shape[-1] != len(stakes.factors) + 1:
+        before = eprocess.fresh(len(stakes.factors))
+    return eprocess.bet(before, stakes.factors, stakes.value)
 
 
 def ledger_json(ledger: Ledger) -> dict[str, Any]:
@@ -60,6 +77,7 @@ def ledger_json(ledger: Ledger) -> dict[str, Any]:
     return {
         "mark": blocks.mark_json(ledger.mark),
         "wealth": {metric: eprocess.wealth_json(wealth) for metric, wealth in ledger.wealth.items()},
+        "looks": looks_json(ledger.looks),
     }
 
 
@@ -68,4 +86,4 @@ def stored_ledger(value: Mapping[str, Any]) -> Ledger | None:
     if not value:
         return None
     wealth = {metric: eprocess.stored_wealth(fields) for metric, fields in value["wealth"].items()}
-    return Ledger(blocks.stored_mark(value["mark"]), wealth)
+    return Ledger(blocks.stored_mark(value["mark"]), wealth, stored_looks(value.get("looks", {})))

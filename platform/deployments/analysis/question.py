@@ -12,7 +12,8 @@ makes those that a step's gate asks. To add one:
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from deployments.analysis.blocks import Block
 from deployments.analysis.eprocess import Floats, Shares
+from deployments.analysis.looks import Looks
 from deployments.analysis.totals import Counts
 from deployments.analysis.verdict import Measurement, Verdict
 from deployments.comparison.report import Compared
@@ -38,6 +40,7 @@ class Window:
         stable_answered: by stable's replicas since they run, from which the edge is fixed.
         subject: what sentences call the canary, which may be a shadow.
         compared: what came of comparing its answers; None where they are not compared.
+        looks: what looks at the policy's own metrics came to, by name.
     """
 
     canary: Counts
@@ -47,6 +50,7 @@ class Window:
     stable_answered: int = 0
     subject: str = "canary"
     compared: Compared | None = None
+    looks: Mapping[str, Looks] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

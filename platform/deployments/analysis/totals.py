@@ -35,6 +35,10 @@ class Histogram:
         """Return how many requests were slower than an edge; one that is no edge here is rounded up to the next."""
         return sum(count for lower, count in zip(self.edges_us, self.counts[1:], strict=False) if lower >= edge_us)
 
+    def edge_from(self, limit_us: float) -> float | None:
+        """Return the lowest edge that is not below a limit; None where there is none."""
+        return next((edge for edge in self.edges_us if edge >= limit_us), None)
+
     def edge_of(self, quantile: float) -> float | None:
         """Return the lowest edge that at least `quantile` of the requests did not pass; the highest where none is.
 

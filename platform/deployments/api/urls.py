@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import approvals, comparison, recordings, views, webhooks
+from deployments.api import approvals, comparison, recordings, scraping, views, webhooks
 
 urlpatterns = [
     path("clusters", views.ClusterListView.as_view(), name="cluster-list"),
@@ -24,6 +24,7 @@ urlpatterns = [
     path("webhooks/<int:webhook_id>/test", webhooks.WebhookTestView.as_view(), name="webhook-test"),
     path("policies", views.PolicyListView.as_view(), name="policy-list"),
     path("policies/<str:name>", views.PolicyDetailView.as_view(), name="policy-detail"),
+    path("prometheus/targets", scraping.ScrapeTargetsView.as_view(), name="scrape-targets"),
     path("services", views.ServiceListView.as_view(), name="service-list-api"),
     path("services/<str:namespace>/<str:name>", views.ServiceDetailView.as_view(), name="service-detail-api"),
     path("services/<str:namespace>/<str:name>/rollback", views.ServiceRollbackView.as_view(), name="service-rollback"),

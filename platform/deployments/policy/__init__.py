@@ -5,21 +5,26 @@ approval  ApprovalRule: how many people must agree, and its part of the file
 gate      Gate: what a step's canary has to hold to, and its part of the file
 clients   a group by its headers, and sessions that stay: their parts of the file
 order     which steps may follow each other
+metrics   Metric: a number that Prometheus is asked for, and what it has to hold to
+promql    the placeholders of its query
 file      the whole policy file, read and written
 """
 
 from deployments.policy.approval import ApprovalRule, approval_json
 from deployments.policy.clients import affinity_json, match_json, match_text, stored_match
 from deployments.policy.file import parse_policy, policy_json, stored_policy
-from deployments.policy.gate import Gate, gate_json
+from deployments.policy.gate import Gate, SlowLimit, gate_json
+from deployments.policy.metrics import Metric
 from deployments.policy.values import DIRECT, OnInconclusive, Policy, Step, Strategy, Then
 
 __all__ = [
     "DIRECT",
     "ApprovalRule",
     "Gate",
+    "Metric",
     "OnInconclusive",
     "Policy",
+    "SlowLimit",
     "Step",
     "Strategy",
     "Then",

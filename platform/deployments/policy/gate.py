@@ -8,6 +8,18 @@ from common.errors import InvalidInput
 from deployments.comparison.terms import Terms
 from deployments.document import Document
 from deployments.policy.comparison import parse_terms, terms_json
+from deployments.policy.metrics import Metric, metrics_json, parse_metrics
+
+LONGEST_MS = 10_000.0
+"""Where the runtime's histograms end; how much longer a request took they do not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowLimit:
+    """How many percent of the requests may take longer than `milliseconds`."""
+
+    milliseconds: float
+    percent: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +33,10 @@ class Gate:
             exceed stable's of the same window; None leaves them uncompared.
         latency_quantile: fixes the edge "slow" from stable: so many of stable's requests were faster.
         max_slow_percent: how many of the canary's requests may be slower than that edge; None leaves latency ungated.
+        max_slower_than: how many of the canary's requests may take longer than a time that is named; None names none.
+        min_throughput_percent: of stable's rows per second of execution, what the canary has to do at least; None
+            leaves throughput ungated.
+        metrics: what Prometheus is asked besides.
         deadline: from the first request the canary gets; undecided by then is Inconclusive.
         comparison: what is asked of the answers to copies; None leaves answers uncompared.
     """
@@ -32,11 +48,15 @@ class Gate:
     max_slow_percent: float | None = 15.0
     deadline: timedelta = timedelta(minutes=5)
     comparison: Terms | None = None
+    max_slower_than: SlowLimit | None = None
+    min_throughput_percent: float | None = None
+    metrics: tuple[Metric, ...] = ()
 
 
 def parse_gate(document: Document) -> Gate:
     """Return the gate that the `analysis` of a step says; raise InvalidInput with the name of the field at fault."""
     comparison = document.optional("comparison")
+    deadline = document.duration("deadline", default=timedelta(minutes=5), positive=True)
     gate = Gate(
         min_requests=document.integer("minRequests", minimum=1, maximum=100_000_000, default=100),
         max_error_percent=document.number("maxErrorPercent", minimum=0, maximum=100, default=1.0),
@@ -45,8 +65,13 @@ def parse_gate(document: Document) -> Gate:
         ),
         latency_quantile=document.number("latencyQuantile", minimum=0.5, maximum=0.9999, default=0.95),
         max_slow_percent=document.optional_number("maxSlowPercent", minimum=0, maximum=100, default=15.0),
-        deadline=document.duration("deadline", default=timedelta(minutes=5), positive=True),
+        deadline=deadline,
         comparison=None if comparison is None else parse_terms(comparison),
+        max_slower_than=_slow_limit(document.optional("maxSlowerThan")),
+        min_throughput_percent=None
+        if document.raw("minThroughputPercent", None) is None
+        else document.number("minThroughputPercent", minimum=1, maximum=1000),
+        metrics=parse_metrics(document, deadline),
     )
     document.refuse_unknown()
     if gate.max_slow_percent is not None:
@@ -60,8 +85,25 @@ def parse_gate(document: Document) -> Gate:
     return gate
 
 
+def _slow_limit(document: Document | None) -> SlowLimit | None:
+    if document is None:
+        return None
+    limit = SlowLimit(
+        milliseconds=document.number("ms", minimum=0.05, maximum=LONGEST_MS),
+        percent=document.number("percent", minimum=0, maximum=100),
+    )
+    document.refuse_unknown()
+    return limit
+
+
 def gate_json(gate: Gate) -> dict[str, object]:
     """Return the `analysis` part of a step."""
+    slow = gate.max_slower_than
+    asked: dict[str, object] = {
+        "maxSlowerThan": None if slow is None else {"ms": slow.milliseconds, "percent": slow.percent},
+        "minThroughputPercent": gate.min_throughput_percent,
+        "metrics": metrics_json(gate.metrics) or None,
+    }
     return {
         "minRequests": gate.min_requests,
         "maxErrorPercent": gate.max_error_percent,
@@ -70,4 +112,5 @@ def gate_json(gate: Gate) -> dict[str, object]:
         "maxSlowPercent": gate.max_slow_percent,
         "deadline": durations.render(gate.deadline),
         **({} if gate.comparison is None else {"comparison": terms_json(gate.comparison)}),
+        **{name: value for name, value in asked.items() if value is not None},
     }

@@ -23,6 +23,7 @@ from deployments.selectors.rollouts import (
     rollout_query,
     rollout_views,
 )
+from deployments.selectors.scraping import scrape_targets
 from deployments.selectors.services import service_detail, service_get, service_list, service_query, service_views
 from deployments.shapes import (
     AnalysisRunView,
@@ -67,6 +68,7 @@ __all__ = [
     "rollout_namespace",
     "rollout_query",
     "rollout_views",
+    "scrape_targets",
     "service_detail",
     "service_get",
     "service_list",

@@ -6,6 +6,8 @@ Called with the service under its lock.
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 
+from django.conf import settings
+
 from common.errors import Conflict
 from deployments import rollout as machine
 from deployments import rows
@@ -36,6 +38,19 @@ def check_ready(version: ModelVersion) -> None:
     why = f" ({version.reason})" if version.reason else ""
     what_to_do = "wait for its check to end" if version.status == Status.PENDING else "register a better one"
     raise Conflict(f"{version} is {version.status}, not READY{why}; {what_to_do}")
+
+
+def check_measurable(policy: Policy) -> None:
+    """Raise Conflict where the policy wants numbers of Prometheus and there is none to ask.
+
+    A policy may be saved all the same: the file is fit for other installations, and Prometheus may come later.
+    """
+    asked = sorted({metric.name for step in policy.steps if step.gate for metric in step.gate.metrics})
+    if asked and not settings.PROMETHEUS_URL:
+        raise Conflict(
+            f"policy {policy.name} measures {', '.join(asked)} by queries to Prometheus, and none is configured; set "
+            "FAIRLEAD_PROMETHEUS_URL for web and worker, or take a policy without `metrics`"
+        )
 
 
 def turn_to(
@@ -99,9 +114,10 @@ def begin(
         ContractBroken: it would break clients of the stable revision, and no reason is given to accept that.
     """
     contract = contract_agreed(stable, spec=spec, version=version, accept=accept, actor=actor)
+    chosen = DIRECT if policy is None else stored_policy(policy.document)
+    check_measurable(chosen)
     give_up(change, by)
     canary = _create_revision(change, spec, version, Role.CANARY, actor)
-    chosen = DIRECT if policy is None else stored_policy(policy.document)
     version_of_policy = 0 if policy is None else policy.version
     started = machine.start(chosen, change.now)
     row = _add_rollout(

@@ -1,0 +1,95 @@
+"""Asks Prometheus what a step's metrics want to know now. Called by `evidence`, outside of any transaction.
+
+What is due is asked in one go; who crashes before the answers are recorded asks again, and the look counts once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from common import durations
+from common.errors import Unavailable
+from deployments.analysis import looks
+from deployments.analysis.looks import Looks
+from deployments.models import Rollout
+from deployments.policy import Metric, promql
+from integrations.prometheus import Answer
+
+Ask = Callable[[Sequence[str]], Sequence[Answer]]
+
+NOT_CONFIGURED = "FAIRLEAD_PROMETHEUS_URL is not set, so no Prometheus answers"
+
+
+def ask_nobody(_queries: Sequence[str]) -> Sequence[Answer]:
+    """Raise Unavailable, for where there is no Prometheus."""
+    raise Unavailable(NOT_CONFIGURED)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Whom a query is about."""
+
+    revision: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What placeholders stand for in a rollout."""
+
+    namespace: str
+    service: str
+    canary: Side
+    stable: Side
+
+    def query(self, metric: Metric, side: Side) -> str:
+        """Return the metric's query about one side."""
+        values = {
+            "namespace": self.namespace,
+            "service": self.service,
+            "canary": self.canary.revision,
+            "stable": self.stable.revision,
+            "revision": side.revision,
+            "version": str(side.version),
+            "interval": durations.render(metric.interval),
+        }
+        return promql.fill(metric.query, values)
+
+
+def subject_of(rollout: Rollout) -> Subject:
+    """Return what the placeholders of a rollout's queries stand for."""
+    canary, stable = (
+        Side(revision.name, revision.model_version.number) for revision in (rollout.to_revision, rollout.from_revision)
+    )
+    return Subject(rollout.service.namespace, rollout.service.name, canary, stable)
+
+
+def look_where_due(
+    metrics: Sequence[Metric], before: Mapping[str, Looks], subject: Subject, ask: Ask, now: float
+) -> dict[str, Looks]:
+    """Return the looks after those that are due were taken."""
+    after = {metric.name: before.get(metric.name, looks.begin([metric], now)[metric.name]) for metric in metrics}
+    due = [metric for metric in metrics if after[metric.name].next_at <= now]
+    sides = [(metric, side) for metric in due for side in _sides(metric, subject)]
+    if not sides:
+        return after
+    try:
+        answers = dict(zip(sides, ask([subject.query(metric, side) for metric, side in sides]), strict=True))
+    except Unavailable as error:
+        return after | {
+            metric.name: looks.miss(metric, after[metric.name], outage=error.message, now=now) for metric in due
+        }
+    for metric in due:
+        canary, stable = answers[metric, subject.canary], answers.get((metric, subject.stable), Answer())
+        after[metric.name] = looks.look(
+            metric,
+            after[metric.name],
+            canary=canary.value,
+            stable=stable.value,
+            problem=canary.problem or (stable.problem if metric.is_comparison else ""),
+            now=now,
+        )
+    return after
+
+
+def _sides(metric: Metric, subject: Subject) -> tuple[Side, ...]:
+    return (subject.canary, subject.stable) if promql.is_per_revision(metric.query) else (subject.canary,)
