@@ -7,7 +7,7 @@ from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
 from accounts import teams
-from accounts.roles import Owned
+from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from deployments.models import InferenceService
 from tests import scenes
@@ -50,6 +50,7 @@ def test_services_of_other_teams_are_no_targets(db: None, api: Api) -> None:
     admin, member = api(Scope.READ, "first"), api(Scope.READ, "second")
     assert len(member.get(URL).json()) == 1
     now = timezone.now()
+    teams.member_set(team="default", username="second", role=Role.VIEWER, actor="test", now=now)
     teams.team_create(name="blue", actor="test", now=now)
     teams.ownership_set(team="blue", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
     assert member.get(URL).json() == []
