@@ -26,8 +26,10 @@ from registry.models import ModelVersion
 
 SECRET = "secret of a webhook"  # noqa: S105 - what it is sealed as
 TEST = "Test"
+CONFIRM = "ConfirmRollout"
+"""No event, but what a webhook is registered for that may be asked whether a rollout goes on (`questions`)."""
 OF_VERSIONS = {Status.READY: "VersionReady", Status.REJECTED: "VersionRejected"}
-EVENTS: tuple[str, ...] = (*Kind, *OF_VERSIONS.values())
+EVENTS: tuple[str, ...] = (*Kind, *OF_VERSIONS.values(), CONFIRM)
 PENDING, DELIVERED, FAILED = "PENDING", "DELIVERED", "FAILED"
 RETRY_AFTER = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 120, 600, 1800, 7200, 21600))
 TRY_TAKES = timedelta(seconds=60)

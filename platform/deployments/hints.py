@@ -14,24 +14,23 @@ _EXPIRES_S = 10
 
 def reconcile_soon(service_id: int) -> None:
     """Ask for a tick once the present transaction is committed."""
-    transaction.on_commit(lambda: _send(service_id))
+    transaction.on_commit(partial(_send, "reconcile", service_id, "service"))
 
 
 def deliver_soon(delivery_ids: Sequence[int]) -> None:
     """Ask for webhooks to be told once the present transaction is committed."""
     for delivery_id in delivery_ids:
-        transaction.on_commit(partial(_send_delivery, delivery_id))
+        transaction.on_commit(partial(_send, "deliver", delivery_id, "delivery"))
 
 
-def _send_delivery(delivery_id: int) -> None:
+def ask_soon(question_ids: Sequence[int]) -> None:
+    """Ask for webhooks to be asked once the present transaction is committed."""
+    for question_id in question_ids:
+        transaction.on_commit(partial(_send, "ask", question_id, "question"))
+
+
+def _send(task: str, row_id: int, what: str) -> None:
     try:
-        current_app.send_task("deployments.tasks.deliver", args=[delivery_id], expires=_EXPIRES_S, retry=False)
+        current_app.send_task(f"deployments.tasks.{task}", args=[row_id], expires=_EXPIRES_S, retry=False)
     except (OperationalError, OSError) as error:
-        logger.warning("the hint for delivery %s was not sent, the next sweep will find it: %s", delivery_id, error)
-
-
-def _send(service_id: int) -> None:
-    try:
-        current_app.send_task("deployments.tasks.reconcile", args=[service_id], expires=_EXPIRES_S, retry=False)
-    except (OperationalError, OSError) as error:
-        logger.warning("the hint for service %s was not sent, the next sweep will find it: %s", service_id, error)
+        logger.warning("the hint for %s %s was not sent, the next sweep will find it: %s", what, row_id, error)

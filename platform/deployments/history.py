@@ -35,6 +35,7 @@ class Kind(StrEnum):
     ROLLOUT_WEIGHT_WANTED = "RolloutWeightWanted"
     ROLLOUT_WEIGHT_CONFIRMED = "RolloutWeightConfirmed"
     ROLLOUT_CANARY_NOT_READY = "RolloutCanaryNotReady"
+    ROLLOUT_WEBHOOK_ANSWERED = "RolloutWebhookAnswered"
     ROLLOUT_APPROVAL_AWAITED = "RolloutApprovalAwaited"
     ROLLOUT_APPROVED = "RolloutApproved"
     ROLLOUT_APPROVAL_WITHDRAWN = "RolloutApprovalWithdrawn"

@@ -25,6 +25,7 @@ from deployments.lifecycle import comes_alive, is_confirmed, retire, standing
 from deployments.models import Approval, InferenceService, Rollout
 from deployments.payloads import taking
 from deployments.phases import Phase, ServicePhase
+from deployments.questions import questions_of, questions_open, questions_pass_over
 from deployments.recording import Change, changing, load
 from deployments.rollout import CanarySeen, Observation, advance, pass_over
 from deployments.rollout.approvals import Tally
@@ -168,7 +169,9 @@ def _advance(
     change: Change, row: Rollout, seen: Observed | None, problem: str, evidence: Evidence, *, confirmed: bool
 ) -> None:
     """Let the machine see what there is, and record the analysis and the rollout's new state."""
-    state = rows.rollout_state(row)
+    state, unseen = rows.rollout_state(row), _unseen(change.service, change.now)
+    if seen is not None and unseen:
+        questions_pass_over(rollout=row, unseen=unseen)
     observation = Observation(
         canary=None if seen is None else _canary(row, seen),
         confirmed=confirmed,
@@ -176,6 +179,7 @@ def _advance(
         finding=evidence.finding,
         problem=problem,
         approvals=approval_tally(rollout=row, state=state, now=change.now),
+        webhooks=questions_of(rollout=row, state=state, now=change.now),
     )
     if evidence.run is not None:
         evidence.run.save()
@@ -183,11 +187,12 @@ def _advance(
         row.save(update_fields=["latency_edges_us"])
         change.is_changed = True
     if seen is not None:
-        state = pass_over(state, _unseen(change.service, change.now))
+        state = pass_over(state, unseen)
     after = advance(state, observation, change.now)
-    if state.asks_for_approval and after.phase in (Phase.PROGRESSING, Phase.HEALTHY):
+    if state.asks_for_approval and after.phase not in (state.phase, Phase.DEGRADED, Phase.ABORTED):
         _use(observation.approvals, change.now)
     change.move(row, after)
+    questions_open(rollout=row, state=after, now=change.now)
 
 
 def _use(approvals: Tally | None, now: datetime) -> None:

@@ -37,11 +37,35 @@ class StepView:
     approval: dict[str, object] | None = None
     mirror: int = 0
     match: tuple[dict[str, object], ...] = ()
+    webhooks: tuple[dict[str, object], ...] = ()
 
     @property
     def portion(self) -> Portion:
         """Return what the step gives."""
         return Portion(self.weight, self.mirror, stored_match(self.match))
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionView:
+    """A webhook that was asked at a step, and what it said.
+
+    Attributes:
+        when: before or after.
+        answer: go, wait, no or unavailable; a person who promotes over an undecided one makes it go.
+        tries: how often it was asked.
+        is_open: it is asked again.
+    """
+
+    name: str
+    when: str
+    attempt: int
+    step_index: int
+    answer: str
+    message: str
+    tries: int
+    is_open: bool
+    answered_at: datetime | None
+    deadline_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +115,7 @@ class RolloutView:
         waits: why it waits; None once it is over.
         approvals: what was approved, and what is asked for.
         contract: what it changes for clients; None on the way back.
+        webhooks: which systems outside were asked, and what they said, those of the present step last.
     """
 
     id: int
@@ -124,6 +149,7 @@ class RolloutView:
     waits: Wait | None = None
     approvals: ApprovalsView = NO_APPROVALS
     contract: Contract | None = None
+    webhooks: tuple[QuestionView, ...] = ()
 
     @property
     def portion(self) -> Portion:

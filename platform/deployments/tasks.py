@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from common.errors import FairleadError, Unavailable
 from common.hints import send
-from deployments import deliveries, reconciler, retention, telemetry, watching
+from deployments import deliveries, questions, reconciler, retention, telemetry, watching
 from deployments.asking import Ask, ask_nobody
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
@@ -93,8 +93,30 @@ def deliver(delivery_id: int) -> None:
 
 
 @shared_task(expires=60)
+def ask(question_id: int) -> None:
+    """Ask a webhook whether a rollout goes on, unless it is not due or somebody else is at it."""
+    question = questions.question_begin(question_id=question_id, now=timezone.now())
+    if question is None:
+        return
+    status: int | None = None
+    try:
+        status, answer = post(
+            question.url,
+            question.body,
+            question.headers,
+            allowed=settings.WEBHOOK_ALLOWED_NETWORKS,
+            timeout_s=question.timeout_s,
+        )
+    except Unavailable as error:
+        answer = error.message
+    questions.question_end(of=question, status=status, answer=answer, now=timezone.now())
+
+
+@shared_task(expires=60)
 def sweep_deliveries() -> None:
-    """Send a hint for deliveries that are due, and forget those that are long over."""
+    """Send a hint for deliveries and questions that are due, and forget deliveries that are long over."""
+    for question_id in questions.questions_due(now=timezone.now(), limit=_MAX_DELIVERIES):
+        send(ask, question_id)
     for delivery_id in deliveries.deliveries_due(now=timezone.now(), limit=_MAX_DELIVERIES):
         send(deliver, delivery_id)
     deliveries.deliveries_forget(now=timezone.now())

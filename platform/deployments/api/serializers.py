@@ -9,11 +9,14 @@ from common.requests import RequestSerializer
 from deployments.api.approval_serializers import ApprovalsSerializer
 from deployments.contract import Contract
 from deployments.models import Cluster, RolloutPolicy
+from deployments.policy import When
+from deployments.rollout.webhooks import Answer
 from deployments.shapes import (
     AnalysisRunView,
     EventView,
     FileView,
     Plan,
+    QuestionView,
     ReasonView,
     RequestsView,
     RevisionView,
@@ -58,6 +61,22 @@ class StepSerializer(serializers.Serializer[StepView]):
     pause = serializers.BooleanField()
     approval = serializers.DictField(allow_null=True, help_text="What ends the pause; null is anybody's promote.")
     analysis = serializers.DictField(allow_null=True)
+    webhooks = serializers.ListField(child=serializers.DictField())
+
+
+class QuestionSerializer(serializers.Serializer[QuestionView]):
+    """A system outside that was asked at a step, and what it said last."""
+
+    name = serializers.CharField()
+    when = serializers.ChoiceField(choices=[when.value for when in When])
+    attempt = serializers.IntegerField()
+    step_index = serializers.IntegerField()
+    answer = serializers.ChoiceField(choices=[answer.value for answer in Answer])
+    message = serializers.CharField()
+    tries = serializers.IntegerField(help_text="How often it was asked.")
+    is_open = serializers.BooleanField(help_text="Whether it is asked again.")
+    answered_at = serializers.DateTimeField(allow_null=True)
+    deadline_at = serializers.DateTimeField()
 
 
 class ReasonSerializer(serializers.Serializer[ReasonView]):
@@ -159,6 +178,7 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     contract = ContractSerializer(allow_null=True, help_text="Null on the way back to an earlier revision.")
     verdict = serializers.CharField()
     approvals = ApprovalsSerializer()
+    webhooks = QuestionSerializer(many=True)
     analysis_runs = AnalysisRunSerializer(many=True)
     started_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)

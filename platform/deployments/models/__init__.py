@@ -9,6 +9,7 @@ from deployments.models.approvals import Approval
 from deployments.models.comparisons import ComparisonRun
 from deployments.models.events import Event
 from deployments.models.policies import RolloutPolicy
+from deployments.models.questions import WebhookQuestion
 from deployments.models.recordings import Recording
 from deployments.models.rollouts import AnalysisRun, Rollout
 from deployments.models.services import Cluster, InferenceService, Revision
@@ -27,4 +28,5 @@ __all__ = [
     "RolloutPolicy",
     "Webhook",
     "WebhookDelivery",
+    "WebhookQuestion",
 ]

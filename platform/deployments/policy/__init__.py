@@ -7,6 +7,7 @@ clients   a group by its headers, and sessions that stay: their parts of the fil
 order     which steps may follow each other
 metrics   Metric: a number that Prometheus is asked for, and what it has to hold to
 promql    the placeholders of its query
+webhooks  StepWebhook: a system outside that a step asks, and its part of the file
 file      the whole policy file, read and written
 """
 
@@ -16,6 +17,7 @@ from deployments.policy.file import parse_policy, policy_json, stored_policy
 from deployments.policy.gate import Gate, SlowLimit, gate_json
 from deployments.policy.metrics import Metric
 from deployments.policy.values import DIRECT, OnInconclusive, Policy, Step, Strategy, Then
+from deployments.policy.webhooks import StepWebhook, When, webhook_json
 
 __all__ = [
     "DIRECT",
@@ -26,8 +28,10 @@ __all__ = [
     "Policy",
     "SlowLimit",
     "Step",
+    "StepWebhook",
     "Strategy",
     "Then",
+    "When",
     "affinity_json",
     "approval_json",
     "gate_json",
@@ -37,4 +41,5 @@ __all__ = [
     "policy_json",
     "stored_match",
     "stored_policy",
+    "webhook_json",
 ]

@@ -20,6 +20,7 @@ from deployments.policy.comparison import check_copied
 from deployments.policy.gate import gate_json, parse_gate
 from deployments.policy.order import check_order
 from deployments.policy.values import DIRECT, OnInconclusive, Policy, Step, Strategy, Then
+from deployments.policy.webhooks import parse_webhooks, webhook_json
 
 _NOT_OF_A_CANARY = {
     Strategy.SHADOW: {
@@ -81,6 +82,7 @@ def _step(document: Document, strategy: Strategy) -> Step:
         pause=pause,
         gate=None if analysis is None else parse_gate(analysis),
         approval=approval,
+        webhooks=parse_webhooks(document),
     )
     step = replace(step, **_portion(document, strategy))
     document.refuse_unknown(_NOT_OF_A_CANARY.get(strategy, {}))
@@ -126,6 +128,7 @@ def _step_json(step: Step, strategy: Strategy) -> dict[str, object]:
         "hold": durations.render(step.hold),
         "pause": step.pause if step.approval is None else approval_json(step.approval),
         "analysis": None if step.gate is None else gate_json(step.gate),
+        **({"webhooks": [webhook_json(webhook) for webhook in step.webhooks]} if step.webhooks else {}),
     }
 
 

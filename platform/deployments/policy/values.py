@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from deployments.policy.approval import ApprovalRule
 from deployments.policy.gate import Gate
+from deployments.policy.webhooks import StepWebhook
 from integrations.clusters.base import HeaderMatch, SessionAffinity
 
 
@@ -48,6 +49,7 @@ class Step:
         approval: what ends the pause; None is anybody's promote.
         mirror: percent of requests that are copied, whose answers nobody sees; 0 where it gets requests themselves.
         match: requests with all of these headers go to the canary, besides `weight` percent of the others.
+        webhooks: systems outside that are asked before it begins, or after hold and analysis and before its pause.
     """
 
     weight: int = 0
@@ -57,6 +59,7 @@ class Step:
     approval: ApprovalRule | None = None
     mirror: int = 0
     match: tuple[HeaderMatch, ...] = ()
+    webhooks: tuple[StepWebhook, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,11 @@
           Pending, Paused ── as many different people as asked for approve the same thing ──► Progressing
           Pending, Paused ── one of them rejects it ──► Aborted
 
+    Where a step asks webhooks, before its weight or after its hold and analysis:
+
+          all say go ──► as drawn above        one says no ──► Degraded
+          anything else, and no answer ── until its deadline ──► Paused, or Aborted (onInconclusive)
+
     abort, and a newer rollout (Superseded): Pending, Progressing, Paused ──► Aborted
 
 Degraded and Aborted want nothing for the canary at once. Requests or copies of them are only ever wanted for it while
@@ -50,7 +55,7 @@ nothing.
 from deployments.rollout.portion import Portion
 from deployments.rollout.state import CanarySeen, Observation, RolloutState
 from deployments.rollout.tick import RESTART_LIMIT, advance
-from deployments.rollout.wishes import abort, pass_over, promote, reject, retry, start, supersede
+from deployments.rollout.wishes import abort, pass_over, pass_webhooks, promote, reject, retry, start, supersede
 
 __all__ = [
     "RESTART_LIMIT",
@@ -61,6 +66,7 @@ __all__ = [
     "abort",
     "advance",
     "pass_over",
+    "pass_webhooks",
     "promote",
     "reject",
     "retry",

@@ -7,10 +7,11 @@ from datetime import datetime
 
 from deployments.analysis.verdict import Finding, Verdict
 from deployments.comparison.terms import Terms
-from deployments.phases import Phase, Reason
+from deployments.phases import Code, Phase, Reason
 from deployments.policy import ApprovalRule, Policy, Step, Strategy, Then
 from deployments.rollout.approvals import Tally
 from deployments.rollout.portion import NOTHING, Portion
+from deployments.rollout.webhooks import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class RolloutState:
     @property
     def asks_for_approval(self) -> bool:
         """Return whether approvals can be given now; those of a step only once its evidence is there."""
-        return self.approval is not None and self.phase in (Phase.PENDING, Phase.PAUSED)
+        is_early = self.reason.code is Code.PAUSED_BY_WEBHOOK
+        return self.approval is not None and self.phase in (Phase.PENDING, Phase.PAUSED) and not is_early
 
     @property
     def approval_step(self) -> int | None:
@@ -142,6 +144,7 @@ class Observation:
         finding: of the present step's analysis; None before the step began and where metrics could not be read.
         problem: why something could not be read.
         approvals: what was approved where people are asked; None where nobody is.
+        webhooks: those that are asked at the present step of this attempt.
     """
 
     canary: CanarySeen | None
@@ -150,3 +153,4 @@ class Observation:
     finding: Finding | None = None
     problem: str = ""
     approvals: Tally | None = None
+    webhooks: tuple[Asked, ...] = ()

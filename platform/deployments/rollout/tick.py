@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from common import durations
 from deployments.analysis.verdict import Finding, Verdict
 from deployments.phases import Code, Phase
-from deployments.policy import OnInconclusive, Then, match_text
+from deployments.policy import OnInconclusive, Then, When, match_text
 from deployments.rollout.moves import because, finish, next_step
 from deployments.rollout.portion import Portion
 from deployments.rollout.state import CanarySeen, Observation, RolloutState
+from deployments.rollout.webhooks import Ruling, rule
 
 RESTART_LIMIT = 3
 """So many restarts of one replica within an attempt are a crash loop."""
@@ -36,7 +37,9 @@ def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutSta
         return _wait_for_canary(state, seen.canary, now)
     state = replace(state, waiting_since=None)
     if state.phase is Phase.PENDING:
-        return _leave_pending(state, seen)
+        return _leave_pending(state, seen, now)
+    if kept := _kept_by_webhooks(state, seen, When.BEFORE, now):
+        return kept
     if not state.has_its_portion:
         return _ask(state, seen)
     if not seen.confirmed:
@@ -47,11 +50,13 @@ def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutSta
     return _at_step(state, seen, now)
 
 
-def _leave_pending(state: RolloutState, seen: Observation) -> RolloutState:
+def _leave_pending(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:
     if not seen.confirmed:
         return _wait_for_gateway(state, seen)
     if state.approval is not None and not _is_approved(seen):
         return _await_approval(state, seen, "its replicas are ready, and no request moves before")
+    if kept := _kept_by_webhooks(state, seen, When.BEFORE, now):
+        return kept
     return _ask(replace(state, phase=Phase.PROGRESSING), seen)
 
 
@@ -102,6 +107,8 @@ def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutSt
     if held < step.hold:
         left = durations.render(timedelta(seconds=max(1, round((step.hold - held).total_seconds()))))
         return because(state, Code.HOLDING, f"{state.where} is held for another {left}; {evidence}")
+    if kept := _kept_by_webhooks(state, seen, When.AFTER, now):
+        return kept
     if state.pauses:
         state = replace(state, phase=Phase.PAUSED)
         if state.approval is not None:
@@ -113,6 +120,8 @@ def _at_step(state: RolloutState, seen: Observation, now: datetime) -> RolloutSt
 
 def _go_on(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:
     after = next_step(state)
+    if kept := _kept_by_webhooks(after, seen, When.BEFORE, now):
+        return kept
     if after.step is None and after.has_its_portion:
         # A last step of 100 % is all traffic already, and the gateway confirmed it.
         return _at_step(after, seen, now)
@@ -142,6 +151,8 @@ def _stay_paused(state: RolloutState, seen: Observation, now: datetime) -> Rollo
     As many approvals as a step asks for are its promotion: who gave them saw the evidence. What was inconclusive stays
     said as it was; a reason that told of the canary or the gateway gives way to the pause.
     """
+    if any(asked.is_overdue for asked in seen.webhooks):
+        return _kept_by_webhooks(state, seen, When.AFTER, now) or state
     if state.approval is not None:
         if _is_approved(seen):
             return _go_on(state, seen, now)
@@ -153,6 +164,23 @@ def _stay_paused(state: RolloutState, seen: Observation, now: datetime) -> Rollo
         return state
     evidence = f"; {seen.finding.message}" if seen.finding is not None else ""
     return because(state, code, f"{state.where} waits for somebody to promote or abort it{evidence}")
+
+
+def _kept_by_webhooks(state: RolloutState, seen: Observation, when: When, now: datetime) -> RolloutState | None:
+    """Return the rollout where the systems that its step asks keep or end it; None where all of them said go."""
+    if state.step is None:
+        return None
+    ruling, said = rule(state.step, state.step_index, when, seen.webhooks)
+    if ruling is Ruling.GO:
+        return None
+    if ruling is Ruling.NO:
+        return finish(state, Phase.DEGRADED, Code.WEBHOOK_REFUSED, f"refused at {state.where}: {said}", now)
+    if ruling is Ruling.WAIT:
+        return because(state, Code.WAITING_FOR_WEBHOOK, f"{state.where} waits: {said}")
+    if state.policy.on_inconclusive is OnInconclusive.ABORT:
+        return finish(state, Phase.ABORTED, Code.WEBHOOK_UNDECIDED, f"undecided at {state.where}: {said}", now)
+    message = f"{state.where} is undecided at the deadline of its webhook; promote or abort it; {said}"
+    return because(replace(state, phase=Phase.PAUSED), Code.PAUSED_BY_WEBHOOK, message)
 
 
 def _is_approved(seen: Observation) -> bool:

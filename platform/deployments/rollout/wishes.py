@@ -34,6 +34,15 @@ def promote(state: RolloutState) -> RolloutState:
     return next_step(state)
 
 
+def pass_webhooks(state: RolloutState) -> RolloutState:
+    """Return a rollout, paused because a webhook of its step stayed undecided, as it goes on at the same step.
+
+    What else the step asks for, such as approvals, it goes on asking for.
+    """
+    after = replace(state, phase=Phase.PROGRESSING)
+    return because(after, Code.PROMOTING, f"{state.where} goes on without the answer of its webhook")
+
+
 def abort(state: RolloutState, now: datetime, by: str) -> RolloutState:
     """Return the rollout given up by a person; all traffic goes to stable.
 

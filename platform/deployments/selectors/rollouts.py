@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -20,9 +21,11 @@ from deployments.policy import (
     gate_json,
     match_json,
     stored_policy,
+    webhook_json,
 )
 from deployments.rollout import RolloutState
 from deployments.selectors.approvals import approvals_views
+from deployments.selectors.questions import questions_views
 from deployments.shapes import AnalysisRunView, ReasonView, RequestsView, RolloutView, StepView
 from deployments.waits import Counted, wait_of_rollout
 
@@ -57,8 +60,10 @@ def rollout_views(rollouts: Iterable[Rollout]) -> list[RolloutView]:
     runs = defaultdict(list)
     for run in AnalysisRun.objects.filter(rollout__in=rollouts).order_by("attempt", "step_index"):
         runs[run.rollout_id].append(run)
+    asked = questions_views(rollouts, timezone.now())
     approvals = approvals_views(rollouts, timezone.now())
-    return [_rollout_view(rollout, runs[rollout.pk], approvals[rollout.pk]) for rollout in rollouts]
+    views = [_rollout_view(rollout, runs[rollout.pk], approvals[rollout.pk]) for rollout in rollouts]
+    return [replace(view, webhooks=asked[view.id]) for view in views]
 
 
 def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun], approvals: ApprovalsView) -> RolloutView:
@@ -125,6 +130,7 @@ def _step_view(step: Step) -> StepView:
         approval=approval,
         mirror=step.mirror,
         match=tuple(match_json(step.match)),
+        webhooks=tuple(webhook_json(webhook) for webhook in step.webhooks),
     )
 
 

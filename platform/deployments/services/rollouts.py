@@ -18,6 +18,7 @@ from deployments.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.policy import Then
+from deployments.questions import questions_let_pass
 from deployments.recording import Change, changing
 from deployments.rollout import RolloutState
 from deployments.rollout.approvals import Author
@@ -88,8 +89,18 @@ def rollout_start(
 
 
 def rollout_promote(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
-    """Leave the present pause; raises InvalidTransition unless the rollout is paused."""
-    return rollout_move(rollout_id, "promote", lambda _change, state: machine.promote(state), actor, now)
+    """Leave the present pause; raises InvalidTransition unless the rollout is paused.
+
+    Where a webhook stayed undecided, the step goes on without it, and with whatever else it asks for.
+    """
+
+    def promote(change: Change, state: RolloutState) -> RolloutState:
+        row = _row_of(change, rollout_id)
+        if state.phase is Phase.PAUSED and questions_let_pass(rollout=row, by=actor, now=now):
+            return machine.pass_webhooks(state)
+        return machine.promote(state)
+
+    return rollout_move(rollout_id, "promote", promote, actor, now)
 
 
 def rollout_abort(*, rollout_id: int, actor: str, now: datetime) -> Rollout:

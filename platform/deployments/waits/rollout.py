@@ -185,8 +185,13 @@ _CHANGES_WHEN: Mapping[Code, Callable[[_Situation], str]] = {
     ),
     Code.CLUSTER_UNAVAILABLE: lambda _: "the cluster can be read again; until then nothing moves",
     Code.PROMOTING: _promoting,
+    Code.WAITING_FOR_WEBHOOK: lambda at: (
+        f"the webhook says go, or says no, which ends the rollout; it is asked again, and undecided at its deadline "
+        f"{_when_inconclusive(at.state)}"
+    ),
     Code.AWAITING_APPROVAL: _approval,
     Code.PAUSED_BY_STEP: _person,
+    Code.PAUSED_BY_WEBHOOK: lambda _: "somebody promotes it (it goes on without that answer) or aborts it",
     Code.PAUSED_INCONCLUSIVE: _person,
 }
 _OF_REQUESTS = frozenset(

@@ -107,7 +107,7 @@ def test_the_number_of_queries_does_not_depend_on_how_much_there_is(
 ) -> None:
     _with_rollout(platform)
     client = api(Scope.READ)
-    with django_assert_max_num_queries(8) as one:
+    with django_assert_max_num_queries(9) as one:
         client.get("/api/v1/services")
     for index in range(5):
         document = platform.document()

@@ -1,0 +1,45 @@
+"""What systems outside were asked about a rollout, and what they said."""
+
+from django.db import models
+from django.db.models import Q
+
+from deployments.models.choices import choices
+from deployments.models.rollouts import Rollout
+from deployments.rollout.webhooks import Answer
+
+
+class WebhookQuestion(models.Model):
+    """A webhook that is asked at one step of one attempt; `deployments.questions` draws its states.
+
+    Attributes:
+        when: `before` or `after`, as the policy says.
+        message: what it said, or why there is no answer.
+        next_try_at: when it is asked next; later than that its answer to the last question counts no more.
+        deadline_at: undecided by then, it is asked no more.
+        decided_at: when it said go or no, or somebody let the step pass without it.
+    """
+
+    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="questions")
+    attempt = models.PositiveIntegerField()
+    step_index = models.PositiveIntegerField()
+    name = models.CharField(max_length=63)
+    when = models.CharField(max_length=6)
+    answer = models.CharField(max_length=11, choices=choices(Answer), default=Answer.WAIT)
+    message = models.TextField(blank=True)
+    tries = models.PositiveIntegerField(default=0)
+    next_try_at = models.DateTimeField()
+    deadline_at = models.DateTimeField()
+    opened_at = models.DateTimeField()
+    answered_at = models.DateTimeField(null=True)
+    decided_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["rollout", "attempt", "step_index", "name"], name="question_once"),
+        ]
+        indexes = [
+            models.Index(fields=["next_try_at"], condition=Q(decided_at=None), name="question_open"),
+        ]
+
+    def __str__(self) -> str:
+        return f"question {self.pk} to {self.name}"
