@@ -7,7 +7,15 @@ from enum import StrEnum
 
 from deployments.rollout.portion import Portion
 from deployments.scaling import Scaling
-from integrations.clusters.base import Desired, DesiredRevision, HeaderMatch, Resources, SessionAffinity, Tap
+from integrations.clusters.base import (
+    Autoscaling,
+    Desired,
+    DesiredRevision,
+    HeaderMatch,
+    Resources,
+    SessionAffinity,
+    Tap,
+)
 
 
 class Role(StrEnum):
@@ -115,6 +123,14 @@ def tap_of(service: ServiceState, revision: RevisionState) -> Tap | None:
     return Tap(share) if share else None
 
 
+def autoscaling_of(revision: RevisionState) -> Autoscaling | None:
+    """Return how far a cluster's own autoscaler may go; None where the number of replicas does not follow the load."""
+    scaling = revision.scaling
+    if not scaling.is_automatic:
+        return None
+    return Autoscaling(scaling.max_replicas, {str(metric): target for metric, target in scaling.targets.items()})
+
+
 def preview_of(service: ServiceState) -> str:
     """Return the revision that answers at the preview address; empty where there is no such address."""
     canary = service.first(Role.CANARY)
@@ -144,6 +160,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 restart_number=service.restart_number,
                 max_concurrent_requests=revision.scaling.container_concurrency,
                 tap=tap_of(service, revision),
+                autoscaling=autoscaling_of(revision),
             )
             for revision in service.revisions
             if revision.stopped_at is None

@@ -10,7 +10,8 @@ from deployments.lifecycle import comes_alive, is_confirmed, retire, roles_after
 from deployments.phases import Code, Phase, Reason, ServicePhase
 from deployments.policy import Policy, Strategy, Then
 from deployments.rollout import Portion
-from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
+from deployments.scaling import ScaleMetric, Scaling
+from integrations.clusters.base import Autoscaling, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POLICY = Policy("p", scale_down_delay=timedelta(seconds=30))
@@ -204,3 +205,17 @@ def test_the_weights_of_a_live_service_sum_to_100(live: bool, weight: int, canar
 def test_a_stopped_revision_is_not_wished_for() -> None:
     service = _service(STABLE, _revision(2, Role.RETIRED, stopped_at=NOW))
     assert [revision.name for revision in desired_of(service, 1).revisions] == [STABLE.name]
+
+
+@pytest.mark.parametrize(
+    ("scaling", "wished"),
+    [
+        pytest.param(Scaling(2, 2), None, id="as many as the file says"),
+        pytest.param(
+            Scaling(1, 4, ScaleMetric.RPS, 20.0), Autoscaling(4, {"rps": 20.0}), id="as many as the load needs"
+        ),
+    ],
+)
+def test_a_clusters_own_autoscaler_is_told_how_far_it_may_go(scaling: Scaling, wished: Autoscaling | None) -> None:
+    (revision,) = desired_of(_service(_revision(1, Role.STABLE, scaling=scaling)), 1).revisions
+    assert revision.autoscaling == wished

@@ -79,6 +79,19 @@ class Tap:
 
 
 @dataclass(frozen=True, slots=True)
+class Autoscaling:
+    """How far above `replicas` a cluster's own autoscaler, where it has one, may follow the load.
+
+    Attributes:
+        most: the highest number of replicas.
+        targets: what each replica should have of `concurrency`, `rps` or `avg_time_queue_ms`.
+    """
+
+    most: int
+    targets: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredRevision:
     """One immutable revision as the cluster should run it now.
 
@@ -96,6 +109,7 @@ class DesiredRevision:
         match: requests that match all of these go to it, whatever its share; empty gives it none but its share.
         max_concurrent_requests: so many requests at once in a replica, further ones wait; 0 is no limit.
         restart_number: where it rises, every replica is replaced by one that begins anew, one after the other.
+        autoscaling: None where the number of replicas does not follow the load.
         tap: which requests to record; None for none. It comes and goes without a restart.
     """
 
@@ -114,6 +128,7 @@ class DesiredRevision:
     max_concurrent_requests: int = 0
     match: tuple[HeaderMatch, ...] = ()
     tap: Tap | None = None
+    autoscaling: Autoscaling | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
 from integrations.clusters.kubernetes.gateway import Routed, confirmation
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE
+from integrations.clusters.kubernetes.manifests.scaling import is_autoscaled
 from integrations.clusters.kubernetes.observation import Found, observed, serving
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.local.config_check import check_config
@@ -135,12 +136,15 @@ class KubernetesDriver:
         self._api.apply(wanted)
 
     def _scale(self, desired: Desired) -> None:
-        """Set the number of replicas where it is another one."""
-        wanted = {revision.name: revision.replicas for revision in desired.revisions}
+        """Set the number of replicas where it is another one; an autoscaler may have more of them."""
+        wanted = {revision.name: revision for revision in desired.revisions}
         for deployment in self._list(kinds.DEPLOYMENT, desired.namespace, desired.service):
-            name = deployment["metadata"]["name"]
-            if deployment["spec"]["replicas"] != wanted.get(name, deployment["spec"]["replicas"]):
-                change = {"spec": {"replicas": wanted[name]}}
+            name, there = deployment["metadata"]["name"], deployment["spec"]["replicas"]
+            if name not in wanted:
+                continue
+            replicas = wanted[name].replicas
+            if there < replicas or (there > replicas and not is_autoscaled(wanted[name], self._options)):
+                change = {"spec": {"replicas": replicas}}
                 self._api.merge(kinds.DEPLOYMENT, desired.namespace, name, change, subresource="scale")
 
     def _prune(self, there: Mapping[kinds.Kind, Sequence[Json]], manifests: Iterable[Manifest]) -> None:

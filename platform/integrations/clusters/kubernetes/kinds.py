@@ -24,13 +24,14 @@ SERVICE = Kind("v1", "Service", "services")
 POD = Kind("v1", "Pod", "pods")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+AUTOSCALER = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 ENDPOINT_SLICE = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 GATEWAY = Kind(GATEWAY_API, "Gateway", "gateways")
 HTTP_ROUTE = Kind(GATEWAY_API, "HTTPRoute", "httproutes")
 GRPC_ROUTE = Kind(GATEWAY_API, "GRPCRoute", "grpcroutes")
 
-PRUNED = (HTTP_ROUTE, GRPC_ROUTE, DEPLOYMENT, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE_ACCOUNT)
+PRUNED = (HTTP_ROUTE, GRPC_ROUTE, AUTOSCALER, DEPLOYMENT, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE_ACCOUNT)
 """What is removed once it is no longer desired, in this order: routes before what they lead to."""
 
 _BY_NAME = {
@@ -42,6 +43,7 @@ _BY_NAME = {
         POD,
         DEPLOYMENT,
         DISRUPTION_BUDGET,
+        AUTOSCALER,
         NETWORK_POLICY,
         ENDPOINT_SLICE,
         GATEWAY,

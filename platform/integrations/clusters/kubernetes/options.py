@@ -37,6 +37,8 @@ class Options:
         monitoring_namespaces: namespaces from which metrics may be read.
         defaults: what a replica gets whose revision does not say.
         shared_memory_bytes: size of /dev/shm, which counts as the replica's memory.
+        custom_metrics: the cluster's custom metrics API has what revisions scale on (see `manifests/scaling.py`), so
+            that a HorizontalPodAutoscaler can follow the load; without it the reconciler alone sets the replicas.
         drain_s: longest time that accepted requests are given to finish.
         pre_stop_s: how long a replica goes on serving after it was told to end, until no gateway sends to it any more.
     """
@@ -49,5 +51,6 @@ class Options:
     monitoring_namespaces: tuple[str, ...] = ()
     defaults: Resources = field(default_factory=lambda: Resources(cpu_cores=0.5, memory_bytes=1024 * _MIB))
     shared_memory_bytes: int = 64 * _MIB
+    custom_metrics: bool = False
     drain_s: int = 30
     pre_stop_s: int = 5

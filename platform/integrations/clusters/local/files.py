@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from integrations.clusters.base import (
+    Autoscaling,
     Component,
     Desired,
     DesiredRevision,
@@ -212,6 +213,7 @@ def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "resources": asdict(revision.resources),
         "match": [asdict(each) for each in revision.match],
         "tap": None if revision.tap is None else asdict(revision.tap),
+        "autoscaling": None if revision.autoscaling is None else asdict(revision.autoscaling),
     }
     return {**value, **own}
 
@@ -221,6 +223,7 @@ def _revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
         "resources": Resources(**value.get("resources", {})),
         "match": _match_from_json(value),
         "tap": Tap(**value["tap"]) if value.get("tap") else None,
+        "autoscaling": Autoscaling(**value["autoscaling"]) if value.get("autoscaling") else None,
     }
     return DesiredRevision(**{**_known(DesiredRevision, value), **own})
 

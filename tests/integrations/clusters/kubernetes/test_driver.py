@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
-from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.base import Autoscaling, Desired, DesiredRevision
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
@@ -103,6 +103,27 @@ def test_replicas_are_scaled_and_belong_to_nobody_else(place: Place) -> None:
     deployment = place.objects(kinds.DEPLOYMENT)["digits-00001"]
     assert deployment["spec"]["replicas"] == 2
     assert deployment["spec"]["template"]["metadata"]["annotations"]["fairlead/restart-number"] == "1"
+
+
+def test_an_autoscaler_goes_up_from_what_the_reconciler_wants_and_is_not_fought(place: Place) -> None:
+    driver = KubernetesDriver(place.api, replace(OPTIONS, custom_metrics=True))
+
+    def wish(generation: int, replicas: int) -> int:
+        scaling = Autoscaling(5, {"concurrency": 7.5})
+        wanted = revision(1, 100, replicas=replicas, autoscaling=scaling)
+        driver.apply(Desired(place.namespace, "digits", generation, (wanted,)))
+        return int(place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"])
+
+    assert wish(1, 2) == 2
+    place.api.merge(
+        kinds.DEPLOYMENT, place.namespace, "digits-00001", {"spec": {"replicas": 4}}, "scale"
+    )  # as under load
+    assert wish(1, 2) == 4
+    assert wish(2, 5) == 5
+    assert place.objects(kinds.AUTOSCALER)["digits-00001"]["spec"]["minReplicas"] == 5
+    place.apply(3, revision(1, 100, replicas=1))
+    assert place.objects(kinds.AUTOSCALER) == {}
+    assert place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 1
 
 
 def test_what_is_refused_changes_nothing(place: Place) -> None:

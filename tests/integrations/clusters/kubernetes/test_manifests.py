@@ -14,7 +14,16 @@ import yaml
 from kubernetes import client, config
 
 from common.errors import InvalidInput
-from integrations.clusters.base import Desired, DesiredRevision, HeaderMatch, MatchKind, Resources, SessionAffinity, Tap
+from integrations.clusters.base import (
+    Autoscaling,
+    Desired,
+    DesiredRevision,
+    HeaderMatch,
+    MatchKind,
+    Resources,
+    SessionAffinity,
+    Tap,
+)
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.options import GatewayReference, Options
@@ -32,7 +41,8 @@ def given(case: str) -> tuple[Desired, dict[str, int], Options]:
 
 
 def _revision(each: dict[str, Any]) -> DesiredRevision:
-    return DesiredRevision(**{**each, "resources": Resources(**each.get("resources", {}))})
+    scaling = Autoscaling(**each["autoscaling"]) if "autoscaling" in each else None
+    return DesiredRevision(**{**each, "resources": Resources(**each.get("resources", {})), "autoscaling": scaling})
 
 
 def rendered(case: str) -> list[Manifest]:

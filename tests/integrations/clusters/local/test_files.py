@@ -5,6 +5,7 @@ from types import MappingProxyType
 import pytest
 
 from integrations.clusters.base import (
+    Autoscaling,
     Component,
     Desired,
     DesiredRevision,
@@ -43,6 +44,7 @@ REVISION = DesiredRevision(
     model_config={"dynamic_batching": {"preferred_batch_size": [4]}},
     env={"A": "b"},
     resources=Resources(0.5, 1 << 30),
+    autoscaling=Autoscaling(4, {"concurrency": 7.5}),
 )
 OBSERVED = Observed(
     "default",

@@ -3,7 +3,7 @@ the shares that can be given now.
 
     render(desired, shares, options)
     ├── once         ServiceAccount, NetworkPolicy
-    ├── a revision   Deployment, Service, PodDisruptionBudget
+    ├── a revision   Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler
     └── routes       HTTPRoute and GRPCRoute, of the service, of each version, of the preview
 """
 
@@ -14,6 +14,7 @@ from integrations.clusters.kubernetes.manifests import workload
 from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
 from integrations.clusters.kubernetes.manifests.routes import routes
+from integrations.clusters.kubernetes.manifests.scaling import autoscaler
 from integrations.clusters.kubernetes.options import Options
 
 __all__ = ["Manifest", "render"]
@@ -34,4 +35,6 @@ def render(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
         made.append(workload.deployment(desired, revision, options))
         made.append(workload.service(desired, revision))
         made.append(workload.disruption_budget(desired, revision))
+        scaled = autoscaler(desired, revision, options)
+        made += [] if scaled is None else [scaled]
     return made + routes(desired, shares, options)

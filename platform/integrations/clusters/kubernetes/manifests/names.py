@@ -42,6 +42,12 @@ def selector(service: str, revision: str) -> dict[str, str]:
     return {SERVICE: service, REVISION: revision}
 
 
+def quantity(value: float) -> str:
+    """Return a number as Kubernetes writes it back: whole, or in thousandths."""
+    thousandths = round(value * 1000)
+    return f"{thousandths}m" if thousandths % 1000 else str(thousandths // 1000)
+
+
 def manifest(
     api_version: str, kind: str, desired: Desired, name: str, labels: dict[str, str], **parts: Any
 ) -> Manifest:

@@ -17,6 +17,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     MODEL_VERSION,
     RESTART,
     Manifest,
+    quantity,
     revision_labels,
 )
 from integrations.clusters.kubernetes.options import Options
@@ -140,9 +141,7 @@ def _probe(what: str) -> Manifest:
 def _resources(revision: DesiredRevision, options: Options) -> Manifest:
     cpu_cores = revision.resources.cpu_cores or options.defaults.cpu_cores or 0.5
     memory_bytes = revision.resources.memory_bytes or options.defaults.memory_bytes or 0
-    millicores = round(cpu_cores * 1000)
-    cpu = f"{millicores}m" if millicores % 1000 else str(millicores // 1000)  # as Kubernetes writes it back
-    requests = {"cpu": cpu, "memory": str(memory_bytes)}
+    requests = {"cpu": quantity(cpu_cores), "memory": str(memory_bytes)}
     # No CPU limit: throttling is latency, and requests already share the CPU out.
     return {"requests": requests, "limits": {"memory": str(memory_bytes)}}
 

@@ -21,6 +21,7 @@ _OF_REVISION = {
     "mirror_percent",
     "restart_number",
     "max_concurrent_requests",
+    "autoscaling",
 }
 
 
