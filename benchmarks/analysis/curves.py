@@ -43,7 +43,7 @@ def false_alarms(runs: int) -> Chart:
         ends = simulate(traffic.long_pauses_of_one_side, HARD, runs=runs, blocks=BLOCKS, alpha=ALPHA)
     finally:
         eprocess._LONGEST_RUN = longest
-    lines["long pauses, runs not measured (dashed)"] = _percent(ends.failed_by(BLOCKS))
+    lines["long pauses, no remedy (dashed)"] = _percent(ends.failed_by(BLOCKS))
     lines["z-test at each look (dashed)"] = _percent(_ordinary_test(runs))
     for name in list(lines)[-2:]:
         print(f"false alarms, {name}: {lines[name][-1][1]:.2f} %", flush=True)
@@ -79,7 +79,7 @@ def _ordinary_test(runs: int) -> Floats:
     bad = [random.binomial(size.astype(int), HARD.slow) for size in (sizes.canary, sizes.stable)]
     (canary, stable), (n, m) = (
         (np.cumsum(each, axis=0) for each in bad),
-        (np.cumsum(each, axis=0) for each in (sizes.canary, sizes.stable)),
+        (np.maximum(1.0, np.cumsum(each, axis=0)) for each in (sizes.canary, sizes.stable)),
     )
     pooled = (canary + stable) / (n + m)
     z = (canary / n - stable / m) / np.sqrt(np.maximum(pooled * (1 - pooled) * (1 / n + 1 / m), 1e-12))

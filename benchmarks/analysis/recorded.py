@@ -1,4 +1,4 @@
-"""Cuts A/A rollouts out of what real runtimes counted (`record`): canary and stable are replicas of the same version."""
+"""Cuts A/A rollouts out of what real runtimes counted (`record`): all replicas are of the same version."""
 
 from pathlib import Path
 

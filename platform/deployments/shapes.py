@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from deployments.analysis.planning import StepPlan
 from deployments.analysis.verdict import Measurement
 from deployments.approval_shapes import NO_APPROVALS, ApprovalsView
 from deployments.contract import Contract
@@ -266,11 +267,27 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class AnalysisPlan:
+    """How many requests a rollout's analysis needs to find what each gate's `detect` states.
+
+    Attributes:
+        traffic: what the figures rest on, in one sentence.
+        requests_per_second: of all clients; None where that is not known.
+    """
+
+    alpha: float
+    traffic: str
+    requests_per_second: float | None
+    steps: tuple[StepPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What applying a file or starting a rollout would do; `before` and `after` are the files, None without one.
 
     Attributes:
         contract: what the rollout that it starts changes for clients; None where it starts none.
+        analysis: what the analysis of that rollout could find; None where it was not asked for.
     """
 
     outcome: Outcome
@@ -278,3 +295,4 @@ class Plan:
     before: object
     after: object
     contract: Contract | None = None
+    analysis: AnalysisPlan | None = None

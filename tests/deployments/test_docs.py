@@ -31,7 +31,9 @@ def test_the_defaults_of_the_policy_file_are_the_ones_in_the_code() -> None:
         },
         "steps[].hold": step["hold"],
         "steps[].pause": step["pause"],
-        **step["analysis"],
+        "alpha": policy["alpha"],
+        **{name: value for name, value in step["analysis"].items() if name != "detect"},
+        **{f"detect.{name}": value for name, value in step["analysis"]["detect"].items()},
     }
     for name, value in said.items():
         shown = f"{value:g}" if isinstance(value, float) else str(value).lower()

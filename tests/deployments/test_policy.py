@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -7,6 +8,7 @@ import pytest
 from common.errors import InvalidInput
 from deployments.policy import (
     DIRECT,
+    Detect,
     Gate,
     Metric,
     OnInconclusive,
@@ -41,18 +43,20 @@ FILE: dict[str, Any] = {
     ],
     "onInconclusive": "abort",
     "scaleDownDelay": "1m",
+    "alpha": 0.001,
     "progressDeadline": "3m",
 }
 
 
 def test_a_policy_file_is_read_field_by_field() -> None:
-    gate = Gate(200, 0.5, 2.0, 0.99, 5.0, timedelta(minutes=10))
+    gate = Gate(200, 0.5, 2.0, 0.99, 5.0, timedelta(minutes=10), Detect(4.5, 10.0))
     assert parse_policy(FILE) == Policy(
         name="careful",
         steps=(Step(10, timedelta(seconds=90), False, gate), Step(50, timedelta(0), True, None)),
         on_inconclusive=OnInconclusive.ABORT,
         scale_down_delay=timedelta(minutes=1),
         progress_deadline=timedelta(minutes=3),
+        alpha=0.001,
     )
 
 
@@ -254,7 +258,55 @@ def test_what_does_not_fit_together_is_refused_in_one_sentence(
 def test_the_two_comparisons_can_be_switched_off_with_null() -> None:
     analysis = {"maxErrorIncreasePercent": None, "maxSlowPercent": None}
     gate = parse_policy({"steps": [{"weight": 20, "analysis": analysis}]}, name="plain").steps[0].gate
-    assert gate == Gate(max_error_increase_percent=None, max_slow_percent=None)
+    assert gate == Gate(max_error_increase_percent=None, max_slow_percent=None, detect=Detect(5.0, None))
+
+
+@pytest.mark.parametrize(
+    ("analysis", "detect"),
+    [
+        pytest.param({}, Detect(5.0, 30.0), id="from the default limits"),
+        pytest.param({"maxErrorPercent": 0.1}, Detect(4.1, 30.0), id="a strict limit"),
+        pytest.param({"maxErrorPercent": 100, "maxSlowPercent": 60}, Detect(100.0, 100.0), id="no more than all"),
+        pytest.param({"detect": {"errorPercent": 2}}, Detect(2.0, 30.0), id="stated in part"),
+    ],
+)
+def test_the_regression_that_is_to_be_found_follows_from_the_limits_where_it_is_not_stated(
+    analysis: dict[str, object], detect: Detect
+) -> None:
+    policy = parse_policy({"steps": [{"weight": 20, "analysis": analysis}]}, name="plain")
+    gate = policy.steps[0].gate
+    assert gate is not None
+    assert gate.detect == detect
+    assert parse_policy(policy_json(policy)) == policy
+
+
+@pytest.mark.parametrize(
+    ("analysis", "complaint"),
+    [
+        pytest.param(
+            {"detect": {"errorPercent": 1}},
+            "steps[0].analysis.detect.errorPercent is 1, which is within the limit of 1; state a regression beyond the "
+            "limit",
+            id="errors within the limit",
+        ),
+        pytest.param({"detect": {"slowPercent": 15}}, "steps[0].analysis.detect.slowPercent is 15", id="slow ones"),
+        pytest.param(
+            {"maxSlowPercent": None, "detect": {"slowPercent": 50}},
+            "steps[0].analysis.detect.slowPercent",
+            id="slow ones where latency is not gated",
+        ),
+        pytest.param({"detect": {"errors": 5}}, "steps[0].analysis.detect.errors", id="another word"),
+    ],
+)
+def test_a_regression_that_means_nothing_is_refused(analysis: dict[str, object], complaint: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(complaint)):
+        parse_policy({"steps": [{"weight": 20, "analysis": analysis}]}, name="plain")
+
+
+@pytest.mark.parametrize("alpha", [0, 0.5, -1, "1 %"])
+def test_an_alpha_that_promises_nothing_is_refused(alpha: object) -> None:
+    with pytest.raises(InvalidInput, match="alpha"):
+        parse_policy({"alpha": alpha, "steps": [{"weight": 20}]}, name="plain")
 
 
 def test_a_shadow_waits_at_its_end_unless_the_file_says_what_follows() -> None:

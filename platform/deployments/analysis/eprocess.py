@@ -88,6 +88,16 @@ def log_capital(wealth: Wealth) -> Floats:
     return np.asarray(np.logaddexp.reduce(wealth.logs, axis=-1))
 
 
+def expected_growth(factors: Floats) -> float:
+    """Return by how much the best bettor's log capital grows per block on average over blocks [blocks, bettors].
+
+    Blocks are taken for independent of each other; what is spread anew is a loss to the best one.
+    """
+    gains = np.log(np.maximum(factors, LEAST_FACTOR)).mean(axis=0)
+    tau = float(run_blocks(fresh(factors.shape[-1])))
+    return float(gains.max()) / tau - _SPREAD
+
+
 def threshold(alpha: float, measurements: int) -> float:
     """Return the logarithm of the capital that proves a broken limit, where so many measurements share alpha."""
     return float(np.log(max(1, measurements) / alpha) + 1.0)

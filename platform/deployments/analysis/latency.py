@@ -43,21 +43,21 @@ class SlowRequests:
         canary, stable = Share(block.canary.slow, block.canary.timed), Share(block.stable.slow, block.stable.timed)
         if canary.total < LEAST_CANARY:
             return None
-        if stable.total < LEAST_CANARY:
-            factors = limit_factors(canary.fraction, self.limit_percent / 100)
-            return Stakes(np.concatenate([factors, np.ones(len(_CLIPS))]), canary.fraction)
         return Stakes.of(self.factors(canary.shares, stable.shares))
 
     def factors(self, canary: Shares, stable: Shares) -> tuple[Floats, Floats]:
         """Return the factors [..., 6] of both families and the values [...] of blocks [...] with these shares."""
         limit, headroom = self.limit_percent / 100, self.headroom_percent / 100
-        absolute = limit_factors(unexcused(canary, stable, limit - headroom / 2, 1.5 * limit), limit)
+        has_stable = stable.requests >= LEAST_CANARY  # there is none at weight 100: the limit alone decides
+        calm = unexcused(canary, stable, limit - headroom / 2, 1.5 * limit)
+        absolute = limit_factors(np.where(has_stable, calm, canary.seen), limit)
         bar = np.maximum(limit, np.minimum(stable.seen[..., None], _CLIPS) + headroom)
         highest = np.maximum(limit, _CLIPS + headroom)
         excess = np.minimum(canary.seen[..., None], _CLIPS) - bar
         relative = 1 + _STAKES * (1 - LEAST_FACTOR) / highest * excess
-        relative = np.where(may_clip(canary, stable)[..., None] | (_CLIPS >= 1), relative, 1.0)
-        return np.concatenate([absolute, relative], axis=-1), canary.seen - stable.seen
+        is_staked = has_stable[..., None] & (may_clip(canary, stable)[..., None] | (_CLIPS >= 1))
+        factors = np.concatenate([absolute, np.where(is_staked, relative, 1.0)], axis=-1)
+        return factors, canary.seen - stable.seen
 
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:
         """Return the measurement; Running while what is slow is not fixed."""

@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from common.requests import RequestSerializer
 from deployments.api.approval_serializers import ApprovalsSerializer
+from deployments.api.plans import AnalysisPlanSerializer
 from deployments.contract import Contract
 from deployments.models import Cluster, RolloutPolicy
 from deployments.policy import When
@@ -311,3 +312,6 @@ class PlanSerializer(serializers.Serializer[Plan]):
     before = serializers.JSONField(allow_null=True)
     after = serializers.JSONField()
     contract = ContractSerializer(allow_null=True, help_text="Of the rollout that it starts; null without one.")
+    analysis = AnalysisPlanSerializer(
+        allow_null=True, help_text="Of a rollout's dry run: what its analysis could find."
+    )

@@ -1,6 +1,7 @@
 """`/api/v1/policies`, `/services`, `/rollouts` and what is under them."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -22,6 +23,7 @@ from deployments.api.acceptance import ACCEPT, REASON, accepted, accepted_in_que
 from deployments.api.access import OfRollout, require_model_import, require_model_use, storage_uri_of
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.listing import ListView as _ListView
+from deployments.api.plans import look
 from deployments.api.serializers import (
     ClusterSerializer,
     EventSerializer,
@@ -285,7 +287,9 @@ class RolloutListView(_ListView):
         wish = asked.validated_data
         require_model_use(caller_token(request), wish["version"])
         accept = accepted(request, namespace, is_asked=wish["accept_contract_changes"], reason=wish.get("reason"))
-        start: Callable[..., Any] = services.rollout_plan if is_dry_run(request) else services.rollout_start
+        start: Callable[..., Any] = services.rollout_start
+        if is_dry_run(request):
+            start = partial(services.rollout_plan, look=look)
         started = start(
             namespace=namespace,
             name=name,

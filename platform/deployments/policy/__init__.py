@@ -2,6 +2,7 @@
 
 values    Policy, Step and their words
 approval  ApprovalRule: how many people must agree, and its part of the file
+detect    Detect: the regression that a plan is made for
 gate      Gate: what a step's canary has to hold to, and its part of the file
 clients   a group by its headers, and sessions that stay: their parts of the file
 order     which steps may follow each other
@@ -13,6 +14,7 @@ file      the whole policy file, read and written
 
 from deployments.policy.approval import ApprovalRule, approval_json
 from deployments.policy.clients import affinity_json, match_json, match_text, stored_match
+from deployments.policy.detect import Detect
 from deployments.policy.file import parse_policy, policy_json, stored_policy
 from deployments.policy.gate import Gate, SlowLimit, gate_json
 from deployments.policy.metrics import Metric
@@ -22,6 +24,7 @@ from deployments.policy.webhooks import StepWebhook, When, webhook_json
 __all__ = [
     "DIRECT",
     "ApprovalRule",
+    "Detect",
     "Gate",
     "Metric",
     "OnInconclusive",

@@ -1,6 +1,6 @@
 """What a step's canary has to hold to: the `analysis` of a step. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from common import durations
@@ -8,6 +8,7 @@ from common.errors import InvalidInput
 from deployments.comparison.terms import Terms
 from deployments.document import Document
 from deployments.policy.comparison import parse_terms, terms_json
+from deployments.policy.detect import Detect, detect_json, parse_detect
 from deployments.policy.metrics import Metric, metrics_json, parse_metrics
 
 LONGEST_MS = 10_000.0
@@ -37,6 +38,7 @@ class Gate:
         min_throughput_percent: of stable's rows per second of execution, what the canary has to do at least; None
             leaves throughput ungated.
         metrics: what Prometheus is asked besides.
+        detect: decides nothing; the plan says how many requests it takes to find this.
         deadline: from the first request the canary gets; undecided by then is Inconclusive.
         comparison: what is asked of the answers to copies; None leaves answers uncompared.
     """
@@ -51,20 +53,23 @@ class Gate:
     max_slower_than: SlowLimit | None = None
     min_throughput_percent: float | None = None
     metrics: tuple[Metric, ...] = ()
+    detect: Detect = field(default_factory=Detect)
 
 
 def parse_gate(document: Document) -> Gate:
     """Return the gate that the `analysis` of a step says; raise InvalidInput with the name of the field at fault."""
     comparison = document.optional("comparison")
+    max_error_percent = document.number("maxErrorPercent", minimum=0, maximum=100, default=1.0)
+    max_slow_percent = document.optional_number("maxSlowPercent", minimum=0, maximum=100, default=15.0)
     deadline = document.duration("deadline", default=timedelta(minutes=5), positive=True)
     gate = Gate(
         min_requests=document.integer("minRequests", minimum=1, maximum=100_000_000, default=100),
-        max_error_percent=document.number("maxErrorPercent", minimum=0, maximum=100, default=1.0),
+        max_error_percent=max_error_percent,
         max_error_increase_percent=document.optional_number(
             "maxErrorIncreasePercent", minimum=0, maximum=100, default=1.0
         ),
         latency_quantile=document.number("latencyQuantile", minimum=0.5, maximum=0.9999, default=0.95),
-        max_slow_percent=document.optional_number("maxSlowPercent", minimum=0, maximum=100, default=15.0),
+        max_slow_percent=max_slow_percent,
         deadline=deadline,
         comparison=None if comparison is None else parse_terms(comparison),
         max_slower_than=_slow_limit(document.optional("maxSlowerThan")),
@@ -72,6 +77,7 @@ def parse_gate(document: Document) -> Gate:
         if document.raw("minThroughputPercent", None) is None
         else document.number("minThroughputPercent", minimum=1, maximum=1000),
         metrics=parse_metrics(document, deadline),
+        detect=parse_detect(document.optional("detect"), document.path("detect"), max_error_percent, max_slow_percent),
     )
     document.refuse_unknown()
     if gate.max_slow_percent is not None:
@@ -111,6 +117,7 @@ def gate_json(gate: Gate) -> dict[str, object]:
         "latencyQuantile": gate.latency_quantile,
         "maxSlowPercent": gate.max_slow_percent,
         "deadline": durations.render(gate.deadline),
+        "detect": detect_json(gate.detect),
         **({} if gate.comparison is None else {"comparison": terms_json(gate.comparison)}),
         **{name: value for name, value in asked.items() if value is not None},
     }

@@ -7,10 +7,12 @@ from datetime import datetime
 
 from django.db import transaction
 
+from deployments import rows
 from deployments.contract import Contract
 from deployments.models import InferenceService, Revision, Rollout, RolloutPolicy
 from deployments.phases import Phase
 from deployments.policy import parse_policy
+from deployments.services.planning import Look, analysis_plan
 from deployments.services.policies import policy_apply
 from deployments.services.rollouts import rollout_start
 from deployments.services.serving import service_apply
@@ -49,8 +51,13 @@ def rollout_plan(
     actor: str,
     now: datetime,
     accept: str | None = None,
+    look: Look | None = None,
 ) -> Plan:
-    """Return what `rollout_start` would do, having changed nothing; raises what that raises."""
+    """Return what `rollout_start` would do, having changed nothing; raises what that raises.
+
+    Args:
+        look: reads a service's counters, by which the analysis is planned; None leaves that out.
+    """
     with transaction.atomic():
         service = InferenceService.objects.filter(namespace=namespace, name=name).first()
         before = None if service is None else service.document
@@ -61,8 +68,10 @@ def rollout_plan(
         )
         message = _what_follows(row.service, revisions, newest)
         contract = _contract(row.service, newest)
+        followed, stable = rows.rollout_state(row).policy, row.from_revision
         transaction.set_rollback(True)
-    return Plan(Outcome.CREATED, message, before, row.service.document, contract)
+    analysis = None if look is None else analysis_plan(policy=followed, stable=stable, look=look, now=now)
+    return Plan(Outcome.CREATED, message, before, row.service.document, contract, analysis)
 
 
 def policy_plan(*, document: object, name: str, actor: str, now: datetime) -> Plan:

@@ -9,7 +9,7 @@ from rich.live import Live
 from fairlead_cli import contract, render
 from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path, wait_until
-from fairlead_cli.commands import rollout_view
+from fairlead_cli.commands import rollout_plan, rollout_view
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
 from fairlead_cli.telling import Teller
 
@@ -21,7 +21,11 @@ def start_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("service", metavar="SERVICE", help="NAME or NAMESPACE/NAME")
     parser.add_argument("--version", required=True, help="the version to go to: 2, @champion or models:/NAME/2")
     parser.add_argument("--policy", help="the policy to go by (the service's own when left out)")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would happen, also to clients")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="only say what would happen, also to clients, and what the analysis could find",
+    )
     contract.force_argument(parser)
     wait_arguments(parser)
 
@@ -131,6 +135,8 @@ def _show_plan(call: Call, plan: Json) -> None:
         call.show(plan, {})
     else:
         print("\n".join(map(render.clean, [plan["message"], *contract.lines(plan.get("contract"))])))
+        if plan.get("analysis"):
+            print("\n" + rollout_plan.text(plan["analysis"]))
 
 
 def show(call: Call, rollout: Json) -> None:

@@ -32,6 +32,7 @@ def test_put_show_list_delete(db: None, api: Api) -> None:
             "latencyQuantile": 0.95,
             "maxSlowPercent": 15.0,
             "deadline": "5m",
+            "detect": {"errorPercent": 5.0, "slowPercent": 30.0},
         },
     }
     assert client.put("/api/v1/policies/careful", POLICY).status_code == 200

@@ -169,3 +169,16 @@ def test_a_dry_run_says_what_would_happen_and_starts_nothing(platform: Platform,
     assert answer.status_code == 200
     assert answer.json()["message"] == "new revision digits-00002 of digits version 2; rollout by policy careful"
     assert api(Scope.READ).get(URL).json()["results"] == []
+
+
+def test_a_dry_run_plans_what_the_analysis_could_find(platform: Platform, api: Api) -> None:
+    platform.live()
+    platform.version(2)
+    plan = api(Scope.WRITE).post(f"{URL}?dry_run=true", {"version": "2"}).json()["analysis"]
+    assert plan["alpha"] == 0.01
+    assert [(step["weight_percent"], step["min_requests"]) for step in plan["steps"]] == [(10, 100), (50, 100)]
+    [found] = [each for each in plan["steps"][0]["detections"] if each["metric"] == "server_errors"]
+    assert found["regression_percent"] == 5
+    assert 200 < found["requests"] < 800
+    assert "3.7 % of such canaries are seen within the limit" in plan["steps"][0]["warnings"][0]
+    assert plan["traffic"].startswith("how many requests clients send is not known")

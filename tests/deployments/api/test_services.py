@@ -192,6 +192,7 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(platform: Platform
             "before": platform.document(),
             "after": newer,
             "contract": {"breaks": [], "notes": [], "unknown": "", "accepted_by": "", "accepted_because": ""},
+            "analysis": None,
         },
     )
     assert (client.get(URL).json(), client.get(f"{URL}/events").json()) == before

@@ -99,6 +99,37 @@ def test_start_sends_what_is_wanted(fairlead: Fairlead, api: Any) -> None:
     assert api.seen[0].document == {"version": "@champion", "policy": "careful"}
 
 
+ANALYSIS = {
+    "alpha": 0.01,
+    "traffic": "clients sent 30 requests a second over the last 100 s",
+    "requests_per_second": 30.0,
+    "steps": [
+        {
+            "step_index": 0,
+            "weight_percent": 10,
+            "min_requests": 100,
+            "detections": [
+                {"metric": "server_errors", "regression_percent": 5.0, "requests": 438, "seconds": 146.0, "message": ""}
+            ],
+            "warnings": ["minRequests is 100, fewer than it takes"],
+        },
+        {"step_index": 1, "weight_percent": 50, "min_requests": None, "detections": [], "warnings": []},
+    ],
+}
+
+
+def test_a_dry_run_shows_what_each_step_could_find_and_starts_nothing(fairlead: Fairlead, api: Any) -> None:
+    plan = {"outcome": "created", "message": "rollout by policy careful", "contract": None, "analysis": ANALYSIS}
+    api.on("POST /services/default/digits/rollouts?dry_run=true", plan)
+
+    code, said, _ = fairlead("rollouts", "start", "digits", "--version", "2", "--dry-run", "--wait")
+
+    assert (code, len(api.seen)) == (0, 1)
+    assert "A good version is failed with a probability of at most 0.01; clients sent 30 requests a second" in said
+    assert re.search(r"1\s+10 %\s+server_errors\s+5 %\s+438\s+146 s", said)
+    assert "step 1: minRequests is 100, fewer than it takes" in said
+
+
 def test_start_without_a_policy_leaves_it_to_the_service(fairlead: Fairlead, api: Any) -> None:
     api.on(START, rollout(), status=201)
 

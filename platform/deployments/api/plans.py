@@ -1,0 +1,49 @@
+"""JSON forms of the plan of a rollout's analysis, and where its traffic is looked at."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+
+from deployments.shapes import AnalysisPlan
+from integrations import metrics
+from integrations.clusters import driver_for
+from integrations.clusters.base import Sample
+
+
+class DetectionSerializer(serializers.Serializer[Any]):
+    """What one measurement needs to find the stated regression."""
+
+    metric = serializers.CharField()
+    regression_percent = serializers.FloatField(help_text="Of the canary's requests that go wrong.")
+    requests = serializers.IntegerField(
+        allow_null=True, help_text="Expected number of the canary's requests until it is failed; null is out of reach."
+    )
+    seconds = serializers.FloatField(allow_null=True, help_text="At the present rate, where that is known.")
+    message = serializers.CharField()
+
+
+class StepPlanSerializer(serializers.Serializer[Any]):
+    """One step of a plan."""
+
+    step_index = serializers.IntegerField()
+    weight_percent = serializers.IntegerField()
+    min_requests = serializers.IntegerField(allow_null=True)
+    detections = DetectionSerializer(many=True)
+    warnings = serializers.ListField(child=serializers.CharField())
+
+
+class AnalysisPlanSerializer(serializers.Serializer[AnalysisPlan]):
+    """How many requests the analysis of a rollout needs to find what each gate's `detect` states."""
+
+    alpha = serializers.FloatField()
+    traffic = serializers.CharField()
+    requests_per_second = serializers.FloatField(allow_null=True)
+    steps = StepPlanSerializer(many=True)
+
+
+def look(namespace: str, name: str) -> Sequence[Sample]:
+    """Return the counters of a service as they are now; raises Unavailable."""
+    driver = driver_for("local", cluster_folder=settings.CLUSTER_FOLDER)
+    return metrics.collect(driver.observe(namespace, name))
