@@ -49,7 +49,7 @@ FILE: dict[str, Any] = {
 
 
 def test_a_policy_file_is_read_field_by_field() -> None:
-    gate = Gate(200, 0.5, 2.0, 0.99, 5.0, timedelta(minutes=10), Detect(4.5, 10.0))
+    gate = Gate(200, 0.5, 2.0, 0.99, 5.0, timedelta(minutes=10), detect=Detect(4.5, 10.0))
     assert parse_policy(FILE) == Policy(
         name="careful",
         steps=(Step(10, timedelta(seconds=90), False, gate), Step(50, timedelta(0), True, None)),

@@ -22,12 +22,13 @@ from deployments.analysis.gate import questions_of, threshold_of
 from deployments.analysis.latency import SlowRequests
 from deployments.analysis.question import Question
 from deployments.analysis.traffic import Traffic
-from deployments.policy import Gate, Policy, Step
+from deployments.policy import Gate, Policy, Step, Strategy
 
 _DRAWS = 4000
 _TICK_S = 2.0
 _MOST_BLOCKS = 10_000
-_RATE_UNKNOWN = 30.0
+_RATE_ASSUMED = 30.0
+_GROUP_ASSUMED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,12 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """One step's plan; `warnings` says where the step may end before the regression is found."""
+    """One step's plan.
+
+    Attributes:
+        weight_percent: of the requests, or of those that are copied; 0 where a group's requests come alone.
+        warnings: where the step may end before the regression is found.
+    """
 
     step_index: int
     weight_percent: int
@@ -61,17 +67,16 @@ class StepPlan:
 def plan(policy: Policy, traffic: Traffic) -> tuple[StepPlan, ...]:
     """Return the plan of each step of a policy."""
     threshold = threshold_of(policy)
-    return tuple(plan_step(index, step, traffic, threshold) for index, step in enumerate(policy.steps))
-
-
-def plan_step(index: int, step: Step, traffic: Traffic, threshold: float) -> StepPlan:
-    """Return one step's plan; without a gate nothing is found."""
-    gate = step.gate
-    if gate is None:
-        return StepPlan(index, step.weight, None, (), ("no analysis at this step: it passes on time alone",))
-    sizes = _sizes(step.weight, traffic.per_second)
-    detections = tuple(_detections(gate, questions_of(gate), traffic, sizes, threshold))
-    return StepPlan(index, step.weight, gate.min_requests, detections, tuple(_warnings(gate, detections)))
+    plans = []
+    for index, step in enumerate(policy.steps):
+        share, gate = max(step.weight, step.mirror), step.gate
+        if gate is None:
+            plans.append(StepPlan(index, share, None, (), ("no analysis at this step: it passes on time alone",)))
+            continue
+        sizes = _sizes(step, policy.strategy, traffic.per_second)
+        detections = tuple(_detections(gate, questions_of(gate), traffic, sizes, threshold))
+        plans.append(StepPlan(index, share, gate.min_requests, detections, tuple(_warnings(gate, detections))))
+    return tuple(plans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +88,18 @@ class _Sizes:
     seconds: float | None
 
 
-def _sizes(weight: int, per_second: float | None) -> _Sizes:
-    rate, part = per_second or _RATE_UNKNOWN, weight / 100
+def _sizes(step: Step, strategy: Strategy, per_second: float | None) -> _Sizes:
+    """Return what a block of the step has; how many requests a group or a preview gets is not known beforehand."""
+    part = max(step.weight, step.mirror) / 100
+    if part == 0 or strategy is Strategy.BLUE_GREEN:
+        part, per_second = _GROUP_ASSUMED, None
+    rest = 1.0 if step.mirror else 1 - part
+    rate = per_second or _RATE_ASSUMED
     needed = blocks.LEAST_CANARY / (rate * part)
-    if weight < 100:
-        needed = max(needed, min(blocks.PATIENCE_S, blocks.LEAST_STABLE / (rate * (1 - part))))
+    if rest:
+        needed = max(needed, min(blocks.PATIENCE_S, blocks.LEAST_STABLE / (rate * rest)))
     seconds = _TICK_S * max(1, math.ceil(needed / _TICK_S - 1e-9))
-    canary, stable = (round(rate * share * seconds) for share in (part, 1 - part))
+    canary, stable = (round(rate * share * seconds) for share in (part, rest))
     return _Sizes(max(blocks.LEAST_CANARY, canary), stable, seconds if per_second else None)
 
 

@@ -7,13 +7,14 @@ from benchmarks.analysis.rollouts import Bases, simulate
 from benchmarks.analysis.traffic import independent, steps_of
 from deployments.analysis.planning import Detection, plan
 from deployments.analysis.traffic import Traffic, traffic_of
-from deployments.policy import Detect, Gate, Policy, Step
-from integrations.clusters.base import Sample
+from deployments.policy import Detect, Gate, Policy, Step, Strategy
+from integrations.clusters.base import HeaderMatch, MatchKind, Sample
 
 BUSY = Traffic(per_second=30.0, seconds=600.0, server_errors=0.004, client_errors=0.02, slow={0.95: 0.04})
 
 
 GATE = Gate()
+GROUP = HeaderMatch("x-group", MatchKind.EXACT, ("beta",))
 
 
 def _policy(*weights: int, gate: Gate | None = GATE) -> Policy:
@@ -89,6 +90,21 @@ def test_a_step_without_a_gate_finds_nothing_and_says_so() -> None:
 
 def test_at_weight_100_nothing_is_compared() -> None:
     assert sorted(_by_metric(_policy(100))) == ["server_errors", "slow_requests"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "has_time"),
+    [
+        pytest.param(Policy("p", (Step(mirror=20, gate=GATE),)), True, id="copies"),
+        pytest.param(Policy("p", (Step(match=(GROUP,), gate=GATE),)), False, id="a group, whose size nobody knows"),
+        pytest.param(Policy("p", (Step(100, gate=GATE),), Strategy.BLUE_GREEN), False, id="a preview"),
+    ],
+)
+def test_other_steps_have_a_plan_with_times_where_the_rate_is_known(policy: Policy, has_time: bool) -> None:
+    found = _by_metric(policy)
+    assert sorted(found) == ["client_error_increase", "server_error_increase", "server_errors", "slow_requests"]
+    assert all((each.seconds is not None) is has_time for each in found.values())
+    assert all(each.requests is not None for each in found.values())
 
 
 def test_traffic_is_what_the_gateway_and_the_replicas_counted_of_stable() -> None:
