@@ -85,6 +85,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "deployments/_header.html",
             "deployments/_rollout_head.html",
             "deployments/_approvals.html",
+            "deployments/_questions.html",
             "deployments/_rollout_progress.html",
             "deployments/_revisions.html",
             "deployments/_calling.html",

@@ -1,4 +1,4 @@
-"""Approvals on a service's page: what is there, and the buttons of those who may."""
+"""Approvals and answers of systems outside on a service's page: what is there, and the buttons of those who may."""
 
 import pytest
 from django.test import Client
@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from accounts.scopes import Scope
 from accounts.services import user_get_or_create
-from deployments.models import Approval, Rollout
+from deployments.models import Approval, Rollout, WebhookQuestion
 from deployments.phases import Phase
 from deployments.services import rollout_approve
 from tests import scenes
@@ -75,3 +75,24 @@ def test_approve_withdraw_and_reject_by_button(rollout: Rollout) -> None:
 def test_what_a_comment_says_is_text(rollout: Rollout) -> None:
     approve(rollout, "carol", "<script>alert(1)</script>")
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text(signed_in("bob"))
+
+
+@pytest.mark.parametrize("answer", ["go", "wait", "no", "unavailable"])
+def test_what_systems_outside_said_is_shown_as_text(rollout: Rollout, answer: str) -> None:
+    now = timezone.now()
+    WebhookQuestion.objects.create(
+        rollout=rollout,
+        attempt=1,
+        step_index=0,
+        name="end-to-end",
+        when="after",
+        answer=answer,
+        message="<b>60 of 90</b>",
+        tries=3,
+        next_try_at=now,
+        deadline_at=now,
+        opened_at=now,
+    )
+    page = text(signed_in("vera", Scope.READ))
+    for words in ("end-to-end", "after step 1", f'data-state="{answer}"', "&lt;b&gt;60 of 90", "3 times"):
+        assert words in page

@@ -71,6 +71,14 @@ def wait_text(waits: Json) -> str:
     return render.facts(waits, _WAIT)
 
 
+_WEBHOOKS: render.Columns = {
+    "webhook": "name",
+    "asked": lambda row: f"{row['when']} step {row['step_index'] + 1}, {row['tries']} times",
+    "answer": lambda row: (row["answer"] if row["tries"] else "not asked yet") + ("" if row["is_open"] else " (over)"),
+    "message": "message",
+}
+
+
 def line(rollout: Json) -> str:
     """Return where a rollout is in one line."""
     where = f"{rollout['phase']}, version {rollout['to_version']} at {share(rollout)}: {rollout['reason']['message']}"
@@ -126,6 +134,8 @@ def as_text(rollout: Json) -> str:
     if rollout["analysis_runs"]:
         runs = [{**run, "gets": _gets(run, rollout)} for run in rollout["analysis_runs"]]
         text += "\n\n" + render.table(runs, _RUNS)
+    if rollout.get("webhooks"):
+        text += "\n\n" + render.table(rollout["webhooks"], _WEBHOOKS)
     approvals = rollout.get("approvals") or {}
     if approvals.get("given"):
         text += f"\n\n{asked(approvals)}\n\n" + render.table(approvals["given"], APPROVALS)

@@ -52,6 +52,17 @@ def rollout(phase: str = "Progressing", actual: int = 10, wanted: int = 10, **ch
     return made | changes
 
 
+def test_what_systems_outside_answered_is_a_table(fairlead: Fairlead, api: Any) -> None:
+    asked = {"name": "tests", "when": "after", "step_index": 0, "tries": 3, "answer": "wait", "is_open": True}
+    api.on("GET /rollouts/7", rollout(webhooks=[{**asked, "message": "60 of 90 tests done"}]))
+
+    code, said, _ = fairlead("rollouts", "status", "7")
+
+    assert code == 0
+    for words in ("after step 1, 3 times", "wait", "60 of 90 tests done"):
+        assert words in said
+
+
 START = "POST /services/default/digits/rollouts"
 
 
