@@ -48,6 +48,8 @@ def _uncompared(view: ComparisonView) -> str:
     summary, parts = view.summary, []
     if count := sum(summary.outcomes.get(name, 0) for name in ("StableFailed", "BothFailed")):
         parts.append(f"{count} without an answer of stable's to compare with")
+    if count := summary.outcomes.get("NothingAsked", 0):
+        parts.append(f"{count} of whose outputs the policy compares none")
     if summary.strangers:
         parts.append(f"{summary.strangers} whose sides were not sent the same request")
     if summary.unreadable:

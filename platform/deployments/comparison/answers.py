@@ -38,7 +38,8 @@ class Outcome(StrEnum):
 
     Agrees, Differs: compared. ShadowFailed: it answered with an error where stable did not, which is a difference; so
     is StableRefused, a request that stable calls wrong and the shadow answers. Both count as answers that do not agree.
-    StableFailed, BothFailed: there is no answer to compare with, so they count neither for nor against the shadow.
+    StableFailed, BothFailed, NothingAsked (the policy leaves all outputs uncompared): there is nothing to compare, so
+    they count neither for nor against the shadow.
     """
 
     AGREES = "Agrees"
@@ -47,11 +48,12 @@ class Outcome(StrEnum):
     STABLE_REFUSED = "StableRefused"
     STABLE_FAILED = "StableFailed"
     BOTH_FAILED = "BothFailed"
+    NOTHING_ASKED = "NothingAsked"
 
     @property
     def is_compared(self) -> bool:
         """Return whether the pair counts for the agreement."""
-        return self not in (Outcome.STABLE_FAILED, Outcome.BOTH_FAILED)
+        return self not in (Outcome.STABLE_FAILED, Outcome.BOTH_FAILED, Outcome.NOTHING_ASKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ def compare(inputs: Tensors, stable: Answer, shadow: Answer, terms: Terms) -> Co
         return failed
     rows = _rows(inputs, stable.outputs, shadow.outputs)
     differences = tuple(_differences(stable.outputs, shadow.outputs, terms, rows))
+    if not differences:
+        return Comparison(Outcome.NOTHING_ASKED)
     agrees = np.ones(rows, bool)
     for difference in differences:
         agrees &= difference.agrees

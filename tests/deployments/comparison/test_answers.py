@@ -76,9 +76,13 @@ def test_two_answers(stable, shadow, outcome, message):
     assert found.agreement == (1 if outcome is Outcome.AGREES else 0)
 
 
-def test_only_errors_of_stable_count_for_nothing():
+def test_pairs_without_anything_to_compare_count_for_nothing():
     uncounted = {outcome for outcome in Outcome if not outcome.is_compared}
-    assert uncounted == {Outcome.STABLE_FAILED, Outcome.BOTH_FAILED}
+    assert uncounted == {Outcome.STABLE_FAILED, Outcome.BOTH_FAILED, Outcome.NOTHING_ASKED}
+
+
+def test_answers_of_which_no_output_is_compared_do_not_agree_by_that():
+    assert compare(X, GOOD, GOOD, Terms(tolerances={"y": None})).outcome is Outcome.NOTHING_ASKED
 
 
 def test_the_rows_of_a_batch_agree_each_by_itself_over_all_outputs():
