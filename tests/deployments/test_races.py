@@ -11,7 +11,7 @@ from common.errors import FairleadError
 from deployments.models import Event, InferenceService, Rollout
 from deployments.phases import Phase
 from deployments.reconciler import Outcome, Outside, tick
-from deployments.services import rollout_abort
+from deployments.services import alias_follow, rollout_abort
 from integrations.clusters.base import Observed, Sample
 from tests.deployments.conftest import Platform
 from tests.deployments.ledger import Ledger
@@ -139,3 +139,18 @@ def test_two_workers_race_through_a_whole_rollout_and_it_ends_as_with_one(racing
     assert Rollout.objects.get().phase == Phase.HEALTHY
     ledger.check()
     assert [weights for _, weights, _ in dict.fromkeys(ledger.applied)][-1] == (("digits-00002", 100),)
+
+
+def test_an_alias_that_several_workers_follow_has_moved_once(transactional_db: None) -> None:
+    platform = Platform()
+    platform.alias(platform.version(1))
+    platform.policy()
+    platform.apply(uri="models:/digits@champion")
+    platform.until(lambda: platform.view().phase == "Ready")
+    platform.alias(platform.version(2))
+    follow = partial(alias_follow, service_id=InferenceService.objects.get().pk, now=platform.clock())
+
+    assert _together(*[follow] * 6) == [None] * 6
+
+    assert platform.events().count("AliasMoved") == 1
+    assert Rollout.objects.count() == 1

@@ -169,6 +169,8 @@ def _follow(change: Change, version: ModelVersion, now: datetime) -> None:
     spec = spec_of(change.service)
     if change.service.deleting_at is not None or not spec.follows_alias:
         return
+    if change.service.model_version_id == version.pk:
+        return  # another worker was faster
     change.event(Kind.ALIAS_MOVED, f"{spec.storage_uri} means version {version.number} now")
     there = change.service.model_version
     before = None if there is None else {"version": there.number}
