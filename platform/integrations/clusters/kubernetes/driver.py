@@ -27,6 +27,7 @@ from integrations.clusters.shares import Claim, shares
 Json = dict[str, Any]
 _ROUTES = (kinds.HTTP_ROUTE, kinds.GRPC_ROUTE)
 _TRIES = 3
+_COPIES_OF_A_SHARE = "HTTPRouteRequestPercentageMirror"  # Gateway API: features of a GatewayClass
 
 
 class KubernetesDriver:
@@ -44,6 +45,7 @@ class KubernetesDriver:
             Conflict: somebody else manages fields of ours and wants them otherwise; all else was applied.
         """
         render(desired, {}, self._options)  # refuses before anything is written
+        self._refuse_shares_of_copies(desired)
         entry = ledger.take(self._api, desired.namespace, desired.service, desired.generation)
         if entry is None:
             return None
@@ -98,6 +100,23 @@ class KubernetesDriver:
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Delete the service; it is known until the last of it is gone."""
         ledger.leave(self._api, namespace, service, generation)
+
+    def _refuse_shares_of_copies(self, desired: Desired) -> None:
+        """Raise InvalidInput where a share of the requests is to be copied and the Gateway's class cannot do that."""
+        shadow = next((each for each in desired.revisions if 0 < each.mirror_percent < 100), None)
+        if shadow is None:
+            return
+        gateway = self._options.gateway
+        found = self._api.get(kinds.GATEWAY, gateway.namespace, gateway.name)
+        name = "" if found is None else found["spec"]["gatewayClassName"]
+        its_class = self._api.get(kinds.GATEWAY_CLASS, "", name) if name else None
+        features: Sequence[Json] = () if its_class is None else its_class.get("status", {}).get("supportedFeatures", ())
+        if _COPIES_OF_A_SHARE not in {feature["name"] for feature in features}:
+            raise InvalidInput(
+                f"{shadow.name} is to get copies of {shadow.mirror_percent} % of the requests, but the class {name!r} "
+                f"of the gateway {gateway.name} does not say that it supports {_COPIES_OF_A_SHARE}; copy all, or none",
+                field="mirror_percent",
+            )
 
     def _apply(self, desired: Desired, entry: ledger.Entry) -> None:
         there = {kind: self._list(kind, desired.namespace, desired.service) for kind in kinds.PRUNED}

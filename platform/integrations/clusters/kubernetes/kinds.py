@@ -11,9 +11,9 @@ class Kind(NamedTuple):
     plural: str
 
     def path(self, namespace: str, name: str = "") -> str:
-        """Return the path of all objects of a namespace, or of one."""
+        """Return the path of all objects of a namespace, or of one; "" is for kinds without namespaces."""
         root = f"/api/{self.api_version}" if "/" not in self.api_version else f"/apis/{self.api_version}"
-        everything = f"{root}/namespaces/{namespace}/{self.plural}"
+        everything = f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
         return f"{everything}/{name}" if name else everything
 
 
@@ -27,6 +27,7 @@ DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudge
 AUTOSCALER = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 ENDPOINT_SLICE = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
+GATEWAY_CLASS = Kind(GATEWAY_API, "GatewayClass", "gatewayclasses")
 GATEWAY = Kind(GATEWAY_API, "Gateway", "gateways")
 HTTP_ROUTE = Kind(GATEWAY_API, "HTTPRoute", "httproutes")
 GRPC_ROUTE = Kind(GATEWAY_API, "GRPCRoute", "grpcroutes")

@@ -126,6 +126,31 @@ def test_an_autoscaler_goes_up_from_what_the_reconciler_wants_and_is_not_fought(
     assert place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 1
 
 
+def test_a_share_of_copies_is_refused_where_the_gateway_cannot_make_it(place: Place) -> None:
+    gateways = "/apis/gateway.networking.k8s.io/v1"
+    own = {"apiVersion": "gateway.networking.k8s.io/v1", "metadata": {"name": place.namespace}}
+    listener = {"name": "http", "port": 80, "protocol": "HTTP"}
+    for path, body in (
+        ("gatewayclasses", {"kind": "GatewayClass", **own, "spec": {"controllerName": "example.org/plain"}}),
+        (
+            f"namespaces/{place.namespace}/gateways",
+            {"kind": "Gateway", **own, "spec": {"gatewayClassName": place.namespace, "listeners": [listener]}},
+        ),
+    ):
+        place.client.post(f"{gateways}/{path}", json=body).raise_for_status()
+    reference = GatewayReference(place.namespace, place.namespace)
+    driver = KubernetesDriver(place.api, replace(OPTIONS, gateway=reference))
+
+    def wish(percent: int) -> Desired:
+        return Desired(place.namespace, "digits", 1, (revision(1, 100), revision(2, 0, mirror_percent=percent)))
+
+    with pytest.raises(InvalidInput, match="HTTPRouteRequestPercentageMirror"):
+        driver.apply(wish(20))
+    assert place.objects(kinds.DEPLOYMENT) == {}
+    driver.apply(wish(100))
+    assert list(place.objects(kinds.DEPLOYMENT)) == ["digits-00001", "digits-00002"]
+
+
 def test_what_is_refused_changes_nothing(place: Place) -> None:
     place.apply(1, revision(1, 100))
     before = place.versions()
