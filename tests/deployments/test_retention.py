@@ -7,11 +7,12 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from deployments import tasks
-from deployments.models import AnalysisRun, Cluster, Event, Rollout
+from deployments.models import AnalysisRun, Cluster, ComparisonRun, Event, Rollout
 from deployments.phases import Phase
-from deployments.retention import KEPT_EVENTS, events_forget, measurements_forget
+from deployments.retention import KEPT_EVENTS, comparisons_forget, events_forget, measurements_forget
 from deployments.selectors import rollout_detail
 from tests import scenes
+from tests.comparisons import compared_shadow
 
 pytestmark = pytest.mark.django_db
 LONG = timedelta(days=90)
@@ -74,6 +75,25 @@ def test_measurements_stay_of_a_rollout(ended: Rollout, days_ago: int | None) ->
     Rollout.objects.update(finished_at=at)
     assert measurements_forget(now=timezone.now(), older_than=LONG) == 0
     assert AnalysisRun.objects.exclude(measurements=[]).exists()
+
+
+def test_comparisons_of_an_ended_rollout_go_with_what_clients_sent() -> None:
+    compared_shadow(scenes.service(), count=3)
+    now = timezone.now()
+    assert comparisons_forget(now=now, older_than=LONG) == 0
+    Rollout.objects.update(finished_at=now - timedelta(days=91))
+    assert comparisons_forget(now=now, older_than=LONG) == 1
+    assert not ComparisonRun.objects.exists()
+
+
+def test_requests_that_wait_to_be_compared_go_within_the_hour() -> None:
+    compared_shadow(scenes.service(), count=3)
+    now = timezone.now()
+    comparisons_forget(now=now + timedelta(minutes=59), older_than=LONG)
+    assert bytes(ComparisonRun.objects.get().waiting)
+    comparisons_forget(now=now + timedelta(minutes=61), older_than=LONG)
+    assert not bytes(ComparisonRun.objects.get().waiting)
+    assert ComparisonRun.objects.get().report["pairs"] == 3
 
 
 def test_the_task_goes_by_the_settings(ended: Rollout, settings: Settings) -> None:
