@@ -5,9 +5,11 @@ AnalysisRun. Where metrics cannot be read nothing is counted and nothing is judg
 What the counts prove goes on from step to step of an attempt, in the same row, so that both are recorded or neither.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+
+from django.db.models import Q
 
 from common.errors import Unavailable
 from deployments import rows
@@ -21,6 +23,7 @@ from deployments.asking import Ask, look_where_due, subject_of
 from deployments.comparison.report import Compared
 from deployments.models import AnalysisRun, Rollout
 from deployments.phases import Phase
+from deployments.policy import Gate, Strategy
 from deployments.rollout import RolloutState
 from integrations.clusters.base import Observed, Sample
 
@@ -32,13 +35,17 @@ class Evidence:
     """What was gathered in one tick.
 
     Attributes:
-        run: the step's run with the new counts, not saved yet; None where nothing was counted.
+        finding: of the present step.
+        background: of what is judged in the background.
+        runs: the step's run and that in the background with the new counts, not saved yet; empty where nothing was
+            counted.
         edges_us: what is slow, by quantile, as far as stable's requests fix it.
         problem: why metrics could not be read.
     """
 
     finding: Finding | None = None
-    run: AnalysisRun | None = None
+    background: Finding | None = None
+    runs: tuple[AnalysisRun, ...] = ()
     edges_us: Mapping[str, float] = field(default_factory=dict)
     problem: str = ""
 
@@ -65,42 +72,82 @@ def gather(
     state = rows.rollout_state(rollout)
     if state.phase is Phase.PENDING or state.step is None:
         return Evidence()
-    run = AnalysisRun.objects.filter(rollout=rollout, attempt=state.attempt, step_index=state.step_index).first()
-    if run is None and not (confirmed and state.has_its_portion):
+    scopes = list(_scopes(state))
+    indices = Q(step_index=state.step_index) | Q(step_index=None)
+    begun = {run.step_index: run for run in AnalysisRun.objects.filter(indices, rollout=rollout, attempt=state.attempt)}
+    if not (confirmed and state.has_its_portion):
+        scopes = [scope for scope in scopes if scope.step_index in begun]
+    if not scopes:
         return Evidence()
     try:
         samples = metrics(seen)
     except Unavailable as error:
         return Evidence(problem=error.message)
     stable, canary = rollout.from_revision.name, rollout.to_revision.name
-    # What gets copies is judged by what these came to, whatever clients asked of it by its version.
-    hidden = ("gateway", canary) if state.is_mirroring else ("mirror", canary)
-    samples = [
-        sample
-        for sample in samples
-        if sample.revision in (stable, canary) and (sample.source, sample.revision) != hidden
-    ]
-    if run is None:
-        run = _begin(rollout, state, samples, now)
-    else:
-        run.first_request_at = run.first_request_at and run.first_request_at + unseen
-        run.totals = totals.totals_json(totals.add(totals.stored_totals(run.totals), samples))
     lifetime = totals.lifetime_latency(samples, stable)
     edges = {**edges_of(state.policy, lifetime), **rollout.latency_edges_us}
-    known = _look(run, rollout, state, ask, now)
-    finding = _judge(run, state, known, _Sides(stable, canary, edges, lifetime.total, compared), now)
-    return Evidence(finding, run, edges)
+    sides = _Sides(stable, canary, edges, lifetime.total, compared)
+    runs, findings = [], {}
+    for scope in scopes:
+        own, run = scope.of(samples, stable, canary), begun.get(scope.step_index)
+        if run is None:
+            run = _begin(rollout, state, scope, own, now)
+        else:
+            run.first_request_at = run.first_request_at and run.first_request_at + unseen
+            run.totals = totals.totals_json(totals.add(totals.stored_totals(run.totals), own))
+        known = _look(run, rollout, scope.gate, ask, now)
+        findings[scope.step_index] = _judge(run, state, scope.gate, known, sides, now=now)
+        runs.append(run)
+    return Evidence(findings.get(state.step_index), findings.get(None), tuple(runs), edges)
 
 
-def _begin(rollout: Rollout, state: RolloutState, samples: Sequence[Sample], now: datetime) -> AnalysisRun:
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What is counted and judged together.
+
+    Attributes:
+        step_index: None for what is judged in the background.
+        is_of_copies: copies of requests count, whatever clients asked of the canary by its version; else clients'.
+    """
+
+    step_index: int | None
+    gate: Gate | None
+    is_of_copies: bool
+
+    def of(self, samples: Iterable[Sample], stable: str, canary: str) -> list[Sample]:
+        """Return the counters that belong to it."""
+        hidden = ("gateway" if self.is_of_copies else "mirror", canary)
+        return [
+            sample
+            for sample in samples
+            if sample.revision in (stable, canary) and (sample.source, sample.revision) != hidden
+        ]
+
+
+def _scopes(state: RolloutState) -> Iterator[_Scope]:
+    """Yield what is to be judged at the present step.
+
+    In the background one window goes through all steps: of a canary, those in which clients get its answers.
+    """
+    if state.step is None:
+        return
+    yield _Scope(state.step_index, state.step.gate, state.is_mirroring)
+    if state.policy.background is not None and (not state.is_mirroring or state.policy.strategy is Strategy.SHADOW):
+        yield _Scope(None, state.policy.background, state.is_mirroring)
+
+
+def _begin(
+    rollout: Rollout, state: RolloutState, scope: _Scope, samples: Sequence[Sample], now: datetime
+) -> AnalysisRun:
+    before = None if scope.step_index is None else _before(rollout, state)
     return AnalysisRun(
         rollout=rollout,
         attempt=state.attempt,
-        step_index=state.step_index,
-        weight=state.portion.weight,
+        step_index=scope.step_index,
+        weight=0 if scope.step_index is None else state.portion.weight,
         mirror=state.portion.mirror,
         totals=totals.totals_json(totals.begin(samples, now.timestamp())),
-        evidence=ledger.ledger_json(ledger.begin(now.timestamp(), _before(rollout, state))),
+        evidence=ledger.ledger_json(ledger.begin(now.timestamp(), before)),
         started_at=now,
     )
 
@@ -112,15 +159,15 @@ def _before(rollout: Rollout, state: RolloutState) -> Ledger | None:
     return None if before is None else ledger.stored_ledger(before.evidence)
 
 
-def _look(run: AnalysisRun, rollout: Rollout, state: RolloutState, ask: Ask, now: datetime) -> Ledger:
+def _look(run: AnalysisRun, rollout: Rollout, gate: Gate | None, ask: Ask, now: datetime) -> Ledger:
     """Return the run's evidence after the looks at the gate's own metrics that are due.
 
     While one of them cannot be taken the analysis deadline waits.
     """
     known = ledger.stored_ledger(run.evidence) or ledger.begin(now.timestamp())
-    if state.step is None or state.step.gate is None or not state.step.gate.metrics:
+    if gate is None or not gate.metrics:
         return known
-    metrics, service = state.step.gate.metrics, rollout.service
+    metrics, service = gate.metrics, rollout.service
     after = look_where_due(metrics, known.looks, subject_of(rollout), ask, now.timestamp())
     if run.first_request_at is not None and any(looks.outage for looks in after.values()):
         gap = now - (service.seen_at or now)
@@ -139,17 +186,19 @@ class _Sides:
     compared: Compared | None
 
 
-def _judge(run: AnalysisRun, state: RolloutState, known: Ledger, sides: _Sides, now: datetime) -> Finding:
-    """Carry the evidence on, evaluate the step's gate, and put what was found into the run."""
+def _judge(
+    run: AnalysisRun, state: RolloutState, gate: Gate | None, known: Ledger, sides: _Sides, *, now: datetime
+) -> Finding:
+    """Carry the evidence on, evaluate the gate, and put what was found into the run."""
     counted = totals.stored_totals(run.totals)
-    gate = None if state.step is None else state.step.gate
     if run.first_request_at is None and counted.of(sides.canary).requests:
         run.first_request_at = now
     window = Window(
         canary=counted.of(sides.canary),
         stable=counted.of(sides.stable),
         edge_us=None if gate is None else sides.edges_us.get(quantile_key(gate)),
-        waited=None if run.first_request_at is None else now - run.first_request_at,
+        # In the background nothing is undecided for too long: the rollout's own deadline is there for that.
+        waited=now - run.first_request_at if run.first_request_at and run.step_index is not None else None,
         stable_answered=sides.stable_answered,
         subject=state.policy.subject,
         compared=sides.compared,

@@ -17,6 +17,7 @@ from deployments.phases import ServicePhase
 from deployments.presentation import (
     Rollback,
     actions_of,
+    background_of,
     headline_of,
     is_copying,
     is_preview,
@@ -103,6 +104,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "subject": subject_of(service.rollout),
             "actions": actions_of(service),
             "current_run": runs[0] if runs else None,
+            "background_run": background_of(service.rollout),
             "earlier_runs": runs[1:],
             "comparison": comparison_of(service.rollout),
             "curl": _curl(service),

@@ -48,6 +48,7 @@ class Code(StrEnum):
     PAUSED_BY_STEP = "PausedByStep"
     PAUSED_BY_WEBHOOK = "PausedByWebhook"
     PAUSED_INCONCLUSIVE = "PausedInconclusive"
+    PAUSED_BY_DEADLINE = "PausedByDeadline"
     # it is over
     PROMOTED = "Promoted"
     SHADOW_ENDED = "ShadowEnded"
@@ -57,6 +58,7 @@ class Code(StrEnum):
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
     WEBHOOK_REFUSED = "WebhookRefused"
     WEBHOOK_UNDECIDED = "WebhookUndecided"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
     REJECTED = "Rejected"
     ABORTED = "Aborted"
     SUPERSEDED = "Superseded"

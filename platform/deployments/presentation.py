@@ -101,6 +101,8 @@ def subject_of(rollout: RolloutView | None) -> str:
 
 def about_of(run: AnalysisRunView, rollout: RolloutView) -> str:
     """Return what an analysis run is about, after `Analysis`."""
+    if run.step_index is None:
+        return "in the background"
     if rollout.strategy == Strategy.BLUE_GREEN:
         return "of the preview"
     portion = rollout.steps[run.step_index].portion
@@ -110,9 +112,17 @@ def about_of(run: AnalysisRunView, rollout: RolloutView) -> str:
 
 
 def runs_newest_first(rollout: RolloutView | None) -> tuple[AnalysisRunView, ...]:
-    """Return the rollout's analysis runs, the one that counts now first."""
+    """Return the rollout's analysis runs of steps, the one that counts now first."""
     runs = rollout.analysis_runs if rollout else ()
-    return tuple(sorted(runs, key=lambda run: (run.attempt, run.step_index), reverse=True))
+    of_steps = [(run.attempt, run.step_index, run) for run in runs if run.step_index is not None]
+    return tuple(run for _, _, run in sorted(of_steps, key=lambda each: each[:2], reverse=True))
+
+
+def background_of(rollout: RolloutView | None) -> AnalysisRunView | None:
+    """Return what is judged in the background of the present attempt; None where nothing is."""
+    runs = rollout.analysis_runs if rollout else ()
+    now = rollout.attempt if rollout else 0
+    return next((run for run in runs if (run.attempt, run.step_index) == (now, None)), None)
 
 
 def actions_of(service: ServiceView) -> tuple[Action, ...]:

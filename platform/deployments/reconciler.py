@@ -177,12 +177,14 @@ def _advance(
         confirmed=confirmed,
         gateway_message=_gateway_message(seen),
         finding=evidence.finding,
+        background=evidence.background,
         problem=problem,
         approvals=approval_tally(rollout=row, state=state, now=change.now),
         webhooks=questions_of(rollout=row, state=state, now=change.now),
     )
-    if evidence.run is not None:
-        evidence.run.save()
+    if evidence.runs:
+        for run in evidence.runs:
+            run.save()
         row.latency_edges_us = {**evidence.edges_us, **row.latency_edges_us}
         row.save(update_fields=["latency_edges_us"])
         change.is_changed = True

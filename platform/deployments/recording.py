@@ -83,7 +83,10 @@ class Change:
         for line in lines_between(before, after, rollout.to_revision.name):
             self.event(line.kind, line.message, revision=rollout.to_revision.name, rollout=rollout)
         if (after.attempt, after.step_index) != (before.attempt, before.step_index) or after.phase.is_finished:
-            AnalysisRun.objects.filter(rollout=rollout, finished_at=None).update(finished_at=self.now)
+            runs = AnalysisRun.objects.filter(rollout=rollout, finished_at=None)
+            if after.attempt == before.attempt and not after.phase.is_finished:
+                runs = runs.exclude(step_index=None)  # what is judged in the background goes on with the next step
+            runs.update(finished_at=self.now)
         rows.put_rollout(rollout, after)
         if after.reason.code is not before.reason.code:
             rollout.reason_since = self.now

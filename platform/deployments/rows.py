@@ -34,6 +34,7 @@ def rollout_state(row: Rollout) -> RolloutState:
         waiting_since=row.waiting_since,
         finished_at=row.finished_at,
         restart_baseline=row.restart_baseline,
+        deadline_at=row.deadline_at,
     )
 
 
@@ -45,6 +46,7 @@ def put_rollout(row: Rollout, state: RolloutState) -> None:
     row.step_index, row.verdict = state.step_index, state.verdict
     row.weight, row.mirror, row.match = state.portion.weight, state.portion.mirror, match_json(state.portion.match)
     row.confirmed_at, row.waiting_since, row.finished_at = state.confirmed_at, state.waiting_since, state.finished_at
+    row.deadline_at = state.deadline_at
     row.restart_baseline = None if state.restart_baseline is None else dict(state.restart_baseline)
 
 

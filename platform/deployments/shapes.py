@@ -79,16 +79,17 @@ class RequestsView:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRunView:
-    """What was counted and judged at one step.
+    """What was counted and judged at one step, or in the background of all.
 
     Attributes:
+        step_index: None in the background.
         weight_percent, mirror_percent: what the step gives of clients' requests, and of copies of them.
         has_gate: whether anything was judged at that step; where not, the verdict says only that it may pass.
         seen_percent: the canary's share of requests, or the part of them that was copied to the shadow; None without
             any.
     """
 
-    step_index: int
+    step_index: int | None
     attempt: int
     weight_percent: int
     verdict: str
@@ -112,6 +113,8 @@ class RolloutView:
         match_wanted, match_actual: the group whose requests it gets, as the policy file has it; empty without one.
         session_affinity: by what clients' requests belong together, as the policy file has it; None where by nothing.
         weight_seen_percent, seen_requests: the share seen in the present step, and of how many requests of clients.
+        analysis: what holds in the background of all steps, as the policy file has it; None where nothing does.
+        deadline_at: when its time is up, and what happens then (`on_deadline`); None where it has no end.
         then: what follows a shadow's last step: pause, promote or end; None for another strategy.
         waits: why it waits; None once it is over.
         approvals: what was approved, and what is asked for.
@@ -146,6 +149,9 @@ class RolloutView:
     match_wanted: tuple[dict[str, object], ...] = ()
     match_actual: tuple[dict[str, object], ...] = ()
     session_affinity: dict[str, object] | None = None
+    analysis: dict[str, object] | None = None
+    deadline_at: datetime | None = None
+    on_deadline: str | None = None
     then: str | None = None
     waits: Wait | None = None
     approvals: ApprovalsView = NO_APPROVALS

@@ -11,6 +11,7 @@ from deployments.policy import (
     Detect,
     Gate,
     Metric,
+    OnDeadline,
     OnInconclusive,
     Policy,
     SlowLimit,
@@ -105,6 +106,9 @@ PROGRESSIVE = {
         {"weight": 50},
     ],
     "sessionAffinity": {"header": "x-session"},
+    "analysis": {"maxErrorPercent": 2, "maxSlowPercent": None},
+    "deadline": "2h",
+    "onDeadline": "pause",
 }
 
 
@@ -122,6 +126,9 @@ def test_a_canary_begins_with_copies_and_a_group() -> None:
         Step(50),
     )
     assert policy.affinity == SessionAffinity("", header="x-session")
+    assert policy.background is not None
+    assert (policy.background.max_error_percent, policy.background.max_slow_percent) == (2, None)
+    assert (policy.deadline, policy.on_deadline) == (timedelta(hours=2), OnDeadline.PAUSE)
     by_cookie = parse_policy({**PROGRESSIVE, "sessionAffinity": {"cookie": {"name": "session"}}}).affinity
     assert by_cookie == SessionAffinity("", cookie="session", cookie_ttl_s=3600)
 
@@ -230,6 +237,22 @@ GROUP = [{"header": "x-group", "exact": "beta"}]
             "sessionAffinity.header",
             "are both there",
             id="header and cookie",
+        ),
+        pytest.param(
+            _steps({"weight": 5}, analysis={"deadline": "5m"}),
+            "analysis.deadline",
+            "as long as the rollout",
+            id="behind",
+        ),
+        pytest.param(_steps({"weight": 5}, analysis={"p99": 1}), "analysis.p99", "is not a field", id="unknown behind"),
+        pytest.param(_steps({"weight": 5}, deadline="0s"), "deadline", "above 0", id="no time at all"),
+        pytest.param(_steps({"weight": 5}, onDeadline="abort"), "onDeadline", "without a deadline", id="what for"),
+        pytest.param(_steps({"weight": 5}, deadline="1h", onDeadline="go"), "onDeadline", "pause or abort", id="go"),
+        pytest.param(
+            _steps({"weight": 5, "hold": "40m"}, {"weight": 9, "hold": "20m"}, deadline="1h"),
+            "deadline",
+            "the holds of the steps alone take 1h",
+            id="shorter than its holds",
         ),
         pytest.param(
             _steps({"weight": 5}, sessionAffinity={"cookie": {"name": "a=b"}}),

@@ -32,6 +32,9 @@ class Walk:
                 {"weight": 60},
             ],
             sessionAffinity={"header": "x-session"},
+            analysis={"minRequests": 50},
+            deadline="10m",
+            onDeadline=self.random.choice(["pause", "abort"]),
         )
         platform.policy(name="switch", strategy="blueGreen", steps=[{"hold": "4s"}])
         platform.cluster.on_apply = self.check

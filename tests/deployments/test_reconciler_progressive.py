@@ -8,6 +8,7 @@ from django.test import Client
 from accounts.scopes import Scope
 from deployments.models import AnalysisRun
 from deployments.phases import Phase
+from deployments.services import rollout_abort, rollout_promote, rollout_retry
 from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
 from tests import scenes
 from tests.deployments.conftest import Platform
@@ -137,3 +138,83 @@ def test_page_and_api_tell_copies_a_group_and_a_weight_apart(progressive: Platfo
     page, view = _page(progressive)
     assert "Analysis at 50 %" in page
     assert (view.weight_wanted, view.mirror_wanted, view.match_wanted, view.match_actual) == (50, 0, (), ())
+
+
+BACKGROUND = {"minRequests": 100, "maxErrorPercent": 5}
+
+
+@pytest.fixture
+def watched(platform: Platform) -> Platform:
+    """A rollout with an analysis in the background alone: copies, a step of nothing but time, and a pause."""
+    platform.live()
+    platform.version(2)
+    steps = [{"mirror": 50}, {"weight": 20, "hold": "10s"}, {"weight": 50, "pause": True}]
+    platform.policy(name="watched", steps=steps, analysis=BACKGROUND, deadline="1h")
+    platform.start(policy="watched")
+    platform.turn()
+    return platform
+
+
+def _paused(platform: Platform) -> None:
+    def there() -> bool:
+        platform.traffic()
+        return platform.rollout().phase == Phase.PAUSED
+
+    platform.until(there)
+
+
+def test_one_window_in_the_background_goes_through_all_steps_from_the_first_weight(watched: Platform) -> None:
+    _until_step(watched, 0)
+    assert not AnalysisRun.objects.filter(step_index=None).exists(), "while it gets copies no client sees it"
+    _paused(watched)
+    behind = AnalysisRun.objects.get(step_index=None)
+    steps = AnalysisRun.objects.filter(step_index__gt=0)
+    assert behind.canary_requests >= sum(run.canary_requests for run in steps) > 0
+    assert (behind.verdict, behind.finished_at) == ("Successful", None)
+    view = watched.view().rollout
+    assert view is not None
+    assert [run.step_index for run in view.analysis_runs] == [0, 1, 2, None]
+    assert (view.seen_requests, view.analysis_runs[-1].has_gate) == (view.analysis_runs[2].requests.canary * 2, True)
+    page, _ = _page(watched)
+    assert "Analysis in the background" in page
+    assert "Unless it is over by" in page
+    rollout_promote(rollout_id=watched.rollout().pk, actor="alice", now=watched.clock())
+    watched.until(lambda: watched.rollout().phase == Phase.HEALTHY)
+    assert AnalysisRun.objects.get(step_index=None).finished_at is not None
+
+
+def test_what_goes_wrong_in_a_pause_is_found_in_the_background(watched: Platform) -> None:
+    _paused(watched)
+
+    def failed() -> bool:
+        watched.traffic(failed=100)
+        return watched.rollout().phase == Phase.DEGRADED
+
+    watched.until(failed)
+    rollout = watched.rollout()
+    assert "the analysis in the background failed at step 3 of 3 (50 %): " in rollout.reason_message
+    assert _given(watched) == (0, 0, ())
+    assert {run.verdict for run in AnalysisRun.objects.filter(step_index=None)} == {"Failed"}
+
+
+def test_a_retry_begins_a_window_of_its_own(watched: Platform) -> None:
+    _paused(watched)
+    rollout_abort(rollout_id=watched.rollout().pk, actor="alice", now=watched.clock())
+    rollout_retry(rollout_id=watched.rollout().pk, actor="alice", now=watched.clock())
+    _paused(watched)
+    runs = AnalysisRun.objects.filter(step_index=None).order_by("attempt")
+    assert [(run.attempt, run.finished_at is None) for run in runs] == [(1, False), (2, True)]
+
+
+def test_a_rollout_that_comes_to_no_end_is_aborted_at_its_deadline(watched: Platform) -> None:
+    _paused(watched)
+    for _ in range(70):
+        watched.turn(seconds=55)
+    rollout = watched.rollout()
+    assert (rollout.phase, rollout.reason_code) == (Phase.ABORTED, "DeadlineExceeded")
+
+
+def test_a_night_in_which_nobody_could_look_counts_for_no_deadline(watched: Platform) -> None:
+    _paused(watched)
+    watched.turn(seconds=8 * 3600)
+    assert watched.rollout().phase == Phase.PAUSED

@@ -66,15 +66,17 @@ def alpha_each(policy: Policy) -> float:
 
 
 def _measurements(policy: Policy) -> int:
+    """Return how many measurements have evidence of their own: those of all steps together, and in the background."""
     gates = [step.gate for step in policy.steps if step.gate is not None]
-    return len({question.metric for gate in gates for question in questions_of(gate)})
+    behind = () if policy.background is None else questions_of(policy.background)
+    return len({question.metric for gate in gates for question in questions_of(gate)}) + len(behind)
 
 
 def edges_of(policy: Policy, stable: Histogram) -> dict[str, float]:
     """Return the edge that fixes what is slow for each quantile in the policy, once stable has had enough requests."""
     edges: dict[str, float] = {}
-    for gate in (step.gate for step in policy.steps):
-        if gate is not None and gate.max_slow_percent is not None and stable.total >= gate.min_requests:
+    for gate in policy.gates:
+        if gate.max_slow_percent is not None and stable.total >= gate.min_requests:
             edge = stable.edge_of(gate.latency_quantile)
             if edge is not None:
                 edges[quantile_key(gate)] = edge

@@ -41,6 +41,9 @@ class PolicySerializer(serializers.Serializer[RolloutPolicy]):
     then = serializers.CharField(source="document.then", required=False)
     approval = serializers.DictField(source="document.approval", required=False)
     sessionAffinity = serializers.DictField(source="document.sessionAffinity", required=False)  # noqa: N815
+    analysis = serializers.DictField(source="document.analysis", required=False)
+    deadline = serializers.CharField(source="document.deadline", required=False)
+    onDeadline = serializers.CharField(source="document.onDeadline", required=False)  # noqa: N815
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -133,9 +136,9 @@ class RequestsSerializer(serializers.Serializer[RequestsView]):
 
 
 class AnalysisRunSerializer(serializers.Serializer[AnalysisRunView]):
-    """What was counted and judged at one step of one attempt."""
+    """What was counted and judged at one step of one attempt; step_index is null in the background of all."""
 
-    step_index = serializers.IntegerField()
+    step_index = serializers.IntegerField(allow_null=True)
     attempt = serializers.IntegerField()
     weight_percent = serializers.IntegerField()
     mirror_percent = serializers.IntegerField()
@@ -173,6 +176,9 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     match_wanted = serializers.ListField(child=serializers.DictField())
     match_actual = serializers.ListField(child=serializers.DictField())
     session_affinity = serializers.DictField(allow_null=True)
+    analysis = serializers.DictField(allow_null=True)
+    deadline_at = serializers.DateTimeField(allow_null=True)
+    on_deadline = serializers.CharField(allow_null=True)
     then = serializers.CharField(allow_null=True)
     reason = ReasonSerializer()
     waits = WaitSerializer(allow_null=True, help_text="Null once it is over.")

@@ -23,6 +23,7 @@ class Rollout(models.Model):
         reason_since: when the reason's code began; None in rows of earlier releases.
         confirmed_at: when the gateway first sent and copied what it should get now; hold counts from there.
         waiting_since: since when the canary has not been ready; None while it is.
+        deadline_at: when its time is up; None where it has no end, or was paused for it.
         restart_baseline: restarts of the canary's replicas when the attempt began; None until seen.
         latency_edges_us: what is slow in this attempt: quantile -> an edge of the histogram, fixed from stable.
         authors: who is behind it: [{"actor", "did"}], such as who started it and who registered its version.
@@ -48,6 +49,7 @@ class Rollout(models.Model):
     attempt_started_at = models.DateTimeField()
     confirmed_at = models.DateTimeField(null=True)
     waiting_since = models.DateTimeField(null=True)
+    deadline_at = models.DateTimeField(null=True)
     restart_baseline = models.JSONField(null=True)
     latency_edges_us = models.JSONField(default=dict)
     authors = models.JSONField(default=list)
@@ -72,9 +74,10 @@ class Rollout(models.Model):
 
 
 class AnalysisRun(models.Model):
-    """What was counted and judged at one step of one attempt.
+    """What was counted and judged at one step of one attempt, or in the background of all its steps.
 
     Attributes:
+        step_index: None in the background.
         weight, mirror: what the step gives, in percent of the requests and of copies of them.
         totals: the counters summed up so far (`deployments.analysis.totals`), from which the next tick goes on.
         evidence: what was made of them in this attempt (`deployments.analysis.ledger`), written with them.
@@ -84,7 +87,7 @@ class AnalysisRun(models.Model):
 
     rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="analysis_runs")
     attempt = models.PositiveIntegerField()
-    step_index = models.PositiveIntegerField()
+    step_index = models.PositiveIntegerField(null=True)
     weight = models.PositiveSmallIntegerField()
     mirror = models.PositiveSmallIntegerField(default=0)
     verdict = models.CharField(max_length=12, choices=choices(Verdict), default=Verdict.RUNNING)
@@ -100,8 +103,12 @@ class AnalysisRun(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["rollout", "attempt", "step_index"], name="analysis_run_one_per_step")
+            models.UniqueConstraint(fields=["rollout", "attempt", "step_index"], name="analysis_run_one_per_step"),
+            models.UniqueConstraint(
+                fields=["rollout", "attempt"], condition=Q(step_index=None), name="analysis_run_one_in_background"
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"step {self.step_index} of rollout {self.rollout_id}, attempt {self.attempt}"
+        where = "background" if self.step_index is None else f"step {self.step_index}"
+        return f"{where} of rollout {self.rollout_id}, attempt {self.attempt}"

@@ -16,9 +16,9 @@ from deployments.policy.approval import ApprovalRule, approval_json
 from deployments.policy.clients import affinity_json, match_json, match_text, stored_match
 from deployments.policy.detect import Detect
 from deployments.policy.file import parse_policy, policy_json, stored_policy
-from deployments.policy.gate import Gate, SlowLimit, gate_json
+from deployments.policy.gate import Gate, SlowLimit, background_json, gate_json
 from deployments.policy.metrics import Metric
-from deployments.policy.values import DIRECT, OnInconclusive, Policy, Step, Strategy, Then
+from deployments.policy.values import DIRECT, OnDeadline, OnInconclusive, Policy, Step, Strategy, Then
 from deployments.policy.webhooks import StepWebhook, When, webhook_json
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Detect",
     "Gate",
     "Metric",
+    "OnDeadline",
     "OnInconclusive",
     "Policy",
     "SlowLimit",
@@ -37,6 +38,7 @@ __all__ = [
     "When",
     "affinity_json",
     "approval_json",
+    "background_json",
     "gate_json",
     "match_json",
     "match_text",

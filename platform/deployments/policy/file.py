@@ -1,8 +1,8 @@
 """The policy file, read and written. Pure.
 
 A policy file is `{name, strategy, alpha, approval, steps: [{weight, mirror, match, hold, pause, analysis}],
-onInconclusive, scaleDownDelay, progressDeadline, sessionAffinity}`, for a shadow also `then`
-(docs/reference/rollouts.md). The rollout keeps the file it was started with.
+onInconclusive, scaleDownDelay, progressDeadline, sessionAffinity, analysis, deadline, onDeadline}`, for a shadow also
+`then` (docs/reference/rollouts.md). The rollout keeps the file it was started with.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from deployments.document import Document
 from deployments.policy.approval import approval_json, parse_approval, parse_pause
 from deployments.policy.clients import affinity_json, match_json, parse_affinity, parse_match
 from deployments.policy.comparison import check_copied
-from deployments.policy.gate import gate_json, parse_gate
+from deployments.policy.gate import background_json, gate_json, parse_background, parse_gate
 from deployments.policy.order import check_order
-from deployments.policy.values import DIRECT, OnInconclusive, Policy, Step, Strategy, Then
+from deployments.policy.values import DIRECT, OnDeadline, OnInconclusive, Policy, Step, Strategy, Then
 from deployments.policy.webhooks import parse_webhooks, webhook_json
 
 _NOT_OF_A_CANARY = {
@@ -54,6 +54,7 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
     is_shadow, is_canary = strategy is Strategy.SHADOW, strategy is Strategy.CANARY
     approval = document.optional("approval")
     affinity = document.optional("sessionAffinity") if is_canary else None
+    background = document.optional("analysis")
     policy = Policy(
         name=check_dns_label(found),
         strategy=strategy,
@@ -64,6 +65,9 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
         scale_down_delay=document.duration("scaleDownDelay", default=timedelta(seconds=30)),
         progress_deadline=document.duration("progressDeadline", default=timedelta(minutes=2), positive=True),
         approval=None if approval is None else parse_approval(approval),
+        deadline=document.duration("deadline", default=timedelta(0), positive=True) or None,
+        on_deadline=document.choice("onDeadline", OnDeadline, default=OnDeadline.ABORT),
+        background=None if background is None else parse_background(background),
         alpha=document.number("alpha", minimum=0.000001, maximum=0.2, default=0.01),
     )
     document.refuse_unknown({} if is_canary else _SESSIONS)
@@ -71,7 +75,24 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
     for index, step in enumerate(policy.steps):
         where = f"steps[{index}].analysis.comparison"
         check_copied(None if step.gate is None else step.gate.comparison, is_copied=step.mirror > 0, where=where)
+    behind = None if policy.background is None else policy.background.comparison
+    check_copied(behind, is_copied=False, where="analysis.comparison")
+    _check_deadline(policy, said=document.raw("onDeadline", None) is not None)
     return policy
+
+
+def _check_deadline(policy: Policy, *, said: bool) -> None:
+    if policy.deadline is None:
+        if said:
+            raise InvalidInput("onDeadline is there without a deadline; say deadline, such as 2h", field="onDeadline")
+        return
+    holds = sum((step.hold for step in policy.steps), timedelta(0))
+    if policy.deadline <= holds:
+        raise InvalidInput(
+            f"deadline is {durations.render(policy.deadline)}, but the holds of the steps alone take "
+            f"{durations.render(holds)}; allow more",
+            field="deadline",
+        )
 
 
 def _step(document: Document, strategy: Strategy) -> Step:
@@ -116,7 +137,15 @@ def policy_json(policy: Policy) -> dict[str, object]:
         "progressDeadline": durations.render(policy.progress_deadline),
         **({"then": policy.then.value} if policy.strategy is Strategy.SHADOW else {}),
         **({} if policy.affinity is None else {"sessionAffinity": affinity_json(policy.affinity)}),
+        **_deadline_json(policy),
+        **({} if policy.background is None else {"analysis": background_json(policy.background)}),
     }
+
+
+def _deadline_json(policy: Policy) -> dict[str, object]:
+    if policy.deadline is None:
+        return {}
+    return {"deadline": durations.render(policy.deadline), "onDeadline": policy.on_deadline.value}
 
 
 def _step_json(step: Step, strategy: Strategy) -> dict[str, object]:

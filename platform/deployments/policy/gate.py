@@ -102,6 +102,22 @@ def _slow_limit(document: Document | None) -> SlowLimit | None:
     return limit
 
 
+def parse_background(document: Document) -> Gate:
+    """Return the gate that the `analysis` of a whole policy says; it has no deadline of its own."""
+    if document.raw("deadline", None) is not None:
+        raise InvalidInput(
+            f"{document.path('deadline')} is there, but the analysis in the background goes on as long as the rollout; "
+            "say deadline beside it for the whole rollout, or in the analysis of a step",
+            field=document.path("deadline"),
+        )
+    return parse_gate(document)
+
+
+def background_json(gate: Gate) -> dict[str, object]:
+    """Return the `analysis` part of a whole policy."""
+    return {name: value for name, value in gate_json(gate).items() if name != "deadline"}
+
+
 def gate_json(gate: Gate) -> dict[str, object]:
     """Return the `analysis` part of a step."""
     slow = gate.max_slower_than

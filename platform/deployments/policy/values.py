@@ -29,6 +29,13 @@ class OnInconclusive(StrEnum):
     ABORT = "abort"
 
 
+class OnDeadline(StrEnum):
+    """What a rollout does that is not over by its deadline."""
+
+    PAUSE = "pause"
+    ABORT = "abort"
+
+
 class Then(StrEnum):
     """What follows the last step: a person is asked, all traffic moves, or the new revision goes again."""
 
@@ -73,6 +80,9 @@ class Policy:
         then: what follows the last step; a canary always promotes.
         approval: what people have to agree to before the first step begins; None where nobody is asked.
         affinity: by what clients' requests belong together; None leaves each to chance.
+        deadline: how long an attempt may take, without the time in which nobody could look; None for ever.
+        background: what the canary has to hold to during all steps in which clients get its answers, and a shadow or
+            preview in its own; it never lets a step pass.
     """
 
     name: str
@@ -85,6 +95,15 @@ class Policy:
     approval: ApprovalRule | None = None
     alpha: float = 0.01
     affinity: SessionAffinity | None = None
+    deadline: timedelta | None = None
+    on_deadline: OnDeadline = OnDeadline.ABORT
+    background: Gate | None = None
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """Return all that the canary has to hold to."""
+        every = (*(step.gate for step in self.steps), self.background)
+        return tuple(gate for gate in every if gate is not None)
 
     @property
     def subject(self) -> str:

@@ -5,7 +5,7 @@
                           Pending ───────────────────────────────────────────┐
                              │ canary ready, gateway sends all to stable     │ canary crash-loops, or is not
                              ▼                                               │ ready for progressDeadline;
-     ┌──────────► Progressing at step i ─────────────────────────────────────┤ the analysis failed
+     ┌──────────► Progressing at step i ─────────────────────────────────────┤ an analysis failed
      │ i + 1        weight asked for; the gateway confirms; hold; analysis   │
      │                  │    │         │                                     ├──────────────────────► Degraded
      │ Successful, held │    │         │ Inconclusive                        │
@@ -44,6 +44,8 @@
           anything else, and no answer ── until its deadline ──► Paused, or Aborted (onInconclusive)
 
     abort, and a newer rollout (Superseded): Pending, Progressing, Paused ──► Aborted
+    deadline passed (onDeadline: abort): Pending, Progressing at a step, Paused ──► Aborted
+    deadline passed (onDeadline: pause): Progressing at a step ──► Paused
 
 Degraded and Aborted want nothing for the canary at once. Requests or copies of them are only ever wanted for it while
 it is ready, and others than before only once the gateway confirmed those; a canary that stops being ready gives all to

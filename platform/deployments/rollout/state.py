@@ -24,6 +24,7 @@ class RolloutState:
         confirmed_at: when the gateway first sent the present portion; hold counts from there.
         waiting_since: since when the canary has not been ready; None while it is.
         restart_baseline: restarts of each of the canary's replicas before this attempt; None until they were seen.
+        deadline_at: when its time is up; None where it has no end, or was paused for it.
     """
 
     policy: Policy
@@ -38,6 +39,7 @@ class RolloutState:
     waiting_since: datetime | None = None
     finished_at: datetime | None = None
     restart_baseline: Mapping[str, int] | None = None
+    deadline_at: datetime | None = None
 
     @property
     def step(self) -> Step | None:
@@ -141,6 +143,7 @@ class Observation:
         canary: None where the cluster could not be read; `problem` says why.
         confirmed: the gateway sends and copies exactly what was last asked for.
         gateway_message: why it does not; empty where it gave no reason.
+        background: of the analysis in the background; None where nothing is counted for it.
         finding: of the present step's analysis; None before the step began and where metrics could not be read.
         problem: why something could not be read.
         approvals: what was approved where people are asked; None where nobody is.
@@ -154,3 +157,4 @@ class Observation:
     problem: str = ""
     approvals: Tally | None = None
     webhooks: tuple[Asked, ...] = ()
+    background: Finding | None = None

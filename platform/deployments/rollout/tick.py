@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from common import durations
 from deployments.analysis.verdict import Finding, Verdict
-from deployments.phases import Code, Phase
-from deployments.policy import OnInconclusive, Then, When, match_text
+from deployments.phases import Code, Phase, Reason
+from deployments.policy import OnDeadline, OnInconclusive, Then, When, match_text
 from deployments.rollout.moves import because, finish, next_step
 from deployments.rollout.portion import Portion
 from deployments.rollout.state import CanarySeen, Observation, RolloutState
@@ -26,13 +26,10 @@ def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutSta
         state = replace(state, restart_baseline=dict(seen.canary.restarts))
     if seen.finding is not None and state.step is not None and state.phase is not Phase.PENDING:
         state = replace(state, verdict=seen.finding.verdict)
-        if seen.finding.verdict is Verdict.FAILED:
-            message = f"the analysis failed at {state.where}: {seen.finding.message}"
-            return finish(state, Phase.DEGRADED, Code.ANALYSIS_FAILED, message, now)
-    if restarts := _crash_loop(state, seen.canary):
-        who = f"a replica of the {state.policy.subject}"
-        message = f"{who} ended {restarts} times since the rollout began{_because_of(seen.canary)}"
-        return finish(state, Phase.DEGRADED, Code.CANARY_CRASH_LOOPING, message, now)
+    if failure := _failure(state, seen, seen.canary):
+        return finish(state, Phase.DEGRADED, failure.code, failure.message, now)
+    if _is_late(state, now):
+        return _past_deadline(state, now)
     if not seen.canary.is_ready:
         return _wait_for_canary(state, seen.canary, now)
     state = replace(state, waiting_since=None)
@@ -48,6 +45,42 @@ def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutSta
     if state.phase is Phase.PAUSED:
         return _stay_paused(state, seen, now)
     return _at_step(state, seen, now)
+
+
+def _failure(state: RolloutState, seen: Observation, canary: CanarySeen) -> Reason | None:
+    """Return what is clear against the canary: in the step's analysis, in the one behind, by its restarts."""
+    if state.step is not None and state.phase is not Phase.PENDING:
+        for finding, what in ((seen.finding, "analysis"), (seen.background, "analysis in the background")):
+            if finding is not None and finding.verdict is Verdict.FAILED:
+                return Reason(Code.ANALYSIS_FAILED, f"the {what} failed at {state.where}: {finding.message}")
+    if restarts := _crash_loop(state, canary):
+        who = f"a replica of the {state.policy.subject}"
+        message = f"{who} ended {restarts} times since the rollout began{_because_of(canary)}"
+        return Reason(Code.CANARY_CRASH_LOOPING, message)
+    return None
+
+
+def _is_late(state: RolloutState, now: datetime) -> bool:
+    """Return whether the rollout's time is up, and something follows from it.
+
+    Once all traffic is to move it is as good as over; and what has not begun has nothing to be paused at.
+    """
+    if state.deadline_at is None or now < state.deadline_at or state.step is None:
+        return False
+    return state.phase is not Phase.PENDING or state.policy.on_deadline is OnDeadline.ABORT
+
+
+def _past_deadline(state: RolloutState, now: datetime) -> RolloutState:
+    """Return the rollout whose time is up: ended, or paused once; one that was paused already waits on as it does."""
+    length = "" if state.policy.deadline is None else f" of {durations.render(state.policy.deadline)}"
+    message = f"the rollout's deadline{length} passed at {state.where}"
+    state = replace(state, deadline_at=None)
+    if state.policy.on_deadline is OnDeadline.ABORT:
+        return finish(state, Phase.ABORTED, Code.DEADLINE_EXCEEDED, message, now)
+    if state.phase is Phase.PAUSED:
+        return state
+    message += "; approve or reject it" if state.approval is not None else "; promote or abort it"
+    return because(replace(state, phase=Phase.PAUSED), Code.PAUSED_BY_DEADLINE, message)
 
 
 def _leave_pending(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:
@@ -148,8 +181,8 @@ def _on_inconclusive(state: RolloutState, finding: Finding, now: datetime) -> Ro
 def _stay_paused(state: RolloutState, seen: Observation, now: datetime) -> RolloutState:
     """Return the paused rollout with the evidence of now, which who decides will want to see.
 
-    As many approvals as a step asks for are its promotion: who gave them saw the evidence. What was inconclusive stays
-    said as it was; a reason that told of the canary or the gateway gives way to the pause.
+    As many approvals as a step asks for are its promotion: who gave them saw the evidence. What was inconclusive
+    or late stays said as it was; a reason that told of the canary or the gateway gives way to the pause.
     """
     if any(asked.is_overdue for asked in seen.webhooks):
         return _kept_by_webhooks(state, seen, When.AFTER, now) or state
@@ -159,8 +192,12 @@ def _stay_paused(state: RolloutState, seen: Observation, now: datetime) -> Rollo
         return _await_approval(
             state, seen, "no analysis at this step" if seen.finding is None else seen.finding.message
         )
-    code = Code.PAUSED_BY_STEP if state.pauses else Code.PAUSED_INCONCLUSIVE
-    if state.reason.code is Code.PAUSED_INCONCLUSIVE or (state.reason.code is code and seen.finding is None):
+    is_late = state.policy.deadline is not None and state.deadline_at is None
+    otherwise = Code.PAUSED_BY_DEADLINE if is_late else Code.PAUSED_INCONCLUSIVE
+    code = Code.PAUSED_BY_STEP if state.pauses else otherwise
+    if state.reason.code in (Code.PAUSED_INCONCLUSIVE, Code.PAUSED_BY_DEADLINE):
+        return state
+    if state.reason.code is code and seen.finding is None:
         return state
     evidence = f"; {seen.finding.message}" if seen.finding is not None else ""
     return because(state, code, f"{state.where} waits for somebody to promote or abort it{evidence}")

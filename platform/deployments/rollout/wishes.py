@@ -13,7 +13,14 @@ from deployments.rollout.state import RolloutState
 def start(policy: Policy, now: datetime) -> RolloutState:
     """Return a new rollout, whose canary has yet to start."""
     reason = Reason(Code.CANARY_STARTING, f"the {policy.subject}'s replicas are being started")
-    return RolloutState(policy, Phase.PENDING, reason, attempt_started_at=now, restart_baseline={})
+    return RolloutState(
+        policy,
+        Phase.PENDING,
+        reason,
+        attempt_started_at=now,
+        restart_baseline={},
+        deadline_at=None if policy.deadline is None else now + policy.deadline,
+    )
 
 
 def promote(state: RolloutState) -> RolloutState:
@@ -106,4 +113,5 @@ def pass_over(state: RolloutState, unseen: timedelta) -> RolloutState:
         state,
         confirmed_at=state.confirmed_at and state.confirmed_at + unseen,
         waiting_since=state.waiting_since and state.waiting_since + unseen,
+        deadline_at=state.deadline_at and state.deadline_at + unseen,
     )

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from common.errors import NotFound
@@ -18,6 +18,7 @@ from deployments.policy import (
     Strategy,
     affinity_json,
     approval_json,
+    background_json,
     gate_json,
     match_json,
     stored_policy,
@@ -58,7 +59,8 @@ def rollout_views(rollouts: Iterable[Rollout]) -> list[RolloutView]:
     """Return the rollouts with their analysis runs, in the order given."""
     rollouts = list(rollouts)
     runs = defaultdict(list)
-    for run in AnalysisRun.objects.filter(rollout__in=rollouts).order_by("attempt", "step_index"):
+    in_order = ("attempt", F("step_index").asc(nulls_last=True))
+    for run in AnalysisRun.objects.filter(rollout__in=rollouts).order_by(*in_order):
         runs[run.rollout_id].append(run)
     asked = questions_views(rollouts, timezone.now())
     approvals = approvals_views(rollouts, timezone.now())
@@ -71,7 +73,8 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun], approvals: Appr
     state, is_shadow = rows.rollout_state(rollout), policy.strategy is Strategy.SHADOW
     observed = rollout.service.observed.get(rollout.to_revision.name, {})
     views = tuple(_run_view(run, policy.steps) for run in runs)
-    present = next((view for view in reversed(views) if view.attempt == rollout.attempt), None)
+    of_steps = (view for view in reversed(views) if view.step_index is not None)
+    present = next((view for view in of_steps if view.attempt == rollout.attempt), None)
     return RolloutView(
         id=rollout.pk,
         service=str(rollout.service),
@@ -94,6 +97,9 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun], approvals: Appr
         match_wanted=tuple(match_json(state.portion.match)),
         match_actual=tuple(observed.get("match", ())),
         session_affinity=None if policy.affinity is None else affinity_json(policy.affinity),
+        analysis=None if policy.background is None else background_json(policy.background),
+        deadline_at=state.deadline_at,
+        on_deadline=None if policy.deadline is None else policy.on_deadline,
         then=policy.then if is_shadow else None,
         waits=wait_of_rollout(
             state, rollout.reason_since or rollout.attempt_started_at, _counted(rollout, state, runs)
@@ -155,5 +161,5 @@ def _run_view(run: AnalysisRun, steps: Sequence[Step]) -> AnalysisRunView:
         # A copy may be counted before the request it was made of.
         seen_percent=round(min(100.0, 100 * run.canary_requests / total), 2) if total else None,
         measurements=tuple(Measurement(**measurement) for measurement in run.measurements),
-        has_gate=run.step_index < len(steps) and steps[run.step_index].gate is not None,
+        has_gate=run.step_index is None or (run.step_index < len(steps) and steps[run.step_index].gate is not None),
     )

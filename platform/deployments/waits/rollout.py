@@ -193,6 +193,7 @@ _CHANGES_WHEN: Mapping[Code, Callable[[_Situation], str]] = {
     Code.PAUSED_BY_STEP: _person,
     Code.PAUSED_BY_WEBHOOK: lambda _: "somebody promotes it (it goes on without that answer) or aborts it",
     Code.PAUSED_INCONCLUSIVE: _person,
+    Code.PAUSED_BY_DEADLINE: _person,
 }
 _OF_REQUESTS = frozenset(
     {
@@ -203,5 +204,6 @@ _OF_REQUESTS = frozenset(
         Code.AWAITING_APPROVAL,
         Code.PAUSED_BY_STEP,
         Code.PAUSED_INCONCLUSIVE,
+        Code.PAUSED_BY_DEADLINE,
     }
 )

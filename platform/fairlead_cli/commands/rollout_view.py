@@ -36,6 +36,7 @@ _FACTS: render.Columns = {
     "attempt": "attempt",
     "phase": "phase",
     "reason": "reason.message",
+    "deadline": lambda row: f"{row['deadline_at']}, then {row['on_deadline']}" if row.get("deadline_at") else None,
     "started": "started_at",
     "ended": "finished_at",
     "by": "created_by",
@@ -49,7 +50,7 @@ _WAIT: render.Columns = {
 }
 _RUNS: render.Columns = {
     "attempt": "attempt",
-    "step": lambda row: row["step_index"] + 1,
+    "step": lambda row: "all" if row["step_index"] is None else row["step_index"] + 1,
     "gets": "gets",
     "seen": lambda row: render.percent(row.get("seen_percent")),
     "requests": lambda row: _requests(row) or "-",
@@ -144,6 +145,8 @@ def as_text(rollout: Json) -> str:
 
 def _gets(run: Mapping[str, Any], rollout: Json) -> str:
     """Return what the new version got while an analysis ran."""
+    if run["step_index"] is None:
+        return "in the background"
     return "preview" if rollout["strategy"] == "blueGreen" else portion(rollout["steps"][run["step_index"]])
 
 
@@ -173,6 +176,10 @@ def live(rollout: Json) -> RenderableType:
             str(requests or "-"),
             Text(verdict, style=_STYLES.get(verdict, "")),
         )
+    if behind := runs.get(None):
+        verdict = _outcome(behind)
+        shown = render.percent(behind.get("seen_percent")), str(_requests(behind) or "-")
+        steps.add_row("  all", "in the background", *shown, Text(verdict, style=_STYLES.get(verdict, "")))
     return Group(Text(f"{rollout['service']}: {line(rollout)}", style=_STYLES.get(rollout["phase"], "")), steps)
 
 
