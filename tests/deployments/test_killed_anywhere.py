@@ -17,11 +17,14 @@ from pathlib import Path
 import pytest
 from django.db import transaction
 
+from accounts.services import user_get_or_create
 from common.errors import Unavailable
-from deployments import capacity, deliveries, evidence, lease, reconciler, recording, replicas, watching
-from deployments.models import Event, InferenceService, Revision, Rollout
+from deployments import capacity, deliveries, evidence, lease, questions, reconciler, recording, replicas, watching
+from deployments.models import Approval, Event, InferenceService, Revision, Rollout, WebhookQuestion
 from deployments.phases import Phase
-from deployments.services import rollout_promote, service_delete
+from deployments.questions import question_begin, question_end
+from deployments.services import rollout_approve, rollout_promote, service_delete
+from tests import scenes
 from tests.deployments.conftest import Platform
 from tests.deployments.fakes import FakeCluster
 from tests.deployments.killer import Line, killed_at, with_lines
@@ -179,6 +182,25 @@ def shadows(life: Life) -> None:
     assert platform.cluster.weights()["digits-00002"] == 100
 
 
+def asks(life: Life) -> None:
+    """A step that asks a system outside and then somebody: each is asked once, and what they said lets it go on."""
+    platform = life.platform
+    scenes.webhook("ConfirmRollout", url="https://ci.example/hook")
+    webhooks = [{"name": "tests", "url": "https://ci.example/hook"}]
+    platform.policy(name="asking", steps=[{"weight": 20, "webhooks": webhooks, "pause": {"approvals": 1}}])
+    platform.start("2", "asking")
+    life.until(WebhookQuestion.objects.exists)
+    question = question_begin(question_id=WebhookQuestion.objects.get().pk, now=platform.clock())
+    assert question is not None
+    question_end(of=question, status=200, answer='{"verdict": "go"}', now=platform.clock())
+    life.until(life.phase_is(Phase.PAUSED))
+    bob = user_get_or_create(username="bob")
+    rollout_approve(rollout_id=platform.rollout().pk, user=bob, comment="", actor="bob", now=platform.clock())
+    life.until(life.phase_is(Phase.HEALTHY))
+    assert WebhookQuestion.objects.count() == 1
+    assert Approval.objects.get().used_at is not None
+
+
 def canary(story: Story) -> Story:
     """Return the story as one that begins with a canary rollout."""
 
@@ -217,6 +239,15 @@ def test_a_worker_killed_while_it_scales_is_made_up_for() -> None:
     deaths = Deaths({str(module.__file__) for module in (capacity, reconciler, recording, replicas)})
     platform.live(maxReplicas=4, scaleMetric="concurrency", scaleTarget=10)
     _live_through((scales_up_and_down,), platform, deaths)
+    assert {file for file, _ in deaths.lines} == deaths.files
+
+
+@pytest.mark.django_db
+def test_a_worker_killed_while_a_step_asks_others_is_made_up_for() -> None:
+    platform, deaths = Platform(), Deaths({str(questions.__file__)})
+    platform.live()
+    platform.version(2)
+    _live_through((asks,), platform, deaths)
     assert {file for file, _ in deaths.lines} == deaths.files
 
 
