@@ -85,7 +85,7 @@ def compare(inputs: Tensors, stable: Answer, shadow: Answer, terms: Terms) -> Co
         return failed
     rows = _rows(inputs, stable.outputs, shadow.outputs)
     differences = tuple(_differences(stable.outputs, shadow.outputs, terms, rows))
-    if not differences:
+    if all(difference.kind is Kind.EXTRA for difference in differences):
         return Comparison(Outcome.NOTHING_ASKED)
     agrees = np.ones(rows, bool)
     for difference in differences:
@@ -128,7 +128,9 @@ def _differences(stable: Tensors, shadow: Tensors, terms: Terms, rows: int) -> I
         if theirs is None and ours is not None:
             yield structural(name, ours.datatype, Kind.MISSING, rows, "the new version's answer has no such output")
         elif ours is None and theirs is not None:
-            yield structural(name, theirs.datatype, Kind.EXTRA, rows, "stable's answer has no such output")
+            # No client reads it yet, so it is told and counts neither way (registry.contract takes it for a note).
+            told = structural(name, theirs.datatype, Kind.EXTRA, rows, "stable's answer has no such output")
+            yield replace(told, agrees=np.ones(rows, bool), excess=0.0)
         elif ours is not None and theirs is not None:
             yield compare_tensors(name, ours, theirs, _tolerance(terms, name, ours), rows)
 

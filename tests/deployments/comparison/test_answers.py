@@ -42,9 +42,9 @@ X = {"x": tensor([[0.0]])}
         pytest.param(
             GOOD,
             answer(y=[[1.0, 2.0]], z=[1.0]),
-            Outcome.DIFFERS,
+            Outcome.AGREES,
             "z: stable's answer has no such output",
-            id="an output too many",
+            id="an output more, which no client reads yet",
         ),
         pytest.param(
             GOOD, answer(y=[1.0, 2.0]), Outcome.DIFFERS, "y: the shape is [2], stable's is [1, 2]", id="another shape"
@@ -79,6 +79,10 @@ def test_two_answers(stable, shadow, outcome, message):
 def test_pairs_without_anything_to_compare_count_for_nothing():
     uncounted = {outcome for outcome in Outcome if not outcome.is_compared}
     assert uncounted == {Outcome.STABLE_FAILED, Outcome.BOTH_FAILED, Outcome.NOTHING_ASKED}
+
+
+def test_answers_without_an_output_in_common_are_not_compared():
+    assert compare(X, answer(), answer(z=[1.0]), ANY).outcome is Outcome.NOTHING_ASKED
 
 
 def test_answers_of_which_no_output_is_compared_do_not_agree_by_that():
