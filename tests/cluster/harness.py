@@ -1,5 +1,7 @@
 """A whole Kubernetes cluster for tests: the real control plane, a node that runs pods as processes, and a gateway."""
 
+import os
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -8,6 +10,7 @@ from pathlib import Path
 
 from integrations.artifacts import ArtifactStore, StoredArtifact
 from integrations.clusters.base import ClusterDriver, Desired, Observed
+from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import GatewayReference, Options
@@ -15,6 +18,7 @@ from tests.cluster.gateway import Gateway
 from tests.cluster.gateway_api import NAME, NAMESPACE
 from tests.cluster.kubelet import Kubelet
 from tests.cluster.plane import ControlPlane
+from tests.servers.parts import MissingPartError, skip_or_fail
 
 IMAGE, CLAIM = "fairlead/serving-runtime:test", "models"
 REAL_RUNTIME = [sys.executable, "-m", "serving_runtime"]
@@ -42,9 +46,13 @@ class Harness:
 def harness(plane: ControlPlane, folder: Path, *, runtime: Sequence[str] = REAL_RUNTIME) -> Iterator[Harness]:
     """Give a node and a gateway on a control plane; afterwards no process and no address of theirs is left.
 
+    Where this process may not add addresses to the loopback device, the present test ends for want of it.
+
     Args:
         runtime: the command that the runtime's image has here; models are always prepared by the real one.
     """
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        skip_or_fail(MissingPartError("pods get addresses by `ip address`, which takes root and the package iproute2"))
 
     def image(argv: Sequence[str], ip: str) -> Sequence[str]:
         own = list(argv[3:])  # after python -m serving_runtime
@@ -80,7 +88,17 @@ def harness(plane: ControlPlane, folder: Path, *, runtime: Sequence[str] = REAL_
         kubelet.start()
         running.callback(gateway.close)
         gateway.start()
+        running.callback(_forget_services, plane)
         yield Harness(plane, kubelet, gateway, options, driver, artifacts)
+
+
+def _forget_services(plane: ControlPlane) -> None:
+    """Delete what a test left, so that the next one finds neither its pods nor its routes."""
+    with plane.client() as client:
+        for kind in (kinds.CONFIG_MAP, *kinds.PRUNED):
+            services = {"labelSelector": "app.kubernetes.io/managed-by=fairlead"}
+            for each in client.get(kind.path("default"), params=services).json()["items"]:
+                client.delete(kind.path("default", each["metadata"]["name"]))
 
 
 def _claim(plane: ControlPlane) -> None:

@@ -6,6 +6,7 @@ folders of this machine. What the product's pods use is honoured: see `pod.py`.
 """
 
 import itertools
+import os
 import subprocess
 import tempfile
 import threading
@@ -34,7 +35,9 @@ class Kubelet:
         self._claims = claims
         self._client = plane.client()
         self._number = next(_numbers)
-        self._addresses = (f"10.244.{self._number}.{host}" for host in itertools.count(1))
+        # By the process too: two test runs at once share the loopback device.
+        network = f"10.{64 + os.getpid() % 128}.{(os.getpid() // 128 + self._number) % 256}"
+        self._addresses = (f"{network}.{host}" for host in itertools.count(1))
         self._pods: dict[str, Pod] = {}
         self._closing = threading.Event()
         self._paused = threading.Event()
@@ -72,13 +75,16 @@ class Kubelet:
             self._paused.clear()
 
     def close(self) -> None:
-        """Kill all pods and take their addresses away."""
+        """Kill all pods, take their addresses away, and remove the node and what was bound to it."""
         self._closing.set()
         self._watcher.join()
         for pod in self._pods.values():
             pod.kill()
         for pod in self._pods.values():
             pod.join()
+        self._client.delete(f"/api/v1/nodes/{self.name}")
+        for pod in self._pods.values():
+            pod.forget()
         self._client.close()
 
     def _watch(self) -> None:
@@ -119,8 +125,8 @@ class Kubelet:
 
 @contextmanager
 def address(ip: str) -> Iterator[None]:
-    """Let the loopback device have an address inside the block."""
-    subprocess.run(["ip", "address", "add", f"{ip}/32", "dev", "lo"], check=True, capture_output=True)
+    """Let the loopback device have an address inside the block; one that a killed run left is taken over."""
+    subprocess.run(["ip", "address", "replace", f"{ip}/32", "dev", "lo"], check=True, capture_output=True)
     try:
         yield
     finally:

@@ -27,7 +27,7 @@ from tests.deployments.conftest import Platform
 from tests.integrations.conftest import Traffic, model
 
 pytestmark = pytest.mark.cluster
-_WITHIN_S = 180.0
+_WITHIN_S = 600.0
 
 
 @pytest.fixture(scope="module")

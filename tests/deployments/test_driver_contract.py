@@ -36,6 +36,7 @@ class Anywhere:
     tell: Callable[[str, str, str], None]
     artifact: tuple[str, str]
     service: str = field(default_factory=lambda: next(_names))
+    patience_s: float = 60.0
 
     def revision(
         self, number: int, weight: int, *, replicas: int = 1, env: dict[str, str] | None = None
@@ -56,7 +57,9 @@ class Anywhere:
             seen = self.driver.observe("default", self.service)
             return seen if look(seen) else None
 
-        seen = until(found, f"what was waited for; the last was {self.driver.observe('default', self.service)}")
+        seen = until(
+            found, f"what was waited for; the last was {self.driver.observe('default', self.service)}", self.patience_s
+        )
         assert seen is not None
         return seen
 
@@ -137,6 +140,7 @@ def _on_kubernetes(harness: Harness) -> Anywhere:
         lambda _: {"V2_START": "never-ready"},
         _records_nothing,
         (stored.uri, stored.digest),
+        patience_s=300.0,
     )
 
 
