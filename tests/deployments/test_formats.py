@@ -14,6 +14,7 @@ from deployments.templatetags import formats
         pytest.param(100.0, "percent", "100 %", id="a trailing zero before the point stays"),
         pytest.param(0.24, "percentage points", "0.24 %", id="what is compared in points is a share itself"),
         pytest.param(1204.0, "requests", "1,204 requests", id="another unit is written out"),
+        pytest.param(0.00031, "", "0.00031", id="a small number of no unit keeps two digits"),
         pytest.param(None, "percent", "\N{EN DASH}", id="nothing measured is a dash"),
     ],
 )

@@ -16,14 +16,13 @@ from tests.servers.parts import free_port, program
 
 _START_S = 60.0
 
-_CONFIG = """\
-scrape_configs:
-- job_name: runtime
-  scrape_interval: 200ms
-  scrape_timeout: 200ms
-  static_configs:
-  - targets: {targets}
-"""
+
+@dataclass(frozen=True)
+class Discovery:
+    """Where the server asks for its targets, with which token (Prometheus: http_sd_config)."""
+
+    url: str
+    token_file: Path
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,12 @@ class Prometheus:
 
 
 @contextmanager
-def prometheus(targets: Sequence[str], scratch: Path) -> Iterator[Prometheus]:
+def prometheus(targets: Sequence[str], scratch: Path, *, discovery: Discovery | None = None) -> Iterator[Prometheus]:
     """Run a Prometheus that takes native histograms until the block ends; raises MissingPartError."""
     binary = program("prometheus", "prometheus", [Path("/usr/bin"), Path("/usr/local/bin")])
     port = free_port()
     config = scratch / "prometheus.yml"
-    config.write_text(_CONFIG.format(targets=json.dumps(list(targets))))
+    config.write_text(json.dumps(_config(targets, discovery)))  # JSON is YAML
     command = [
         str(binary),
         f"--config.file={config}",
@@ -72,6 +71,15 @@ def prometheus(targets: Sequence[str], scratch: Path) -> Iterator[Prometheus]:
         finally:
             process.kill()
             process.wait()
+
+
+def _config(targets: Sequence[str], discovery: Discovery | None) -> dict[str, Any]:
+    job: dict[str, Any] = {"job_name": "runtime", "scrape_interval": "500ms", "scrape_timeout": "500ms"}
+    job["static_configs"] = [{"targets": list(targets)}]
+    if discovery is not None:
+        authorization = {"type": "Bearer", "credentials_file": str(discovery.token_file)}
+        job["http_sd_configs"] = [{"url": discovery.url, "refresh_interval": "1s", "authorization": authorization}]
+    return {"scrape_configs": [job]}
 
 
 def _is_ready(port: int) -> bool:

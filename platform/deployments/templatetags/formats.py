@@ -19,7 +19,9 @@ _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def _short(value: float) -> str:
-    """Return at most three telling digits: `0.04`, `24.7`, `1,204`."""
+    """Return at most three telling digits: `0.04`, `0.00031`, `24.7`, `1,204`."""
+    if 0 < abs(value) < 0.01:
+        return f"{value:.2g}"
     digits = 0 if value == int(value) or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     text = f"{value:,.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -56,7 +58,7 @@ def measured(value: float | None, unit: str) -> str:
         return "\N{EN DASH}"
     if unit in {"percent", "percentage points"}:
         return percent(value)
-    return f"{_short(value)}{NO_BREAK}{unit}"
+    return f"{_short(value)}{NO_BREAK}{unit}" if unit else _short(value)
 
 
 @register.filter
