@@ -3,8 +3,8 @@
     python benchmarks/detection.py [--runs 50] [--minutes 60] [--results FILE] [--plot FILE]
 
 One `fairlead up` with real runtimes, the gateway and the demo's traffic and policy; rollouts of the bad version (it
-fails on about a fifth of the real images) and of a good one take turns. Each is one line of JSON in the results, so a
-run that was stopped goes on where it was; `--plot` draws what there is, and `--runs 0` does nothing else.
+fails on about three in ten of the real images) and of a good one take turns. Each is one line of JSON in the results:
+a run that was stopped goes on where it was; `--plot` draws what there is, and `--runs 0` does nothing else.
 """
 
 import argparse

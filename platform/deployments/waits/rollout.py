@@ -124,7 +124,8 @@ def _analysis(at: _Situation) -> str:
             how_long = f", {about(timedelta(seconds=math.ceil(missing / rate)))} at the present {rate:.3g} per second"
         more = f"the {at.subject} has had at least {_requests(missing)} more{how_long}"
     else:
-        more = "further requests make the evidence clear"
+        looks = f" and looks at {', '.join(metric.name for metric in gate.metrics)}" if gate.metrics else ""
+        more = f"further requests{looks} make the evidence clear"
     if counted.first_request_at is None:
         return more
     deadline = moment(counted.first_request_at + gate.deadline)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from deployments.phases import Code, Phase, Reason
-from deployments.policy import ApprovalRule, Gate, OnInconclusive, Policy, Step, Strategy, Then
+from deployments.policy import ApprovalRule, Gate, Metric, OnInconclusive, Policy, Step, Strategy, Then
 from deployments.rollout import Portion, RolloutState, start
 from deployments.waits import Counted, wait_of_rollout
 from deployments.waits.wait import about
@@ -16,6 +16,7 @@ SECOND = timedelta(seconds=1)
 POLICY = Policy(
     "careful", steps=(Step(10, timedelta(minutes=1), gate=Gate(min_requests=200)), Step(25, pause=True), Step(50))
 )
+MEASURED = Policy("m", (Step(10, gate=Gate(metrics=(Metric("queue-time", "q", maximum=1.0),))),))
 # A code that is no end needs a sentence on what would change it.
 ENDS = {
     Code.PROMOTED,
@@ -140,6 +141,13 @@ def test_what_is_over_does_not_wait(phase: Phase) -> None:
             Counted(250, NOW, NOW + 20 * SECOND),
             "further requests make the evidence clear; undecided at 2026-01-01 12:05:00 UTC, the rollout is Aborted",
             id="an analysis that has its requests and is not clear",
+        ),
+        pytest.param(
+            _state(Code.ANALYSIS_RUNNING, MEASURED),
+            Counted(250, NOW, NOW + 20 * SECOND),
+            "further requests and looks at queue-time make the evidence clear; undecided at 2026-01-01 12:05:00 UTC, "
+            "the rollout pauses for a person",
+            id="an analysis that waits for numbers of Prometheus",
         ),
         pytest.param(
             _state(Code.PAUSED_BY_STEP, step_index=1),
