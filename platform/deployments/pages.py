@@ -13,7 +13,8 @@ from accounts.models import ApiToken
 from accounts.roles import Owned
 from deployments.comparison_panel import comparison_of
 from deployments.example import curl_line
-from deployments.phases import ServicePhase
+from deployments.foreseen import foreseen_of
+from deployments.phases import Phase, ServicePhase
 from deployments.presentation import (
     Rollback,
     actions_of,
@@ -29,10 +30,12 @@ from deployments.presentation import (
     subject_of,
 )
 from deployments.selectors import (
+    AnalysisRunView,
     ServiceView,
     change_marks,
     earlier_stable_query,
     events_newest,
+    rollout_policy,
     service_detail,
     service_list,
 )
@@ -105,6 +108,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "actions": actions_of(service),
             "current_run": runs[0] if runs else None,
             "background_run": background_of(service.rollout),
+            "foreseen": _foreseen(service, runs[0]) if runs else (),
             "earlier_runs": runs[1:],
             "comparison": comparison_of(service.rollout),
             "curl": _curl(service),
@@ -120,6 +124,13 @@ def rollbacks_of(service_id: int) -> list[Rollback]:
         rollback_to(revision.name, revision.model_version.number, is_warm=revision.stopped_at is None)
         for revision in earlier_stable_query(service_id=service_id)[:ROLLBACKS_SHOWN]
     ]
+
+
+def _foreseen(service: ServiceView, run: AnalysisRunView) -> tuple[str, ...]:
+    rollout = service.rollout
+    if rollout is None or Phase(rollout.phase).is_finished:
+        return ()
+    return foreseen_of(run, rollout_policy(rollout_id=rollout.id))
 
 
 def _curl(service: ServiceView) -> str:

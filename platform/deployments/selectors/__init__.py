@@ -20,6 +20,7 @@ from deployments.selectors.revisions import earlier_stable_query, revision_query
 from deployments.selectors.rollouts import (
     rollout_detail,
     rollout_namespace,
+    rollout_policy,
     rollout_query,
     rollout_views,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "revision_views",
     "rollout_detail",
     "rollout_namespace",
+    "rollout_policy",
     "rollout_query",
     "rollout_views",
     "scrape_targets",

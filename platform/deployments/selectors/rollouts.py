@@ -14,6 +14,7 @@ from deployments.approval_shapes import ApprovalsView
 from deployments.contract import Contract
 from deployments.models import AnalysisRun, InferenceService, Rollout
 from deployments.policy import (
+    Policy,
     Step,
     Strategy,
     affinity_json,
@@ -53,6 +54,14 @@ def rollout_namespace(*, rollout_id: int) -> str:
     if found is None:
         raise NotFound(f"there is no rollout {rollout_id}")
     return found
+
+
+def rollout_policy(*, rollout_id: int) -> Policy:
+    """Return the policy that a rollout began with; raises NotFound."""
+    document = Rollout.objects.filter(pk=rollout_id).values_list("policy_document", flat=True).first()
+    if document is None:
+        raise NotFound(f"there is no rollout {rollout_id}")
+    return stored_policy(document)
 
 
 def rollout_views(rollouts: Iterable[Rollout]) -> list[RolloutView]:
