@@ -95,11 +95,11 @@ def questions_pass_over(*, rollout: Rollout, unseen: timedelta) -> None:
 
 
 def questions_let_pass(*, rollout: Rollout, by: str, now: datetime) -> bool:
-    """Let the step pass without those that stayed undecided until their deadline; False where there are none."""
-    overdue = WebhookQuestion.objects.filter(
-        rollout=rollout, attempt=rollout.attempt, step_index=rollout.step_index, decided_at=None, deadline_at__lte=now
+    """Let a step, at which the rollout is paused, pass without those that are undecided; False where there are none."""
+    undecided = WebhookQuestion.objects.filter(
+        rollout=rollout, attempt=rollout.attempt, step_index=rollout.step_index, decided_at=None
     )
-    return bool(overdue.update(answer=Answer.GO, message=f"{by} let the step pass without it", decided_at=now))
+    return bool(undecided.update(answer=Answer.GO, message=f"{by} let the step pass without it", decided_at=now))
 
 
 def questions_due(*, now: datetime, limit: int) -> list[int]:

@@ -92,6 +92,7 @@ CALLS = {
     "policies delete": Asked("p", {"DELETE /policies/p": {}}),
     "rollouts start": Asked("s --version 2", {"POST /services/default/s/rollouts": ROLLOUT}),
     "rollouts status": Asked("7", {"GET /rollouts/7": ROLLOUT}),
+    "rollouts comparison": Asked("7", {"GET /rollouts/7": ROLLOUT, "GET /rollouts/7/comparison": {"steps": []}}),
     "rollouts approve": Asked("7", {"GET /rollouts/7": ROLLOUT, "POST /rollouts/7/approvals": APPROVALS}),
     "rollouts withdraw": Asked(
         "7", {"GET /rollouts/7": ROLLOUT, "DELETE /rollouts/7/approvals": {}, "GET /rollouts/7/approvals": APPROVALS}

@@ -212,11 +212,14 @@ def _kept_by_webhooks(state: RolloutState, seen: Observation, when: When, now: d
         return None
     if ruling is Ruling.NO:
         return finish(state, Phase.DEGRADED, Code.WEBHOOK_REFUSED, f"refused at {state.where}: {said}", now)
-    if ruling is Ruling.WAIT:
+    if ruling is Ruling.WAIT and state.phase is not Phase.PAUSED:
         return because(state, Code.WAITING_FOR_WEBHOOK, f"{state.where} waits: {said}")
-    if state.policy.on_inconclusive is OnInconclusive.ABORT:
+    if ruling is Ruling.OVERDUE and state.policy.on_inconclusive is OnInconclusive.ABORT:
         return finish(state, Phase.ABORTED, Code.WEBHOOK_UNDECIDED, f"undecided at {state.where}: {said}", now)
-    message = f"{state.where} is undecided at the deadline of its webhook; promote or abort it; {said}"
+    how = "is undecided at the deadline of its webhook"
+    if ruling is Ruling.WAIT:
+        how = "was paused before its webhook answered"
+    message = f"{state.where} {how}; promote or abort it; {said}"
     return because(replace(state, phase=Phase.PAUSED), Code.PAUSED_BY_WEBHOOK, message)
 
 

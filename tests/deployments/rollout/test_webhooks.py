@@ -183,6 +183,16 @@ def test_one_before_the_step_that_a_person_lets_pass_begins_that_step_and_skips_
     assert (on.step_index, on.portion.weight) == (1, 50)
 
 
+def test_one_that_was_paused_before_an_answer_came_says_so_and_begins_the_step_when_promoted() -> None:
+    of = Policy("asking", (Step(10), Step(50, webhooks=(BEFORE,)), Step(60)))
+    paused = replace(advance(at_step(of), seen(), NOW), phase=Phase.PAUSED)
+    still = advance(paused, seen(asked(Answer.WAIT, "change", step_index=1)), NOW)
+    assert (still.phase, still.portion.weight, still.reason.code) == (Phase.PAUSED, 10, Code.PAUSED_BY_WEBHOOK)
+    assert "was paused before its webhook answered" in still.reason.message
+    on = advance(pass_webhooks(still), seen(asked(Answer.GO, "change", step_index=1)), NOW)
+    assert (on.step_index, on.portion.weight) == (1, 50)
+
+
 def test_those_at_the_end_are_opened_once_those_at_the_beginning_said_go() -> None:
     step = Step(10, webhooks=(AFTER, BEFORE))
     assert to_ask(step, 0, []) == [BEFORE]
