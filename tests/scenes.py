@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
-from deployments.models import AnalysisRun, InferenceService, Rollout
+from deployments.models import AnalysisRun, InferenceService, Recording, Replay, Rollout
 from deployments.phases import Code, Phase
 from deployments.recording import changing
-from deployments.services import policy_apply, rollout_start, service_apply
+from deployments.services import policy_apply, replay_start, rollout_start, service_apply
 from deployments.webhooks import CreatedWebhook, webhook_create
 from registry.models import ModelVersion, RegisteredModel
 
@@ -102,6 +102,19 @@ def rollout(
     row = rollout_start(namespace=of.namespace, name=of.name, version=str(version), policy=None, actor="test", now=now)
     move(row, step_index=step_index, phase=phase)
     return row
+
+
+def replay(of: Recording) -> Replay:
+    """Return a replay of a recording, to which it adds a request, by version 1."""
+    Recording.objects.filter(pk=of.pk).update(requests=1, bytes=1)
+    return replay_start(
+        namespace=of.service.namespace,
+        name=of.service.name,
+        recording=of.pk,
+        version="1",
+        actor="test",
+        now=timezone.now(),
+    )
 
 
 def move(row: Rollout, **fields: Any) -> None:

@@ -77,7 +77,7 @@ def _report(run: ComparisonRun, terms: Terms, taken: Taken, now: datetime) -> Re
     )
     report = stored_report(run.report, run.worst)
     for pair in pairs:
-        report = _with(report, pair, terms)
+        report = with_pair(report, pair, terms)
     run.report, run.worst, run.problem = report_json(report), worst_json(report), taken.problem
     run.waiting = seal_bytes(waiting_bytes(waiting), purpose=_PURPOSE)
     run.stable_alone, run.shadow_alone = alone(waiting)["stable"], alone(waiting)["shadow"]
@@ -95,7 +95,7 @@ def _waiting(run: ComparisonRun) -> Waiting:
         return Waiting(stable_alone=run.stable_alone, shadow_alone=run.shadow_alone)
 
 
-def _with(report: Report, pair: Pair, terms: Terms) -> Report:
+def with_pair(report: Report, pair: Pair, terms: Terms) -> Report:
     """Return the report with one more pair, or with one more that could not be compared."""
     if pair.shadow.error_code == _NO_SUCH_VERSION != pair.stable.error_code:
         return refuse(report)  # the request names stable's version

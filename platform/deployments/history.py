@@ -23,6 +23,7 @@ class Kind(StrEnum):
     RECORDING_STARTED = "RecordingStarted"
     RECORDING_ENDED = "RecordingEnded"
     RECORDING_DELETED = "RecordingDeleted"
+    REPLAY_ENDED = "ReplayEnded"
     ALIAS_MOVED = "AliasMoved"
     ALIAS_REFUSED = "AliasRefused"
     REVISION_CREATED = "RevisionCreated"

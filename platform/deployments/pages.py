@@ -35,6 +35,8 @@ from deployments.selectors import (
     change_marks,
     earlier_stable_query,
     events_newest,
+    recordings_newest,
+    replays_newest,
     rollout_policy,
     service_detail,
     service_list,
@@ -43,6 +45,7 @@ from registry.selectors import model_version_get
 
 EVENTS_SHOWN = 25
 ROLLBACKS_SHOWN = 10
+RECORDINGS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "deployments/_questions.html",
             "deployments/_rollout_progress.html",
             "deployments/_revisions.html",
+            "deployments/_recordings.html",
             "deployments/_calling.html",
             "deployments/_events.html",
         ),
@@ -110,6 +114,8 @@ def detail_page(namespace: str, name: str) -> Page:
             "background_run": background_of(service.rollout),
             "foreseen": _foreseen(service, runs[0]) if runs else (),
             "earlier_runs": runs[1:],
+            "recordings": recordings_newest(service_id=service.id, limit=RECORDINGS_SHOWN),
+            "replays": replays_newest(service_id=service.id, limit=RECORDINGS_SHOWN),
             "comparison": comparison_of(service.rollout),
             "curl": _curl(service),
             "rollbacks": [] if service.phase == ServicePhase.DELETING else rollbacks_of(service.id),

@@ -15,11 +15,12 @@ from django.utils import timezone
 
 from common.errors import FairleadError, Unavailable
 from common.hints import send
-from deployments import deliveries, questions, reconciler, retention, telemetry, watching
+from deployments import deliveries, questions, reconciler, replaying, retention, telemetry, watching
 from deployments.asking import Ask, ask_nobody
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
 from deployments.services import alias_follow, cluster_default, import_follow, recordings_forget
+from deployments.services.replays import MAX_CONCURRENT, replays_due
 from integrations import metrics
 from integrations.clusters import driver_for
 from integrations.clusters.base import ClusterDriver
@@ -70,6 +71,20 @@ def forget_recordings() -> None:
     """Delete recordings whose time is over, and the files of those that were deleted."""
     if files := recordings_forget(now=timezone.now()):
         logger.info("deleted the files of %s recordings", files)
+
+
+@shared_task(expires=60)
+def replay(replay_id: int) -> None:
+    """Have a recording answered again, unless somebody else is at it."""
+    replaying.replay_make(replay_id, lambda kind: driver_for(kind, cluster_folder=settings.CLUSTER_FOLDER))
+    sweep_replays()
+
+
+@shared_task(expires=60)
+def sweep_replays() -> None:
+    """Send a hint for the replays that have waited longest."""
+    for replay_id in replays_due(now=timezone.now(), limit=MAX_CONCURRENT):
+        send(replay, replay_id)
 
 
 @shared_task(expires=60)

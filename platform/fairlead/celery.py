@@ -53,6 +53,7 @@ def configure(sender: Celery, **_: object) -> None:
             "import-models": {"task": "registry.tasks.sweep_imports", "schedule": 5.0},
             "deliver-webhooks": {"task": "deployments.tasks.sweep_deliveries", "schedule": 5.0},
             "forget-recordings": {"task": "deployments.tasks.forget_recordings", "schedule": 10.0},
+            "replay-recordings": {"task": "deployments.tasks.sweep_replays", "schedule": 5.0},
             "forget-answers": {"task": "accounts.tasks.forget_answers", "schedule": 3600.0},
             "forget-history": {"task": "deployments.tasks.forget", "schedule": 3600.0},
             "tidy-models": {"task": "registry.tasks.delete_unused_files", "schedule": 600.0},

@@ -99,6 +99,7 @@ def there(
             "delivery_id": delivery.pk,
             "import_id": coming.pk,
             "recording_id": recording.pk,
+            "replay_id": scenes.replay(recording).pk,
             "user": "alice",
         },
     }

@@ -73,6 +73,9 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /services/{namespace}/{name}/recordings/{recording_id}": (OWNER, VIEWER),
     "DELETE /services/{namespace}/{name}/recordings/{recording_id}": (OWNER, ADMIN),
     "POST /services/{namespace}/{name}/recordings/{recording_id}/stop": (OWNER, ADMIN),
+    "GET /services/{namespace}/{name}/replays": (OWNER, VIEWER),
+    "POST /services/{namespace}/{name}/replays": (OWNER, DEPLOYER),
+    "GET /services/{namespace}/{name}/replays/{replay_id}": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/restart": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/revisions": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/rollback": (OWNER, DEPLOYER),
@@ -111,6 +114,7 @@ BODIES: dict[str, dict[str, object]] = {
     "POST /webhooks": {"url": "https://a.example/", "events": ["RolloutHealthy"]},
     "POST /models": {"name": "digits"},
     "POST /models/{name}/imports": {"uri": "https://models.example.com/digits.onnx"},
+    "POST /services/{namespace}/{name}/replays": {"version": "models:/digits/1"},
     "POST /services/{namespace}/{name}/rollouts": {"version": "models:/digits/1"},
 }
 NAMES = {"team": "red", "user": "carol", "namespace": "default", "alias": "champion", "number": "1"}
@@ -146,6 +150,7 @@ def address(settings: Settings) -> Callable[[str], str]:
     coming = import_request(model="digits", uri="https://models.example.com/digits.onnx", now=now, actor="test")
     order = RecordingOrder("The clients agreed to it in writing.")
     recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=now)
+    replay = scenes.replay(recording)
     hook = scenes.webhook(team="red").webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
 
@@ -157,6 +162,7 @@ def address(settings: Settings) -> Callable[[str], str]:
         ids = {"rollout_id": rollout.pk, "token_id": token_id, "webhook_id": hook.pk, "delivery_id": delivery.pk}
         ids["import_id"] = coming.pk
         ids["recording_id"] = recording.pk
+        ids["replay_id"] = replay.pk
         return "/api/v1" + path.format(**NAMES, name=name, **ids)
 
     return make

@@ -36,6 +36,15 @@ RECORDING: dict[str, Any] = {
     "share_percent": 100.0,
     "ended_at": None,
 }
+REPLAY: dict[str, Any] = {
+    "id": 6,
+    "version": 2,
+    "recording": 5,
+    "status": "PENDING",
+    "done": 0,
+    "total": 9,
+    "comparison": None,
+}
 PLAN: dict[str, Any] = {"outcome": "unchanged", "message": "as its file says", "before": {}, "after": {}}
 POLICY: dict[str, Any] = {"name": "p", "steps": []}
 TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
@@ -80,6 +89,8 @@ CALLS = {
     "services show": Asked("s", {"GET /services/default/s": SERVICE}),
     "services logs": Asked("s", {"GET /services/default/s": SERVICE}),
     "services restart": Asked("s", {"POST /services/default/s/restart": SERVICE}),
+    "services replay": Asked("s --version 2", {"POST /services/default/s/replays": REPLAY}),
+    "services replays": Asked("s", {"GET /services/default/s/replays": listed(REPLAY)}),
     "services delete": Asked("s", {"DELETE /services/default/s": {}}),
     "recordings start": Asked("s --consent agreed", {"POST /services/default/s/recordings": RECORDING}),
     "recordings list": Asked("s", {"GET /services/default/s/recordings": listed(RECORDING)}),

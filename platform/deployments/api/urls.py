@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import approvals, comparison, recordings, scraping, views, webhooks
+from deployments.api import approvals, comparison, recordings, replays, scraping, views, webhooks
 
 urlpatterns = [
     path("clusters", views.ClusterListView.as_view(), name="cluster-list"),
@@ -44,6 +44,12 @@ urlpatterns = [
         "services/<str:namespace>/<str:name>/recordings/<int:recording_id>/stop",
         recordings.RecordingStopView.as_view(),
         name="recording-stop",
+    ),
+    path("services/<str:namespace>/<str:name>/replays", replays.ReplayListView.as_view(), name="replay-list"),
+    path(
+        "services/<str:namespace>/<str:name>/replays/<int:replay_id>",
+        replays.ReplayDetailView.as_view(),
+        name="replay-detail",
     ),
     path("rollouts/<int:rollout_id>", views.RolloutDetailView.as_view(), name="rollout-detail"),
     path("rollouts/<int:rollout_id>/approvals", approvals.RolloutApprovalsView.as_view(), name="rollout-approvals"),

@@ -10,7 +10,7 @@ from deployments.models.comparisons import ComparisonRun
 from deployments.models.events import Event
 from deployments.models.policies import RolloutPolicy
 from deployments.models.questions import WebhookQuestion
-from deployments.models.recordings import Recording
+from deployments.models.recordings import Recording, Replay
 from deployments.models.rollouts import AnalysisRun, Rollout
 from deployments.models.services import Cluster, InferenceService, Revision
 from deployments.models.webhooks import Webhook, WebhookDelivery
@@ -23,6 +23,7 @@ __all__ = [
     "Event",
     "InferenceService",
     "Recording",
+    "Replay",
     "Revision",
     "Rollout",
     "RolloutPolicy",

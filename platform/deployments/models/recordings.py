@@ -1,9 +1,11 @@
-"""What clients sent to a service, kept for a while with somebody's consent."""
+"""What clients sent to a service, kept for a while with somebody's consent, and how a version answered it again."""
 
 from django.db import models
 from django.db.models import Q
 
+from deployments.models.choices import choices
 from deployments.models.services import InferenceService
+from deployments.replay_lifecycle import Status
 
 
 class Recording(models.Model):
@@ -38,3 +40,38 @@ class Recording(models.Model):
 
     def __str__(self) -> str:
         return f"recording {self.pk}"
+
+
+class Replay(models.Model):
+    """A recording, answered again by a version that serves nobody, and compared; `deployments.replay_lifecycle`.
+
+    Attributes:
+        recording: None once that was deleted.
+        terms: what is asked of the answers, as a policy's `analysis.comparison` has it.
+        done: requests answered so far in this attempt, of `total`.
+        report, worst: what the comparison came to (`comparison.stored`); empty until it ended.
+        claim, next_try_at, attempts: whose it is now, and since when another may have it.
+    """
+
+    service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="replays")
+    recording = models.ForeignKey(Recording, null=True, on_delete=models.SET_NULL, related_name="replays")
+    model_version = models.ForeignKey("registry.ModelVersion", on_delete=models.CASCADE, related_name="+")
+    terms = models.JSONField(default=dict)
+    status = models.CharField(max_length=10, choices=choices(Status), default=Status.PENDING)
+    reason = models.TextField(blank=True)
+    done = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)
+    report = models.JSONField(default=dict)
+    worst = models.JSONField(default=list)
+    claim = models.UUIDField(null=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_try_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=300)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["next_try_at"], condition=Q(finished_at=None), name="replay_pending")]
+
+    def __str__(self) -> str:
+        return f"replay {self.pk}"

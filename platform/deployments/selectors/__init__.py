@@ -15,7 +15,8 @@ from deployments.selectors.events import (
     events_newest,
 )
 from deployments.selectors.policies import cluster_query, policy_get, policy_query
-from deployments.selectors.recordings import recording_get, recording_query
+from deployments.selectors.recordings import recording_get, recording_query, recordings_newest
+from deployments.selectors.replays import ReplayView, replay_get, replay_query, replay_summary, replays_newest
 from deployments.selectors.revisions import earlier_stable_query, revision_query, revision_views, stable_before
 from deployments.selectors.rollouts import (
     rollout_detail,
@@ -42,6 +43,7 @@ __all__ = [
     "ComparisonView",
     "EventView",
     "ReasonView",
+    "ReplayView",
     "RequestsView",
     "RevisionView",
     "RolloutView",
@@ -63,6 +65,11 @@ __all__ = [
     "policy_query",
     "recording_get",
     "recording_query",
+    "recordings_newest",
+    "replay_get",
+    "replay_query",
+    "replay_summary",
+    "replays_newest",
     "revision_query",
     "revision_views",
     "rollout_detail",

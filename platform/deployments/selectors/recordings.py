@@ -22,3 +22,8 @@ def recording_get(*, namespace: str, name: str, recording_id: int) -> Recording:
             f"service {namespace}/{name} has no recording {recording_id}; it may have been deleted when it expired"
         )
     return recording
+
+
+def recordings_newest(*, service_id: int, limit: int) -> list[Recording]:
+    """Return the newest recordings of a service."""
+    return list(Recording.objects.filter(service=service_id).order_by("-pk")[:limit])

@@ -7,6 +7,7 @@ from deployments.services.importing import import_follow
 from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.preview import policy_plan, rollout_plan, service_plan
 from deployments.services.recordings import recording_delete, recording_start, recording_stop, recordings_forget
+from deployments.services.replays import replay_start
 from deployments.services.restarting import service_restart
 from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
@@ -24,6 +25,7 @@ __all__ = [
     "recording_start",
     "recording_stop",
     "recordings_forget",
+    "replay_start",
     "rollout_abort",
     "rollout_approve",
     "rollout_plan",

@@ -20,6 +20,8 @@ MAX_BYTES = 10 * 2**30
 LONGEST = timedelta(days=90)
 _LEAST_CONSENT = 10
 _PLATFORM = "fairlead"
+_RECORDS = "local"
+"""The kind of cluster whose replicas can be told to record."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def recording_start(*, namespace: str, name: str, order: RecordingOrder, actor: 
     Raises:
         NotFound: no such service.
         InvalidInput: nothing can be recorded as the order says.
-        Conflict: a recording runs already, or the service is being deleted.
+        Conflict: a recording runs already, the service is being deleted, or its cluster cannot record.
     """
     order.check()
     found = service_named(namespace, name)
@@ -72,6 +74,8 @@ def recording_start(*, namespace: str, name: str, order: RecordingOrder, actor: 
         service = change.service
         if service.deleting_at is not None:
             raise Conflict(f"service {service} is being deleted, so nothing of it is recorded")
+        if service.cluster.kind != _RECORDS:
+            raise Conflict(f"service {service} runs on cluster {service.cluster}, where nothing can be recorded yet")
         running = Recording.objects.filter(service=service, ended_at=None).first()
         if running is not None:
             raise Conflict(f"recording {running.pk} of service {service} runs already; stop it first")

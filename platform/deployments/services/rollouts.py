@@ -67,7 +67,7 @@ def rollout_start(
                 f"service {service} names no policy; say which one the rollout is to follow", field="policy"
             )
         stable = _stable_of(change)
-        target = _version_of(stable.model_version, version)
+        target = version_of(stable.model_version, version)
         _refuse_if_there(change, stable, target)
         check_ready(target)
         spec = spec_of(service)
@@ -195,7 +195,8 @@ def _stable_of(change: Change) -> Revision:
     return stable
 
 
-def _version_of(live: ModelVersion, version: str) -> ModelVersion:
+def version_of(live: ModelVersion, version: str) -> ModelVersion:
+    """Return the version that `2`, `@alias` or `models:/NAME/2` means; raises InvalidInput and NotFound."""
     if _VERSION.fullmatch(version):
         return model_version_resolve(uri=f"models:/{live.model.name}/{version}")
     if _ALIAS.fullmatch(version):

@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from deployments import reconciler
-from deployments.models import Event, InferenceService, Recording
+from deployments.models import Cluster, Event, InferenceService, Recording
 from deployments.payloads import files, taking
 from deployments.payloads.sampling import is_sampled
 from deployments.services import (
@@ -260,6 +260,13 @@ def test_one_recording_runs_at_a_time_and_another_may_follow(recorded: Recorded)
         recorded.start()
     recording_stop(**SERVICE, recording_id=recorded.id, actor="bob", now=recorded.platform.clock())
     assert recorded.start().pk != recorded.id
+
+
+def test_a_cluster_that_cannot_record_is_not_asked_to(platform: Platform) -> None:
+    platform.live()
+    Cluster.objects.update(kind="kubernetes")
+    with pytest.raises(Conflict, match="runs on cluster local, where nothing can be recorded yet"):
+        recording_start(**SERVICE, order=RecordingOrder(CONSENT), actor="alice", now=platform.clock())
 
 
 def test_a_recording_that_is_not_there(recorded: Recorded) -> None:

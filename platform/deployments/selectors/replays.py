@@ -1,0 +1,54 @@
+"""Replays of a service."""
+
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from common.errors import NotFound
+from deployments.comparison.stored import stored_report
+from deployments.comparison.summary import Summary, summary_of
+from deployments.comparison.terms import Terms
+from deployments.document import Document
+from deployments.models import InferenceService, Replay
+from deployments.policy.comparison import parse_terms
+from deployments.replay_lifecycle import Status
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayView:
+    """A replay as pages show it; `summary` is None until it is DONE."""
+
+    row: Replay
+    summary: Summary | None
+
+
+def replay_query(*, service: InferenceService) -> QuerySet[Replay]:
+    """Return the service's replays."""
+    return Replay.objects.select_related("service", "model_version__model").filter(service=service)
+
+
+def replay_get(*, namespace: str, name: str, replay_id: int) -> Replay:
+    """Return a replay of the service; raises NotFound."""
+    found = Replay.objects.select_related("service", "model_version__model").filter(
+        service__namespace=namespace, service__name=name, pk=replay_id
+    )
+    row = found.first()
+    if row is None:
+        raise NotFound(f"service {namespace}/{name} has no replay {replay_id}")
+    return row
+
+
+def replays_newest(*, service_id: int, limit: int) -> list[ReplayView]:
+    """Return the newest replays of a service."""
+    rows = Replay.objects.select_related("model_version").filter(service=service_id).order_by("-pk")[:limit]
+    return [ReplayView(row, replay_summary(row) if row.status == Status.DONE else None) for row in rows]
+
+
+def replay_summary(row: Replay) -> Summary:
+    """Return what an ended replay's comparison comes to."""
+    return summary_of(stored_report(row.report, row.worst), replay_terms(row))
+
+
+def replay_terms(row: Replay) -> Terms:
+    """Return what is asked of the answers."""
+    return parse_terms(Document.of(row.terms, "comparison", "comparison"))

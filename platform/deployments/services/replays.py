@@ -1,0 +1,262 @@
+"""Replays: asked for, claimed, renewed with their progress, ended. None of these waits for a model.
+
+An attempt is claimed by a conditional UPDATE that names what was read, and the claim's id fences everything that its
+worker writes later, as for imports (`registry.imports`).
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from accounts.services import audit_record
+from common.errors import Conflict, NotFound
+from deployments import replay_lifecycle
+from deployments.comparison.agreement import shown_percent
+from deployments.comparison.report import Report
+from deployments.comparison.stored import report_json, worst_json
+from deployments.comparison.terms import Terms
+from deployments.desired import Role
+from deployments.document import Document
+from deployments.history import Kind
+from deployments.models import InferenceService, Recording, Replay
+from deployments.policy.comparison import parse_terms, terms_json
+from deployments.recording import changing
+from deployments.replay_lifecycle import ReplayState, Status
+from deployments.selectors.recordings import recording_get
+from deployments.selectors.replays import replay_summary, replay_terms
+from deployments.services.rollouts import version_of
+from deployments.services.serving import service_named, spec_of
+from deployments.services.turning import check_ready
+from integrations.clusters.base import Candidate
+
+MAX_CONCURRENT = 2
+"""Replays at a time in the whole installation; each runs a model and takes one of the worker's threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayClaim:
+    """The right to make one replay and to write its end."""
+
+    id: uuid.UUID
+    replay_id: int
+    cluster_kind: str
+    recording_id: int
+    length: int
+    candidate: Candidate
+    terms: Terms
+
+
+@transaction.atomic
+def replay_start(
+    *,
+    namespace: str,
+    name: str,
+    recording: int | None,
+    version: str,
+    actor: str,
+    now: datetime,
+    terms: object = None,
+) -> Replay:
+    """Have a recording answered again by a version, and the answers compared with the recorded ones.
+
+    Args:
+        recording: None takes the newest that holds requests.
+        version: `2`, `@alias` or `models:/NAME/2`; it need not fit the live one, which the comparison then shows.
+        terms: a policy's `analysis.comparison`; None asks what that asks without a word.
+
+    Raises:
+        InvalidInput: version or terms have another form.
+        NotFound: no such service, recording, version or alias.
+        Conflict: the version is not READY, the recording is empty, or the service serves nothing yet.
+    """
+    service = service_named(namespace, name)
+    asked = parse_terms(Document.of(terms or {}, "comparison", "comparison"))
+    source = _source(service, recording)
+    # A verdict is due at the end of a recording, however short that is.
+    asked = replace(asked, min_pairs=min(asked.min_pairs, source.requests))
+    stable = service.revisions.select_related("model_version__model").filter(role=Role.STABLE).first()
+    if stable is None:
+        raise Conflict(f"service {service} serves nothing yet")
+    target = version_of(stable.model_version, version)
+    check_ready(target)
+    row = Replay.objects.create(
+        service=service,
+        recording=source,
+        model_version=target,
+        terms=terms_json(asked),
+        total=source.requests,
+        next_try_at=now,
+        created_at=now,
+        created_by=actor,
+    )
+    audit_record(
+        actor=actor,
+        action="replay.start",
+        target=_target(row),
+        now=now,
+        after={"recording": source.pk, "version": target.uri},
+    )
+    return row
+
+
+def replay_begin(*, replay_id: int, now: datetime, lease: timedelta) -> ReplayClaim | None:
+    """Return a claim on the replay, or None where it is not due, or others hold as many as there may be.
+
+    One that cannot be made any more, since its recording is gone or its attempts are used up, has FAILED then.
+    """
+    related = ("service__cluster", "recording", "model_version")
+    row = Replay.objects.select_related(*related).filter(pk=replay_id).first()
+    if row is None or not replay_lifecycle.may_begin(state_of(row), now):
+        return None
+    pending = Replay.objects.filter(status=Status.PENDING.value)
+    if pending.filter(next_try_at__gt=now).exclude(claim=None).count() >= MAX_CONCURRENT:
+        return None
+    if row.recording is None:
+        state = replay_lifecycle.failed(state_of(row), "its recording was deleted before the replay ended")
+    else:
+        state = replay_lifecycle.begin(state_of(row), now, lease)
+    begun = state.status is Status.PENDING
+    claim_id = uuid.uuid4()
+    with transaction.atomic():
+        held = pending.filter(pk=row.pk, attempts=row.attempts, next_try_at=row.next_try_at, claim=row.claim)
+        if not held.update(**_columns(state), claim=claim_id if begun else None, done=0):
+            return None
+        if not begun or row.recording is None:
+            _tell_end(row, state, now)
+            return None
+    return ReplayClaim(
+        id=claim_id,
+        replay_id=row.pk,
+        cluster_kind=row.service.cluster.kind,
+        recording_id=row.recording.pk,
+        length=row.recording.bytes,
+        candidate=_candidate(row),
+        terms=replay_terms(row),
+    )
+
+
+def replays_due(*, now: datetime, limit: int) -> list[int]:
+    """Return the replays that are to be begun, those that waited longest first."""
+    due = Replay.objects.filter(status=Status.PENDING.value, next_try_at__lte=now)
+    return list(due.order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
+
+
+def replay_renew(*, claim: ReplayClaim, done: int, now: datetime, lease: timedelta) -> bool:
+    """Write the progress and hold the claim for another `lease`; False where it was lost and the work should stop."""
+    return bool(_held(claim).update(done=done, next_try_at=now + lease))
+
+
+def replay_put_back(*, claim: ReplayClaim, now: datetime) -> None:
+    """Let another worker begin the replay anew, as if this one had not."""
+    row = _held(claim).first()
+    if row is not None:
+        _held(claim).update(attempts=max(0, row.attempts - 1), next_try_at=now, claim=None, done=0)
+
+
+def replay_broke_off(*, claim: ReplayClaim, reason: str, now: datetime) -> None:
+    """Note that an attempt ended without saying anything of the version; it is made again at once, a few times."""
+    row = _held(claim).first()
+    if row is not None:
+        _held(claim).update(**_columns(replay_lifecycle.broke_off(state_of(row), reason, now)), claim=None)
+
+
+def replay_fail(*, claim: ReplayClaim, reason: str, now: datetime) -> None:
+    """Note that the replay cannot be made."""
+    _end(claim, lambda state: replay_lifecycle.failed(state, reason), None, now)
+
+
+def replay_end(*, claim: ReplayClaim, report: Report, done: int, now: datetime) -> bool:
+    """Write what the comparison came to; False where the claim was lost or the service deleted meanwhile."""
+    return _end(claim, replay_lifecycle.done, (report, done), now)
+
+
+def state_of(row: Replay) -> ReplayState:
+    """Return a replay as its lifecycle sees it."""
+    return ReplayState(Status(row.status), row.attempts, row.reason, row.next_try_at)
+
+
+def _source(service: InferenceService, recording: int | None) -> Recording:
+    if recording is not None:
+        found = recording_get(namespace=service.namespace, name=service.name, recording_id=recording)
+        if not found.requests:
+            raise Conflict(
+                f"recording {found.pk} of service {service} holds no requests yet; let it run while some come"
+            )
+        return found
+    newest = Recording.objects.filter(service=service, requests__gt=0).order_by("-pk").first()
+    if newest is None:
+        raise NotFound(f"service {service} has no recording that holds requests; start one first", field="recording")
+    return newest
+
+
+def _candidate(row: Replay) -> Candidate:
+    spec = spec_of(row.service)
+    return Candidate(
+        name=f"version {row.model_version.number}",
+        model_name=row.service.name,
+        model_version=str(row.model_version.number),
+        artifact_uri=row.model_version.artifact_uri,
+        model_config=spec.model_config,
+        env=spec.env,
+    )
+
+
+def _held(claim: ReplayClaim) -> QuerySet[Replay]:
+    return Replay.objects.filter(pk=claim.replay_id, status=Status.PENDING.value, claim=claim.id)
+
+
+@transaction.atomic
+def _end(
+    claim: ReplayClaim,
+    move: Callable[[ReplayState], ReplayState],
+    found: tuple[Report, int] | None,
+    now: datetime,
+) -> bool:
+    row = _held(claim).select_for_update(of=("self",)).select_related("service", "model_version").first()
+    if row is None:
+        return False
+    if found is not None:
+        report, row.done = found
+        row.report, row.worst = report_json(report), worst_json(report)
+    state = move(state_of(row))
+    for name, value in _columns(state).items():
+        setattr(row, name, value)
+    row.claim, row.finished_at = None, now
+    row.save()
+    _tell_end(row, state, now)
+    return True
+
+
+def _tell_end(row: Replay, state: ReplayState, now: datetime) -> None:
+    """Write the event of an end; a replay that ends without a worker's report gets its time here."""
+    Replay.objects.filter(pk=row.pk, finished_at=None).update(finished_at=now)
+    what = f"the replay of {row.total} recorded requests by version {row.model_version.number}"
+    how = f"failed: {state.reason}" if state.status is Status.FAILED else f"ended: {_conclusion(row)}"
+    with changing(row.service_id, now=now) as change:
+        change.event(Kind.REPLAY_ENDED, f"{what} {how}", by_itself=True)
+
+
+def _conclusion(row: Replay) -> str:
+    """Return what an ended replay's comparison comes to, without a word of any request."""
+    summary = replay_summary(row)
+    if summary.agreement_percent is None:
+        return "no answer could be compared"
+    agreement = shown_percent(summary.agreement_percent)
+    return f"the answers agree with the recorded ones in {agreement} % ({summary.measurement.verdict})"
+
+
+def _columns(state: ReplayState) -> dict[str, object]:
+    return {
+        "status": state.status.value,
+        "attempts": state.attempts,
+        "reason": state.reason,
+        "next_try_at": state.next_try_at,
+    }
+
+
+def _target(row: Replay) -> str:
+    return f"services/{row.service.namespace}/{row.service.name}/replays/{row.pk}"
