@@ -192,7 +192,7 @@ def test_the_number_of_queries_does_not_grow_with_what_is_shown(
     rollout = scenes.rollout(scenes.service())
     with django_assert_max_num_queries(10) as listed:
         client.get("/services/")
-    with django_assert_max_num_queries(14) as shown:
+    with django_assert_max_num_queries(16) as shown:
         client.get(DETAIL)
 
     for name in ("ranker", "scorer"):
