@@ -140,7 +140,7 @@ def test_a_bad_canary_gives_all_traffic_back_at_once_and_is_stopped(platform: Pl
     platform.bad_time(failed=6)
     rollout = platform.rollout()
     assert (rollout.phase, rollout.reason_code, rollout.verdict) == ("Degraded", "AnalysisFailed", "Failed")
-    assert "36 of 48 requests to the canary failed (75.00 %, limit 1 %)" in rollout.reason_message
+    assert "30 of 40 requests to the canary failed (75.00 %, limit 1 %)" in rollout.reason_message
     assert platform.cluster.weights() == {"digits-00001": 100, "digits-00002": 0}, "in the very turn that saw it"
     assert platform.cluster.desired["default", "digits"].revisions[1].replicas == 1, "it drains first"
     platform.turn()

@@ -39,9 +39,9 @@ Booleans = npt.NDArray[np.bool]
 LEAST_FACTOR = 0.08
 """A block never takes more than all but this part of a bettor's capital."""
 
-BOLDEST = 8.0
-"""The largest stake on a share's excess over its limit: a block that fails whole counts at most ninefold, so that it
-takes several of them, a canary's whole capital of ten seconds, to fail it."""
+MOST_FACTOR = 9.0
+"""No block of a share against its limit counts for more, so that it takes five of them, ten seconds, to fail a canary.
+A factor that is cut has a smaller mean; so bold bettors may stay, who reach it with a third of the requests bad."""
 
 _SPREAD = 0.01  # part of the capital that is spread anew over all bettors after each block
 _PRIOR_BLOCKS, _PRIOR_CORRELATION = 5.0, 0.1
@@ -115,9 +115,9 @@ def run_blocks(wealth: Wealth) -> Floats:
 
 
 def limit_factors(share: npt.ArrayLike, limit: float) -> Floats:
-    """Return [..., 3] factors against "the mean of the canary's share is at most `limit`"; both 0..1."""
+    """Return [..., 4] factors against "the mean of the canary's share is at most `limit`"; both 0..1."""
     stakes = np.minimum(_LIMIT_STAKES, (1 - LEAST_FACTOR) / limit if limit > 0 else np.inf)
-    return np.asarray(1 + stakes * (np.asarray(share)[..., None] - limit))
+    return np.asarray(np.minimum(1 + stakes * (np.asarray(share)[..., None] - limit), MOST_FACTOR))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,8 +171,8 @@ def stored_wealth(value: Mapping[str, Any]) -> Wealth:
     return Wealth(_floats(value["logs"]), _floats(value["moments"]))
 
 
-LIMIT_BETTORS, INCREASE_BETTORS = 3, 7
-_LIMIT_STAKES = np.array([1.0, 2.5, BOLDEST])
+LIMIT_BETTORS, INCREASE_BETTORS = 4, 7
+_LIMIT_STAKES = np.array([1.0, 3.0, 10.0, 30.0])
 _CLIPS = np.array([1.0, 1.0, 0.3, 0.3, 0.1, 0.1, 0.03])
 _INCREASE_STAKES = np.array([0.3, 0.9, 0.4, 0.9, 0.4, 0.9, 0.7])  # of the largest possible
 

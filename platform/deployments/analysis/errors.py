@@ -32,7 +32,7 @@ class ErrorLimit:
         return Stakes.of(self.factors(_server(block.canary).shares, _server(block.stable).shares))
 
     def factors(self, canary: Shares, stable: Shares) -> tuple[Floats, Floats]:
-        """Return the factors [..., 3] and the values [...] of blocks [...] with these shares."""
+        """Return the factors [..., 4] and the values [...] of blocks [...] with these shares."""
         limit, counted = self.limit_percent / 100, canary.seen
         if self.is_compared:
             counted = np.where(stable.requests > 0, unexcused(canary, stable, limit, math.e * limit), counted)

@@ -46,7 +46,7 @@ class SlowRequests:
         return Stakes.of(self.factors(canary.shares, stable.shares))
 
     def factors(self, canary: Shares, stable: Shares) -> tuple[Floats, Floats]:
-        """Return the factors [..., 6] of both families and the values [...] of blocks [...] with these shares."""
+        """Return the factors [..., 7] of both families and the values [...] of blocks [...] with these shares."""
         limit, headroom = self.limit_percent / 100, self.headroom_percent / 100
         has_stable = stable.requests >= LEAST_CANARY  # there is none at weight 100: the limit alone decides
         calm = unexcused(canary, stable, limit - headroom / 2, 1.5 * limit)

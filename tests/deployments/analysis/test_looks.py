@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deployments.analysis import ledger as ledgers
-from deployments.analysis.eprocess import bet, fresh, log_capital, threshold
+from deployments.analysis.eprocess import LIMIT_BETTORS, bet, fresh, log_capital, threshold
 from deployments.analysis.ledger import Ledger
 from deployments.analysis.looks import Looks, begin, look, miss
 from deployments.analysis.metrics import OfPrometheus, stakes_of
@@ -115,7 +115,7 @@ def test_looks_that_all_go_against_the_canary_fail_it(
 def test_chance_alone_fails_hardly_any_canary(metric: Metric, share: float) -> None:
     """Of 2000 canaries that are as bad as allowed, over 200 looks each, at most alpha of them may fail: 20."""
     against = np.random.default_rng(7).random((200, 2000)) < share
-    wealth, failed = fresh(3, (2000,)), np.zeros(2000, dtype=bool)
+    wealth, failed = fresh(LIMIT_BETTORS, (2000,)), np.zeros(2000, dtype=bool)
     before = Looks(0.0)
     stakes = [stakes_of(metric, before, replace(before, taken=1, against=value)) for value in (0, 1)]
     for looks in against:
