@@ -46,7 +46,7 @@ class Subject:
     @property
     def point(self) -> str:
         """Return where in the rollout it is, as a part of a sentence."""
-        return "the beginning" if self.step_index is None else f"step {self.step_index + 1}"
+        return point_of(self.step_index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,11 @@ class Tally:
         again = {approval.user for approval in self.counting}
         expired = [each for each in self.judged if each.standing is Standing.EXPIRED]
         return [each for each in expired if each.approval.user not in again]
+
+
+def point_of(step_index: int | None) -> str:
+    """Return where in a rollout something is approved, as a part of a sentence; None is its beginning."""
+    return "the beginning" if step_index is None else f"step {step_index + 1}"
 
 
 def tally(rule: ApprovalRule, given: Iterable[Approval], now_there: Subject, now: datetime) -> Tally:

@@ -1,7 +1,7 @@
 """What was approved of rollouts, and what is asked for now."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from accounts.roles import Owned
@@ -10,9 +10,8 @@ from accounts.selectors import users_who_may
 from deployments import rows
 from deployments.approval_shapes import ApprovalsView, ApprovalView
 from deployments.models import Approval, Rollout
-from deployments.phases import Phase
 from deployments.rollout import RolloutState
-from deployments.rollout.approvals import Judged, Tally, judge, tally
+from deployments.rollout.approvals import Judged, Tally, judge, point_of, tally
 
 NEEDED = Scope.WRITE
 """Who may approve: a `deployer` of the team, as for all that moves rollouts."""
@@ -52,20 +51,26 @@ def _allowed(rollouts: Iterable[Rollout]) -> Mapping[str, set[int]]:
     return users_who_may(NEEDED, kind=Owned.NAMESPACE, names=names) if names else {}
 
 
-def _view(rollout: Rollout, given: Iterable[Approval], allowed: set[int], now: datetime) -> ApprovalsView:
-    state, there = rows.rollout_state(rollout), None
-    over = rollout.phase if Phase(rollout.phase).is_finished else ""
-    there = rows.approval_subject(rollout, state)
-    judged = tuple(judge(rows.approval(row, allowed), there, now, rule=state.approval, over=over) for row in given)
-    comments = {row.pk: row for row in given}
-    asked = None if state.approval is None else Tally(state.approval, judged)
+def _view(rollout: Rollout, given: Sequence[Approval], allowed: set[int], now: datetime) -> ApprovalsView:
+    state = rows.rollout_state(rollout)
+    judged = tuple(_judged(rollout, state, given, allowed, now)) if given else ()
+    by_id = {row.pk: row for row in given}
     return ApprovalsView(
-        asked=asked,
+        asked=None if state.approval is None else Tally(state.approval, judged),
         is_awaited=state.asks_for_approval,
-        point=there.point,
+        point=point_of(state.approval_step),
         authors=tuple(rows.authors(rollout)),
-        given=tuple(_approval_view(each, comments[each.approval.id]) for each in judged),
+        given=tuple(_approval_view(each, by_id[each.approval.id]) for each in judged),
     )
+
+
+def _judged(
+    rollout: Rollout, state: RolloutState, given: Iterable[Approval], allowed: set[int], now: datetime
+) -> Iterator[Judged]:
+    over = rollout.phase if state.phase.is_finished else ""
+    there = rows.approval_subject(rollout, state)
+    for row in given:
+        yield judge(rows.approval(row, allowed), there, now, rule=state.approval, over=over)
 
 
 def _approval_view(judged: Judged, row: Approval) -> ApprovalView:
