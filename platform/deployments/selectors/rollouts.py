@@ -78,8 +78,8 @@ def rollout_views(rollouts: Iterable[Rollout]) -> list[RolloutView]:
 
 
 def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun], approvals: ApprovalsView) -> RolloutView:
-    policy = stored_policy(rollout.policy_document)
-    state, is_shadow = rows.rollout_state(rollout), policy.strategy is Strategy.SHADOW
+    state = rows.rollout_state(rollout)
+    policy, is_shadow = state.policy, state.policy.strategy is Strategy.SHADOW
     observed = rollout.service.observed.get(rollout.to_revision.name, {})
     views = tuple(_run_view(run, policy.steps) for run in runs)
     of_steps = (view for view in reversed(views) if view.step_index is not None)
