@@ -98,8 +98,18 @@ class KubernetesDriver:
         check_config(fields)
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
-        """Delete the service; it is known until the last of it is gone."""
-        ledger.leave(self._api, namespace, service, generation)
+        """Delete the service, its routes first; it is known until the last of it is gone.
+
+        Kubernetes' garbage collector begins to watch the routes' kinds some time after they were installed, and what
+        it does not watch does not hold up the removal of its owner: the routes are removed here.
+        """
+        closed = ledger.close(self._api, namespace, service, generation)
+        if closed is None:
+            return
+        for kind in _ROUTES:
+            for route in self._list(kind, namespace, service):
+                self._api.delete(kind, namespace, route["metadata"]["name"], uid=route["metadata"]["uid"])
+        ledger.remove(self._api, namespace, closed)
 
     def _refuse_shares_of_copies(self, desired: Desired) -> None:
         """Raise InvalidInput where a share of the requests is to be copied and the Gateway's class cannot do that."""

@@ -58,21 +58,23 @@ def take(api: Api, namespace: str, service: str, generation: int) -> Entry | Non
     raise Unavailable(f"service {namespace}/{service} is being changed by others; it is tried again")
 
 
-def leave(api: Api, namespace: str, service: str, generation: int) -> None:
-    """Delete the service and all that it owns, unless a higher generation was taken up."""
+def close(api: Api, namespace: str, service: str, generation: int) -> Entry | None:
+    """Refuse older wishes from now on; None where nothing is left to remove or a higher generation was taken up."""
     for _ in range(_TRIES):
         found = read(api, namespace, service)
         if found is None or found.generation > generation:
-            return
+            return None
         try:
-            if found.generation < generation:
-                found = _raise(api, namespace, found, generation)
-            if not found.leaving:
-                api.delete(CONFIG_MAP, namespace, found.name, uid=found.uid, propagation="Foreground")
-            return
+            return found if found.generation == generation else _raise(api, namespace, found, generation)
         except Conflict:
             continue
     raise Unavailable(f"service {namespace}/{service} is being changed by others; it is tried again")
+
+
+def remove(api: Api, namespace: str, closed: Entry) -> None:
+    """Delete the entry with all that it owns; it stays until the last of it is gone."""
+    if not closed.leaving:
+        api.delete(CONFIG_MAP, namespace, closed.name, uid=closed.uid, propagation="Foreground")
 
 
 def _create(api: Api, namespace: str, service: str, generation: int) -> Entry:
