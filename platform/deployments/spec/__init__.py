@@ -1,0 +1,12 @@
+"""The service file (KServe's InferenceService, as far as Fairlead honours it) as a value. Pure.
+
+A field that cannot be honoured is refused by its dotted name, never ignored (docs/reference/rollouts.md lists those
+that are).
+"""
+
+from deployments.spec.file import imported_model, parse_service
+from deployments.spec.model import CONFIG, STORAGE_URI
+from deployments.spec.rewrite import file_saying
+from deployments.spec.values import RevisionContent, ServiceSpec
+
+__all__ = ["CONFIG", "STORAGE_URI", "RevisionContent", "ServiceSpec", "file_saying", "imported_model", "parse_service"]

@@ -1,0 +1,86 @@
+"""Reads a service file. Pure."""
+
+from common.errors import InvalidInput
+from common.names import check_dns_label
+from deployments.document import Document
+from deployments.scaling import parse_scaling
+from deployments.spec.model import parse_config, parse_env, parse_storage_uri
+from deployments.spec.resources import parse_resources
+from deployments.spec.values import ServiceSpec
+
+API_VERSION = "serving.kserve.io/v1beta1"
+KIND = "InferenceService"
+# A revision is called `<service>-00001`, which must be a DNS label too.
+LONGEST_NAME = 63 - len("-00001")
+
+# Fields of KServe's InferenceService that its users write, by what does the same here.
+_INSTEAD = {
+    "canaryTrafficPercent": "a policy says the weights of a rollout, and spec.rollout.policy names it",
+    "protocolVersion": "V1 and V2 are served side by side, so leave it out",
+    "resources": "resources belong to spec.predictor.model",
+    "env": "env belongs to spec.predictor.model",
+}
+
+
+def parse_service(value: object, *, namespace: str | None = None, name: str | None = None) -> ServiceSpec:
+    """Return what a service file says.
+
+    Args:
+        namespace, name: what the file must say, where its address says so; it may then leave them out.
+
+    Raises:
+        InvalidInput: with one sentence and the dotted name of the field at fault.
+    """
+    document = Document.of(value, "the service file")
+    _check_constant(document, "apiVersion", API_VERSION)
+    _check_constant(document, "kind", KIND)
+    metadata = document.optional("metadata") or Document({}, "metadata")
+    found_name = _agreed(metadata, "name", name, default=None)
+    found_namespace = _agreed(metadata, "namespace", namespace, default="default")
+    spec = document.document("spec")
+    predictor = spec.document("predictor")
+    model = predictor.document("model")
+    rollout = spec.optional("rollout")
+    result = ServiceSpec(
+        namespace=check_dns_label(found_namespace, field="metadata.namespace"),
+        name=_service_name(found_name),
+        storage_uri=parse_storage_uri(model),
+        scaling=parse_scaling(predictor),
+        env=parse_env(model),
+        resources=parse_resources(model),
+        model_config=parse_config(model),
+        policy=None if rollout is None else rollout.text("policy"),
+    )
+    for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
+        part.refuse_unknown(_INSTEAD)
+    return result
+
+
+def imported_model(namespace: str, name: str) -> str:
+    """Return the name of the model that holds the versions imported for a service; it is no other service's."""
+    return f"{namespace}.{name}"
+
+
+def _check_constant(document: Document, field: str, expected: str) -> None:
+    if (found := document.text(field)) != expected:
+        raise InvalidInput(f"{field} is {found[:60]!r}; expected {expected}", field=field)
+
+
+def _agreed(metadata: Document, field: str, asked: str | None, *, default: str | None) -> str:
+    found = metadata.text(field, default=asked or default)
+    if asked is not None and found != asked:
+        raise InvalidInput(
+            f"metadata.{field} is {found[:80]!r}, but the service is put as {asked!r}; give both the same {field}",
+            field=f"metadata.{field}",
+        )
+    return found
+
+
+def _service_name(name: str) -> str:
+    check_dns_label(name, field="metadata.name")
+    if len(name) > LONGEST_NAME:
+        raise InvalidInput(
+            f"metadata.name has {len(name)} characters; a service's may have {LONGEST_NAME}, for its revisions add six",
+            field="metadata.name",
+        )
+    return name

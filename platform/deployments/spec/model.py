@@ -1,0 +1,72 @@
+"""`spec.predictor.model` of a service file: its files, environment and configuration. Pure."""
+
+import re
+
+from common.errors import InvalidInput
+from common.uris import parse
+from deployments.document import Document
+
+FORMATS = ("onnx",)
+STORAGE_URI = "spec.predictor.model.storageUri"
+CONFIG = "spec.predictor.model.config"
+
+# In UTF-8 below the 128 KiB that Linux gives one variable.
+_MAX_ENV_CHARACTERS = 30_000
+_MODEL_URI = re.compile(r"models:/[^/@]+(/\d{1,9}|@[^/@]+)")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def parse_storage_uri(model: Document) -> str:
+    model_format = model.document("modelFormat")
+    field = model_format.path("name")
+    if (found := model_format.text("name")) not in FORMATS:
+        raise InvalidInput(f"{field} is {found[:60]!r}; this release serves {' and '.join(FORMATS)}", field=field)
+    model_format.refuse_unknown()
+    uri = model.text("storageUri")
+    if _MODEL_URI.fullmatch(uri):
+        return uri
+    if "://" not in uri:
+        raise InvalidInput(
+            f"{STORAGE_URI} is {uri[:200]!r}; expected a registered model (models:/NAME/VERSION or models:/NAME@ALIAS) "
+            "or files elsewhere (http://, https://, s3://, gs://, file://)",
+            field=STORAGE_URI,
+        )
+    address = parse(uri, field=STORAGE_URI)
+    if address.query:
+        raise InvalidInput(
+            f"{STORAGE_URI} has a query, which may hold a secret and would be shown to everybody; import it by "
+            "`fairlead models push URI` and name the version",
+            field=STORAGE_URI,
+        )
+    return address.url
+
+
+def parse_env(model: Document) -> dict[str, str]:
+    env: dict[str, str] = {}
+    for entry in model.documents("env") if model.raw("env", None) is not None else []:
+        name = entry.text("name")
+        if not _ENV_NAME.fullmatch(name):
+            raise InvalidInput(
+                f"{entry.path('name')} is {name[:60]!r}, which is no name of a variable", field=entry.path("name")
+            )
+        if name in env:
+            raise InvalidInput(f"{entry.path('name')} is {name!r}, which is there twice", field=entry.path("name"))
+        env[name] = entry.text("value")
+        entry.refuse_unknown()
+    if (characters := sum(len(name) + len(value) for name, value in env.items())) > _MAX_ENV_CHARACTERS:
+        raise InvalidInput(
+            f"{model.path('env')} has {characters} characters in all; a process is given at most {_MAX_ENV_CHARACTERS}",
+            field=model.path("env"),
+        )
+    return env
+
+
+def parse_config(model: Document) -> dict[str, object]:
+    config = model.raw("config", {})
+    Document.of(config, model.path("config"), model.path("config"))
+    if "name" in config:
+        raise InvalidInput(
+            f"{model.path('config.name')} cannot be set; clients ask for the service's name",
+            field=model.path("config.name"),
+        )
+    return dict(config)

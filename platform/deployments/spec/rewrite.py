@@ -1,0 +1,27 @@
+"""Writes into a service file what a revision serves. Pure."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from deployments.scaling import put_scaling
+from deployments.spec.resources import requests_of
+from deployments.spec.values import RevisionContent, ServiceSpec
+
+
+def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: RevisionContent) -> dict[str, Any]:
+    """Return the service file `document`, which says `spec`, changed where `content` differs."""
+    changed = copy.deepcopy(dict(document))
+    predictor = changed["spec"]["predictor"]
+    model = predictor["model"]
+    if content.storage_uri is not None:
+        model["storageUri"] = content.storage_uri
+    if content.scaling != spec.scaling:
+        put_scaling(predictor, content.scaling)
+    if dict(content.env) != dict(spec.env):
+        model["env"] = [{"name": name, "value": value} for name, value in content.env.items()]
+    if dict(content.model_config) != dict(spec.model_config):
+        model["config"] = dict(content.model_config)
+    if content.resources != spec.resources:
+        model["resources"] = {"requests": requests_of(content.resources)}
+    return changed

@@ -1,0 +1,48 @@
+"""What service files say, as values. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deployments.scaling import Scaling
+from integrations.clusters.base import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSpec:
+    """What a service file asks for.
+
+    Attributes:
+        storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
+        model_config: fields of a Triton ModelConfig laid over the model's own.
+        policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
+    """
+
+    namespace: str
+    name: str
+    storage_uri: str
+    scaling: Scaling
+    env: Mapping[str, str]
+    resources: Resources
+    model_config: Mapping[str, object]
+    policy: str | None
+
+    @property
+    def follows_alias(self) -> bool:
+        """Return whether the version is found by an alias, which may move."""
+        return not self.is_imported and "@" in self.storage_uri
+
+    @property
+    def is_imported(self) -> bool:
+        """Return whether the files are elsewhere and become a version first."""
+        return "://" in self.storage_uri
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionContent:
+    """What a revision serves, as far as a service file says it; without `storage_uri` the file's own stays."""
+
+    storage_uri: str | None
+    scaling: Scaling
+    env: Mapping[str, str]
+    resources: Resources
+    model_config: Mapping[str, object]

@@ -1,0 +1,56 @@
+"""What every cluster driver agrees on: the words between the reconciler and the place where models run.
+
+The reconciler says what should be (`Desired`), a driver makes it so and tells what is (`Observed`). Values here are
+plain and frozen, so that decisions over them are pure functions and a driver can put them into a file or a manifest.
+Standard library only.
+"""
+
+from integrations.clusters.base.desired import (
+    PREVIEW_SUFFIX,
+    Autoscaling,
+    Desired,
+    DesiredRevision,
+    HeaderMatch,
+    MatchKind,
+    Resources,
+    SessionAffinity,
+    Tap,
+)
+from integrations.clusters.base.driver import ClusterDriver
+from integrations.clusters.base.exchanges import Candidate, Exchange
+from integrations.clusters.base.jobs import Job, JobKind, JobResult
+from integrations.clusters.base.observed import (
+    Component,
+    Nodes,
+    Observed,
+    ObservedReplica,
+    ObservedRevision,
+    ReplicaPhase,
+)
+from integrations.clusters.base.samples import BatchTime, Sample
+
+__all__ = [
+    "PREVIEW_SUFFIX",
+    "Autoscaling",
+    "BatchTime",
+    "Candidate",
+    "ClusterDriver",
+    "Component",
+    "Desired",
+    "DesiredRevision",
+    "Exchange",
+    "HeaderMatch",
+    "Job",
+    "JobKind",
+    "JobResult",
+    "MatchKind",
+    "Nodes",
+    "Observed",
+    "ObservedReplica",
+    "ObservedRevision",
+    "ReplicaPhase",
+    "Resources",
+    "Sample",
+    "SessionAffinity",
+    "Tap",
+]

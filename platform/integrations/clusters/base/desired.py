@@ -1,0 +1,141 @@
+"""What the reconciler says should be. Standard library only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+PREVIEW_SUFFIX = "-preview"
+"""A service's preview is reached as the service is, under its name with this at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one replica asks for; None leaves it to the cluster."""
+
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
+
+
+class MatchKind(StrEnum):
+    """How a header's value is compared: with a whole value, with a beginning, with several whole values."""
+
+    EXACT = "exact"
+    PREFIX = "prefix"
+    ANY_OF = "anyOf"
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderMatch:
+    """What one header of a request, or entry of a gRPC call's metadata, has to be.
+
+    Attributes:
+        header: its name in lower case.
+        values: one value; several only for ANY_OF.
+    """
+
+    header: str
+    kind: MatchKind
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return it as a part of a sentence, such as `x-group: beta`."""
+        star = "*" if self.kind is MatchKind.PREFIX else ""
+        return f"{self.header}: {' or '.join(self.values)}{star}"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAffinity:
+    """By what requests belong together, so that the same revision answers them: a header's value, or a cookie's.
+
+    Attributes:
+        revision: the one whose share rises; a session that it answers stays with it while it does.
+        header: its name in lower case; empty where it is a cookie.
+        cookie: its name; the gateway gives one to whoever has none.
+        cookie_ttl_s: for how long a client keeps the cookie.
+    """
+
+    revision: str
+    header: str = ""
+    cookie: str = ""
+    cookie_ttl_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """Which of a revision's inference requests are recorded with their answers, for `ClusterDriver.exchanges`.
+
+    A request is in the share by its `x-request-id` alone, so that revisions which see the same requests record the
+    same ones of them.
+    """
+
+    share_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaling:
+    """How far above `replicas` a cluster's own autoscaler, where it has one, may follow the load.
+
+    Attributes:
+        most: the highest number of replicas.
+        targets: what each replica should have of `concurrency`, `rps` or `avg_time_queue_ms`.
+    """
+
+    most: int
+    targets: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredRevision:
+    """One immutable revision as the cluster should run it now.
+
+    Attributes:
+        name: DNS label, unique within the namespace, such as `digits-00002`.
+        model_name: what V2 clients ask for: the service's name.
+        model_version: the registry's version number in decimal; V2's `model_version`.
+        artifact_uri: folder with the model files (`file:///…` on the local driver).
+        artifact_digest: digest the files must have.
+        replicas: how many should run; 0 keeps the revision known but stopped.
+        weight_percent: share of requests it should get, 0..100; over the ready revisions of a service they sum to 100.
+        model_config: fields of a Triton ModelConfig laid over what the artifact brings; empty leaves it alone.
+        mirror_percent: share of the service's inference requests of which it should get a copy, 0..100; nobody gets
+            the answers to copies.
+        match: requests that match all of these go to it, whatever its share; empty gives it none but its share.
+        max_concurrent_requests: so many requests at once in a replica, further ones wait; 0 is no limit.
+        restart_number: where it rises, every replica is replaced by one that begins anew, one after the other.
+        autoscaling: None where the number of replicas does not follow the load.
+        tap: which requests to record; None for none. It comes and goes without a restart.
+    """
+
+    name: str
+    model_name: str
+    model_version: str
+    artifact_uri: str
+    artifact_digest: str
+    replicas: int
+    weight_percent: int
+    model_config: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    resources: Resources = Resources()
+    mirror_percent: int = 0
+    restart_number: int = 0
+    max_concurrent_requests: int = 0
+    match: tuple[HeaderMatch, ...] = ()
+    tap: Tap | None = None
+    autoscaling: Autoscaling | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """Everything one service should have on a cluster; `generation` only rises and lower ones are ignored.
+
+    Attributes:
+        preview: the revision that answers at the service's preview address; empty where there is no such address.
+        affinity: None leaves every request to chance.
+    """
+
+    namespace: str
+    service: str
+    generation: int
+    revisions: tuple[DesiredRevision, ...]
+    preview: str = ""
+    affinity: SessionAffinity | None = None

@@ -1,0 +1,49 @@
+"""The verbs of a cluster driver. Standard library only."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from integrations.clusters.base.desired import Desired
+from integrations.clusters.base.exchanges import Candidate, Exchange
+from integrations.clusters.base.jobs import Job, JobResult
+from integrations.clusters.base.observed import Nodes, Observed
+
+
+class ClusterDriver(Protocol):
+    """The verbs. All raise `common.errors.Unavailable` where the cluster cannot be reached."""
+
+    def apply(self, desired: Desired) -> None:
+        """Make the cluster work towards `desired`; returns when it is handed over, not when it is so."""
+
+    def observe(self, namespace: str, service: str) -> Observed:
+        """Return the service as it is; an unknown one has generation 0 and no revisions."""
+
+    def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
+        """Return some of what the service's taps recorded after `cursor`, and the cursor behind them.
+
+        What lies before `cursor` is dropped: pass only what was kept together with what was made of the exchanges
+        before it; "" at first. The same cursor again returns the same exchanges, unless they were too many to be
+        kept. A call returns about 16 MiB at most; an unchanged cursor says that there is nothing more for now. What
+        a tap recorded comes within about two seconds, and a minute after the tap is gone it is dropped.
+        """
+
+    def inventory(self) -> Nodes:
+        """Return what the cluster is made of."""
+
+    def run(self, job: Job) -> JobResult:
+        """Run `job` to its end or its timeout."""
+
+    def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
+        """Start the candidate where models run, out of reach of every client, and end it when the block is left.
+
+        What the block is given answers a recorded request once more. It ends too when its caller is killed. Both raise
+        `common.errors.InvalidInput` where the runtime cannot serve the candidate, and `Unavailable` where it ended or
+        did not answer in time.
+        """
+
+    def check_config(self, fields: Mapping[str, object]) -> None:
+        """Raise InvalidInput, naming the field, where the runtime takes no model with these ModelConfig fields."""
+
+    def delete(self, namespace: str, service: str, generation: int) -> None:
+        """Take the service off the cluster; deleting an unknown one is no error."""

@@ -1,0 +1,48 @@
+"""Recorded requests and who answers them once more. Standard library only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One recorded inference request and what a revision answered.
+
+    Of a model that answers a request several times it is the first answer.
+
+    Attributes:
+        request_id: the gateway's `x-request-id`; the same in a mirrored request's exchanges with both revisions.
+        model_version: that answered; empty where the answer is an error.
+        at: Unix seconds at which the request came.
+        request, response: in V2's JSON form, tensors' data flat in row-major order. A tensor with the parameter
+            {"encoding": "base64"} has as its only element the base64 of V2's binary form instead: FP16, BF16, what is
+            not finite, bytes that are no text. Of an error the response is {"error": its message}.
+        error_code: gRPC's name of the error, such as INVALID_ARGUMENT; empty where it was answered.
+    """
+
+    request_id: str
+    revision: str
+    model_version: str
+    at: float
+    request: Mapping[str, Any]
+    response: Mapping[str, Any]
+    error_code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model version that is to answer recorded requests and serves nobody.
+
+    Attributes:
+        name: what its exchanges have as `revision`.
+        timeout_s: for loading the model, and for each answer.
+    """
+
+    name: str
+    model_name: str
+    model_version: str
+    artifact_uri: str
+    model_config: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = 60.0

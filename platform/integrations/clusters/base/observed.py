@@ -1,0 +1,97 @@
+"""What a driver tells of a service and of its cluster. Standard library only."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from integrations.clusters.base.desired import HeaderMatch
+
+
+class ReplicaPhase(StrEnum):
+    """Where one replica is in its life."""
+
+    STARTING = "Starting"
+    READY = "Ready"
+    BACKING_OFF = "BackingOff"
+    DRAINING = "Draining"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedReplica:
+    """One running (or failing) replica.
+
+    Attributes:
+        restarts: how often it was started again after it ended by itself; never falls while the replica exists.
+        started_at: Unix seconds of the running process; None when none runs.
+        metrics_url: where its Prometheus page is; empty until it serves.
+        message: why it is not ready, or how its last process ended; one sentence.
+        restart_number: its revision's when it began.
+    """
+
+    name: str
+    phase: ReplicaPhase
+    restarts: int = 0
+    started_at: float | None = None
+    metrics_url: str = ""
+    message: str = ""
+    restart_number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedRevision:
+    """One revision as it is; its percents and `match` are what the gateway confirmed, not what was asked.
+
+    Attributes:
+        message: why it gets another share than asked for, or why it cannot run; empty where all is as wanted.
+        gateway_since: Unix seconds at which the gateway's counters for this revision began; None while it has none.
+    """
+
+    name: str
+    weight_percent: int
+    replicas: tuple[ObservedReplica, ...] = ()
+    message: str = ""
+    gateway_since: float | None = None
+    mirror_percent: int = 0
+    match: tuple[HeaderMatch, ...] = ()
+
+    @property
+    def ready_replicas(self) -> int:
+        """Return how many replicas take requests."""
+        return sum(replica.phase is ReplicaPhase.READY for replica in self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A service as the cluster reports it; `generation` is the last one the cluster took up, 0 if none.
+
+    Attributes:
+        preview: the revision to which the gateway was seen to send what comes to the preview address; empty if none.
+    """
+
+    namespace: str
+    service: str
+    generation: int = 0
+    revisions: tuple[ObservedRevision, ...] = ()
+    gateway_stats_url: str = ""
+    message: str = ""
+    preview: str = ""
+
+    def revision(self, name: str) -> ObservedRevision | None:
+        """Return the named revision, or None where the cluster has none of that name."""
+        return next((revision for revision in self.revisions if revision.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of the cluster that is not a model, such as the gateway, and how often it was restarted."""
+
+    name: str
+    ready: bool
+    restarts: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """What the cluster is made of."""
+
+    components: tuple[Component, ...] = ()
