@@ -4,6 +4,7 @@ from common.errors import InvalidInput
 from common.names import check_dns_label
 from deployments.document import Document
 from deployments.scaling import parse_scaling
+from deployments.spec.batcher import with_batcher
 from deployments.spec.model import parse_config, parse_env, parse_storage_uri
 from deployments.spec.resources import parse_resources
 from deployments.spec.values import ServiceSpec
@@ -19,6 +20,7 @@ _INSTEAD = {
     "protocolVersion": "V1 and V2 are served side by side, so leave it out",
     "resources": "resources belong to spec.predictor.model",
     "env": "env belongs to spec.predictor.model",
+    "explainer": "serve what explains as a service of its own, and let clients ask that one",
 }
 
 
@@ -48,7 +50,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         scaling=parse_scaling(predictor),
         env=parse_env(model),
         resources=parse_resources(model),
-        model_config=parse_config(model),
+        model_config=with_batcher(predictor, parse_config(model)),
         policy=None if rollout is None else rollout.text("policy"),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):

@@ -22,6 +22,7 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
         model["env"] = [{"name": name, "value": value} for name, value in content.env.items()]
     if dict(content.model_config) != dict(spec.model_config):
         model["config"] = dict(content.model_config)
+        predictor.pop("batcher", None)  # the configuration says it too
     if content.resources != spec.resources:
         model["resources"] = {"requests": requests_of(content.resources)}
     return changed
