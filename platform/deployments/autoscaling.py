@@ -91,6 +91,13 @@ def decide(
     if right < bounds.least:
         # Remembered like a number that the load asked for: when the bound falls, the window begins.
         right, why = bounds.least, bounds.why_least if replicas < bounds.least else why
+    return _settled(replicas, right, why, bounds, memory, window=window, now=now)
+
+
+def _settled(
+    replicas: int, right: int, why: str, bounds: Bounds, memory: Memory, *, window: timedelta, now: datetime
+) -> Decision:
+    """Return the number on the way to the one that is right."""
     if not memory.right:
         memory = replace(memory, right=((now, replicas),))  # what was before this moment is not known to be wrong
     memory = _remembering(memory, right, window, now)
@@ -101,6 +108,15 @@ def decide(
     if chosen > replicas:
         memory = replace(memory, added=(*memory.added, (now, chosen - replicas)))
     return Decision(chosen, why, memory)
+
+
+def hold(replicas: int, bounds: Bounds, memory: Memory, *, window: timedelta, now: datetime) -> Decision:
+    """Return how many replicas there should be at least, where a cluster's own autoscaler follows the load above it.
+
+    The bound is followed up at once, and down when it has been lower for the whole window: until then the autoscaler
+    has seen the load that is left.
+    """
+    return _settled(replicas, bounds.least, bounds.why_least, bounds, memory, window=window, now=now)
 
 
 def _right(replicas: int, readings: Sequence[Reading]) -> tuple[int, str]:

@@ -126,8 +126,8 @@ def standing(
         moving = ServicePhase.PENDING if before is ServicePhase.PENDING else ServicePhase.PROGRESSING
         sends = f"the gateway sends {sent} % of the traffic to {stable.name} and was asked to send all"
         return Standing(moving, sends, Condition.WAITING_FOR_GATEWAY)
-    replicas = "replica" if stable.replicas == 1 else "replicas"
-    serves = f"{stable.name} serves all traffic with {stable.replicas} {replicas}"
+    many = stable.replicas if there.scaling is None else max(ready, stable.replicas)
+    serves = f"{stable.name} serves all traffic with {many} {'replica' if many == 1 else 'replicas'}"
     if ready < stable.replicas:
         serves = f"{stable.name} serves all traffic; {short}"
     old = sum(replica.restart_number < service.restart_number for replica in there.replicas)

@@ -157,6 +157,8 @@ def _load(read: Change, seen: Observed | None, metrics: Metrics) -> Sequence[Sam
 def _record(change: Change, seen: Observed | None, problem: str, evidence: Evidence, *, confirmed: bool) -> None:
     """Record what follows from what was seen."""
     service = change.service
+    if seen is not None:
+        replicas.adopt(change, seen)
     if change.rollout is not None:
         _advance(change, change.rollout, seen, problem, evidence, confirmed=confirmed)
     if seen is not None:

@@ -2,23 +2,42 @@
 
 The numbers are recorded before the cluster is told, and so is what they were decided by: another worker goes on from
 there. Where counters cannot be read nothing is known of the load, and the numbers stay.
+
+Where a cluster has an autoscaler of its own for a revision, that one follows the load, and what is set here is how many
+it must not go below: minReplicas, in a rollout what the rollout needs. One that does not see the load at present is
+stood in for, from the number that it left.
 """
 
 from collections.abc import Sequence
 from datetime import timedelta
 
 from deployments import capacity, load, rows
-from deployments.autoscaling import Bounds, Decision, decide, memory_json, stored_memory
+from deployments.autoscaling import Bounds, Decision, decide, hold, memory_json, stored_memory
 from deployments.desired import Role
 from deployments.history import Kind
 from deployments.models import Revision
 from deployments.recording import Change
-from integrations.clusters.base import Observed, ReplicaPhase, Sample
+from integrations.clusters.base import Observed, ObservedScaling, ReplicaPhase, Sample
 
 
 def follows_load(change: Change) -> bool:
     """Return whether any revision's number of replicas depends on its load."""
     return any(_is_chosen(row) for row in change.revisions)
+
+
+def adopt(change: Change, seen: Observed) -> None:
+    """Record what the cluster's own autoscaler made of stable, from which a rollout in progress counts.
+
+    Stable keeps that many while the canary takes its requests, and the canary needs its part of them.
+    """
+    stable = change.revision(Role.STABLE)
+    if change.rollout is None or stable is None or not _is_chosen(stable):
+        return
+    scaling = _scaling(seen, stable)
+    replicas = 0 if scaling is None else rows.scaling_of(stable).within(scaling.replicas)
+    if replicas > stable.replicas:
+        decision = Decision(replicas, "the cluster's autoscaler had come to that, and a rollout keeps it")
+        _scale(change, stable, decision, is_least=True)
 
 
 def set_replicas(change: Change, seen: Observed, samples: Sequence[Sample] | None, *, window: timedelta) -> None:
@@ -38,7 +57,12 @@ def set_replicas(change: Change, seen: Observed, samples: Sequence[Sample] | Non
     for row in change.revisions:
         bounds = _bounds(change, row) if _is_chosen(row) else None
         if bounds is not None:
-            _set(change, row, measured, bounds, window)
+            _set(change, row, _scaling(seen, row), measured, bounds, window=window)
+
+
+def _scaling(seen: Observed, row: Revision) -> ObservedScaling | None:
+    revision = seen.revision(row.name)
+    return None if revision is None else revision.scaling
 
 
 def _is_chosen(row: Revision) -> bool:
@@ -56,25 +80,43 @@ def _bounds(change: Change, row: Revision) -> Bounds | None:
     return capacity.bounds_of_canary(rows.revision_state(stable), rows.revision_state(row), rollout)
 
 
-def _set(change: Change, row: Revision, measured: Sequence[Sample], bounds: Bounds, window: timedelta) -> None:
+def _set(
+    change: Change,
+    row: Revision,
+    scaling: ObservedScaling | None,
+    measured: Sequence[Sample],
+    bounds: Bounds,
+    *,
+    window: timedelta,
+) -> None:
     looks = load.looked(load.stored_looks(row.load.get("looks", {})), measured, row.name, change.now.timestamp())
-    decision = decide(
-        row.replicas,
-        load.readings(looks, rows.scaling_of(row).targets),
-        bounds,
-        stored_memory(row.load.get("memory", {})),
-        window=window,
-        now=change.now,
-    )
-    row.load = {"looks": load.looks_json(looks), "memory": memory_json(decision.memory), "why": decision.why}
+    memory = stored_memory(row.load.get("memory", {}))
+    if scaling is not None and not scaling.problem:
+        decision = hold(row.replicas, bounds, memory, window=window, now=change.now)
+        why = f"the cluster's autoscaler has come to {scaling.replicas}, not below {decision.replicas}: {decision.why}"
+    else:
+        decision = decide(
+            row.replicas if scaling is None else max(row.replicas, scaling.replicas),
+            load.readings(looks, rows.scaling_of(row).targets),
+            bounds,
+            memory,
+            window=window,
+            now=change.now,
+        )
+        why = decision.why
+        if scaling is not None:
+            why = f"{why}; the cluster's autoscaler does not see the load: {scaling.problem}"
+    row.load = {"looks": load.looks_json(looks), "memory": memory_json(decision.memory), "why": why}
     # Like the time of the last look, this alone is no change that a page or another reconciler has to hear of.
     Revision.objects.filter(pk=row.pk).update(load=row.load)
     if decision.replicas != row.replicas:
-        _scale(change, row, decision)
+        _scale(change, row, decision, is_least=scaling is not None)
 
 
-def _scale(change: Change, row: Revision, decision: Decision) -> None:
-    message = f"Scaled from {row.replicas} to {decision.replicas}: {decision.why}"
+def _scale(change: Change, row: Revision, decision: Decision, *, is_least: bool) -> None:
+    verb = "Raised" if decision.replicas > row.replicas else "Lowered"
+    what = f"{verb} what the cluster's autoscaler keeps at least" if is_least else "Scaled"
+    message = f"{what} from {row.replicas} to {decision.replicas}: {decision.why}"
     row.replicas = decision.replicas
     row.save(update_fields=["replicas"])
     change.event(Kind.REVISION_SCALED, message, revision=row.name)

@@ -60,6 +60,10 @@ class ControlPlane:
         """Return a kubeconfig for a user of that name, who may do what RBAC gives them."""
         return self.kubeconfig_of(name, self._authority.issue(name, groups=groups))
 
+    def issue(self, name: str, *, addresses: Sequence[str]) -> Pair:
+        """Return a certificate for a server of the cluster."""
+        return self._authority.issue(name, addresses=addresses)
+
     def kubeconfig_of(self, name: str, pair: Pair) -> Path:
         """Return a kubeconfig for who has a certificate."""
         place = self.folder / f"{name.replace(':', '-')}.kubeconfig"
@@ -127,6 +131,7 @@ class ControlPlane:
             accounts,
             f"--root-ca-file={self._authority.certificate}",
             "--horizontal-pod-autoscaler-sync-period=1s",
+            "--horizontal-pod-autoscaler-downscale-stabilization=2s",
             "--kube-api-qps=200",
             "--kube-api-burst=400",
         )

@@ -20,6 +20,7 @@ from integrations.clusters.base import (
     Observed,
     ObservedReplica,
     ObservedRevision,
+    ObservedScaling,
     ReplicaPhase,
     Sample,
 )
@@ -47,6 +48,7 @@ class FakeCluster:
     Attributes:
         broken: revisions whose replicas never become ready.
         most_ready: of which revisions only so many replicas become ready.
+        autoscaled: how many replicas the cluster's own autoscaler makes of a revision where that is more than desired.
         away: why the cluster cannot be reached; empty while it can.
         recorded: what taps wrote of each service, cursors are numbers of it.
         answers: what a version makes of a recorded exchange in a replay.
@@ -65,6 +67,7 @@ class FakeCluster:
     recorded: dict[tuple[str, str], list[Exchange]] = field(default_factory=dict)
     answers: dict[str, Callable[[Exchange], Exchange]] = field(default_factory=dict)
     replaying: list[Candidate] = field(default_factory=list)
+    autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
     away: str = ""
     on_apply: Callable[[Desired], None] = lambda _desired: None
 
@@ -150,6 +153,7 @@ class FakeCluster:
                     weight_percent=round(100 * each.weight_percent / given) if given and each.name in ready else 0,
                     mirror_percent=each.mirror_percent if each.name in ready else 0,
                     match=each.match if each.name in ready else (),
+                    scaling=self.autoscaled.get(each.name),
                     replicas=tuple(
                         replace(self._replica(each.name, index), restart_number=each.restart_number)
                         for index in range(each.replicas)

@@ -9,6 +9,7 @@ from deployments import reconciler
 from deployments.models import Event, InferenceService, Revision
 from deployments.reconciler import Outcome
 from deployments.services import rollout_abort
+from integrations.clusters.base import ObservedScaling
 from tests.deployments.conftest import Platform
 
 SCALED = {"maxReplicas": 8, "scaleMetric": "concurrency", "scaleTarget": 10}
@@ -174,3 +175,43 @@ def test_the_way_back_does_not_wait_for_the_replicas_that_the_load_needs(busy: P
     busy.back()
     busy.until(lambda: busy.cluster.weights() == {"digits-00001": 100, "digits-00002": 0}, turns=3)
     assert wanted(busy)["digits-00001"] == 6
+
+
+@pytest.fixture
+def elsewhere(platform: Platform) -> Platform:
+    """A service whose replicas the cluster's own autoscaler has brought to five."""
+    platform.live(**SCALED)
+    platform.cluster.autoscaled["digits-00001"] = ObservedScaling(5)
+    platform.turn()
+    platform.turn()
+    return platform
+
+
+def test_where_the_cluster_has_an_autoscaler_only_the_least_number_is_said(elsewhere: Platform) -> None:
+    elsewhere.metrics.in_flight["digits-00001"] = 80
+    elsewhere.turn(seconds=11)
+    assert wanted(elsewhere) == {"digits-00001": 1}
+    told = elsewhere.view().revisions[0].scaling
+    assert told.startswith("the cluster's autoscaler has come to 5, not below 1")
+
+
+def test_a_rollout_counts_from_what_the_clusters_autoscaler_made_and_keeps_it(elsewhere: Platform) -> None:
+    elsewhere.version(2)
+    elsewhere.policy(name="patient", steps=[{"weight": 40, "pause": True}])
+    elsewhere.start("2", "patient")
+    elsewhere.until(lambda: elsewhere.rollout().phase == "Paused")
+    assert wanted(elsewhere) == {"digits-00001": 5, "digits-00002": 2}
+    elsewhere.cluster.autoscaled["digits-00001"] = ObservedScaling(7)
+    elsewhere.until(lambda: wanted(elsewhere) == {"digits-00001": 7, "digits-00002": 3}, turns=2)
+    rollout_abort(rollout_id=elsewhere.rollout().pk, actor="bob", now=elsewhere.clock())
+    elsewhere.turn()
+    assert wanted(elsewhere)["digits-00001"] == 7, "all its requests come back at once"
+    pass_window(elsewhere)
+    assert wanted(elsewhere)["digits-00001"] == 1, "then the autoscaler alone decides again"
+
+
+def test_an_autoscaler_that_sees_nothing_is_stood_in_for_from_its_number(elsewhere: Platform) -> None:
+    elsewhere.cluster.autoscaled["digits-00001"] = ObservedScaling(5, "no metrics returned from custom metrics API")
+    elsewhere.metrics.in_flight["digits-00001"] = 65
+    elsewhere.until(lambda: wanted(elsewhere)["digits-00001"] > 5)
+    assert "does not see the load: no metrics returned" in elsewhere.view().revisions[0].scaling

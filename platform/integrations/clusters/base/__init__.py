@@ -25,6 +25,7 @@ from integrations.clusters.base.observed import (
     Observed,
     ObservedReplica,
     ObservedRevision,
+    ObservedScaling,
     ReplicaPhase,
 )
 from integrations.clusters.base.samples import BatchTime, Sample
@@ -48,6 +49,7 @@ __all__ = [
     "Observed",
     "ObservedReplica",
     "ObservedRevision",
+    "ObservedScaling",
     "ReplicaPhase",
     "Resources",
     "Sample",

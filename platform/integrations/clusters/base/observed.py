@@ -37,10 +37,24 @@ class ObservedReplica:
 
 
 @dataclass(frozen=True, slots=True)
+class ObservedScaling:
+    """What a cluster's own autoscaler makes of a revision.
+
+    Attributes:
+        replicas: how many the revision is to have by its word, which is at least what was desired.
+        problem: why it does not follow the load at present; empty where it does.
+    """
+
+    replicas: int
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedRevision:
     """One revision as it is; its percents and `match` are what the gateway confirmed, not what was asked.
 
     Attributes:
+        scaling: None where the cluster has no autoscaler for it, and its replicas are as many as were desired.
         message: why it gets another share than asked for, or why it cannot run; empty where all is as wanted.
         gateway_since: Unix seconds at which the gateway's counters for this revision began; None while it has none.
     """
@@ -52,6 +66,7 @@ class ObservedRevision:
     gateway_since: float | None = None
     mirror_percent: int = 0
     match: tuple[HeaderMatch, ...] = ()
+    scaling: ObservedScaling | None = None
 
     @property
     def ready_replicas(self) -> int:

@@ -7,7 +7,7 @@ Nothing of it runs between two ticks: pods are Kubernetes' own business, and so 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -66,6 +66,7 @@ class KubernetesDriver:
             pods=self._list(kinds.POD, namespace, service),
             slices=self._list(kinds.ENDPOINT_SLICE, namespace, service),
             routes=[route for kind in _ROUTES for route in self._list(kind, namespace, service)],
+            autoscalers=self._list(kinds.AUTOSCALER, namespace, service) if self._options.custom_metrics else (),
         )
         return observed(namespace, service, entry, found, self._options.gateway)
 
@@ -145,8 +146,8 @@ class KubernetesDriver:
                 conflicts.append(error.message)
             except Conflict as error:
                 raise _ChangedError from error
+        self._prune(there, manifests)  # autoscalers that are to be gone must not answer to what follows
         self._scale(desired)
-        self._prune(there, manifests)
         if conflicts:
             raise Conflict("; ".join(conflicts))
 
@@ -165,16 +166,24 @@ class KubernetesDriver:
         self._api.apply(wanted)
 
     def _scale(self, desired: Desired) -> None:
-        """Set the number of replicas where it is another one; an autoscaler may have more of them."""
+        """Set the number of replicas where it is another one; an autoscaler may have more of them.
+
+        Only as it was read: where an autoscaler was faster its number stands, and the next turn looks again.
+        """
         wanted = {revision.name: revision for revision in desired.revisions}
         for deployment in self._list(kinds.DEPLOYMENT, desired.namespace, desired.service):
-            name, there = deployment["metadata"]["name"], deployment["spec"]["replicas"]
-            if name not in wanted:
+            metadata, there = deployment["metadata"], deployment["spec"]["replicas"]
+            revision = wanted.get(metadata["name"])
+            if revision is None or "deletionTimestamp" in metadata:
                 continue
-            replicas = wanted[name].replicas
-            if there < replicas or (there > replicas and not is_autoscaled(wanted[name], self._options)):
-                change = {"spec": {"replicas": replicas}}
-                self._api.merge(kinds.DEPLOYMENT, desired.namespace, name, change, subresource="scale")
+            is_more = there > revision.replicas and not is_autoscaled(revision, self._options)
+            if there < revision.replicas or is_more:
+                change = {
+                    "metadata": {"resourceVersion": metadata["resourceVersion"]},
+                    "spec": {"replicas": revision.replicas},
+                }
+                with suppress(Conflict):
+                    self._api.merge(kinds.DEPLOYMENT, desired.namespace, revision.name, change, subresource="scale")
 
     def _prune(self, there: Mapping[kinds.Kind, Sequence[Json]], manifests: Iterable[Manifest]) -> None:
         """Remove what is no longer desired."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision
+from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ObservedScaling
 from integrations.clusters.kubernetes.gateway import confirmation
 from integrations.clusters.kubernetes.ledger import Entry
 from integrations.clusters.kubernetes.manifests.names import REVISION
@@ -23,6 +23,7 @@ class Found:
     pods: Sequence[Json] = ()
     slices: Sequence[Json] = ()
     routes: Sequence[Json] = ()
+    autoscalers: Sequence[Json] = ()
 
 
 def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: GatewayReference) -> Observed:
@@ -33,6 +34,7 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
     routed = confirmed.routed
     able = serving(found.slices)
     troubles = {str(each["metadata"]["name"]): _trouble(each) for each in found.deployments}
+    scalings = dict(_scalings(found))
     return Observed(
         namespace=namespace,
         service=service,
@@ -44,6 +46,7 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
                 mirror_percent=routed.mirrors.get(name, 0) if able.get(name) else 0,
                 replicas=tuple(replicas.get(name, ())),
                 message=troubles.get(name, ""),
+                scaling=scalings.get(name),
             )
             for name in names
         ),
@@ -81,4 +84,25 @@ def _trouble(deployment: Json) -> str:
     for condition in deployment.get("status", {}).get("conditions", ()):
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
             return f"its pods cannot be made: {condition['message']}"
+    return ""
+
+
+def _scalings(found: Found) -> Iterator[tuple[str, ObservedScaling]]:
+    """Yield what autoscalers make of their revisions, which the Deployments have last been told."""
+    replicas = {str(each["metadata"]["name"]): int(each["spec"]["replicas"]) for each in found.deployments}
+    for each in found.autoscalers:
+        name = str(each["metadata"]["name"])
+        if name in replicas and "deletionTimestamp" not in each["metadata"]:
+            yield name, ObservedScaling(replicas[name], _blindness(each))
+
+
+def _blindness(autoscaler: Json) -> str:
+    """Return why an autoscaler does not follow the load; empty where it does."""
+    conditions = {each["type"]: each for each in autoscaler.get("status", {}).get("conditions") or ()}
+    for needed in ("AbleToScale", "ScalingActive"):
+        condition = conditions.get(needed)
+        if condition is None:
+            return "it has not looked at the load yet"
+        if condition["status"] != "True":
+            return str(condition.get("message") or condition.get("reason", "it does not say why"))
     return ""
