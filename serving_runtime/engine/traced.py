@@ -1,4 +1,4 @@
-"""Puts tracer and tap before an engine while they ask for requests; else these go to the engine itself."""
+"""Puts tracer and taps before an engine while they ask for requests; else these go to the engine itself."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,7 +7,7 @@ from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.tapped import recorded
 from serving_runtime.errors import ServingError
 from serving_runtime.request import Cancellable, InferRequest, OnDone, Outcome, RequestContext
-from serving_runtime.telemetry.tap.tap import Tap
+from serving_runtime.telemetry.tap.taps import Taps
 from serving_runtime.telemetry.tracing.trace import BACKEND_OUTPUT, QUEUE_INPUT
 from serving_runtime.telemetry.tracing.tracer import Tracer
 
@@ -15,18 +15,17 @@ Started = TypeVar("Started", bound=Cancellable)
 Start = Callable[[InferRequest, OnDone], Started]
 
 
-def follow(engine: Engine, tracer: Tracer, tap: Tap | None = None) -> None:
-    """Have the tracer, and the tap, see the requests that clients send, whenever their settings ask for any."""
+def follow(engine: Engine, tracer: Tracer, taps: Taps) -> None:
+    """Have the tracer, and the taps, see the requests that clients send, whenever their settings ask for any."""
     plain = {"infer": engine.infer, "stream": engine.stream}
 
     def switch() -> None:
         for name, start in plain.items():
-            seen = recorded(start, tap) if tap is not None and tap.active else start
+            seen = recorded(start, taps) if taps.active else start
             setattr(engine, name, _followed(seen, tracer) if tracer.active else seen)
 
     tracer.on_change = switch
-    if tap is not None:
-        tap.on_change.append(switch)
+    taps.on_change(switch)
     switch()
 
 

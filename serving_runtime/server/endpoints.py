@@ -24,18 +24,18 @@ from serving_runtime.protocol.settings import RuntimeSettings
 from serving_runtime.server.metrics_options import MetricsOptions
 from serving_runtime.server.options import Options
 from serving_runtime.telemetry.cpu import CpuMeter
-from serving_runtime.telemetry.tap.tap import Tap
+from serving_runtime.telemetry.tap.taps import Taps
 
 
 def http_listener(
-    options: Options, engine: Engine, settings: RuntimeSettings, sock: socket.socket, tap: Tap | None
+    options: Options, engine: Engine, settings: RuntimeSettings, sock: socket.socket, taps: Taps
 ) -> Listener:
     limits = HttpLimits(max_body_bytes=options.http.max_input_bytes)
     v2 = V2Application(
         engine,
         restrictions=Restrictions(options.http.restrictions),
         forwarded=options.http.header_forward_pattern,
-        with_context=_wants_context(options, tap),
+        with_context=_wants_context(options, taps),
         settings=settings,
     )
 
@@ -48,29 +48,27 @@ def http_listener(
     found, keeps_header = application()
     listener = Listener(found, sock, limits, keeps_header)
     settings.log.on_change.append(lambda: listener.change(*application()))
-    if tap is not None:
 
-        def follow(tap: Tap = tap) -> None:
-            v2.with_context = _wants_context(options, tap)
-            listener.change(*application())
+    def follow() -> None:
+        v2.with_context = _wants_context(options, taps)
+        listener.change(*application())
 
-        tap.on_change.append(follow)
+    taps.on_change(follow)
     return listener
 
 
-def _wants_context(options: Options, tap: Tap | None) -> bool:
+def _wants_context(options: Options, taps: Taps) -> bool:
     """Return whether something follows requests by their id or trace now."""
-    return options.exports_traces or (tap is not None and tap.active)
+    return options.exports_traces or taps.active
 
 
-def metrics_listener(options: MetricsOptions, engine: Engine, sock: socket.socket, tap: Tap | None) -> Listener:
+def metrics_listener(options: MetricsOptions, engine: Engine, sock: socket.socket, taps: Taps) -> Listener:
     cpu = None
     if options.cpu:
         meter = CpuMeter()
         again_and_again(meter.look, options.interval_ms / 1000)
         cpu = meter.current
-    more = tap.counts.families if tap is not None else tuple
-    application = metrics.MetricsApplication(engine, options.settings, cpu, more)
+    application = metrics.MetricsApplication(engine, options.settings, cpu, taps.families)
     return Listener(application, sock, HttpLimits(), metrics.keeps_header)
 
 
@@ -85,10 +83,10 @@ def again_and_again(look: Callable[[], None], interval_s: float) -> None:
     loop.call_later(interval_s, turn)
 
 
-def grpc_server(options: Options, engine: Engine, settings: RuntimeSettings, tap: Tap | None) -> GrpcServer:
+def grpc_server(options: Options, engine: Engine, settings: RuntimeSettings, taps: Taps) -> GrpcServer:
     """Return the server; raises ValueError, naming the flag, for certificates that do not serve."""
     policy = CallPolicy(
-        context_wanted=functools.partial(_wants_context, options, tap) if options.exports_traces or tap else None,
+        context_wanted=functools.partial(_wants_context, options, taps) if options.exports_traces or taps else None,
         restrictions=Restrictions(options.grpc.restrictions, HEADER_PREFIX),
         forwarded=options.grpc.header_forward_pattern,
     )

@@ -10,6 +10,7 @@ from serving_runtime.server import (
     grpc_options,
     http_options,
     log_options,
+    logger_options,
     metrics_options,
     model_options,
     refused_flags,
@@ -19,6 +20,7 @@ from serving_runtime.server import (
 from serving_runtime.server.flag_types import add_bool, count
 from serving_runtime.server.grpc_options import GrpcOptions
 from serving_runtime.server.http_options import HttpOptions
+from serving_runtime.server.logger_options import LoggerOptions
 from serving_runtime.server.metrics_options import MetricsOptions
 from serving_runtime.server.model_options import ModelOptions
 from serving_runtime.server.tap_options import TapOptions
@@ -45,6 +47,7 @@ class Options:
     grpc: GrpcOptions
     metrics: MetricsOptions
     tap: TapOptions
+    logger: LoggerOptions
     port_file: Path | None
     exit_timeout_s: int
     max_concurrent_requests: int
@@ -78,6 +81,7 @@ def parse(arguments: Sequence[str]) -> Options:
         grpc=GrpcOptions.parsed(parser, found),
         metrics=MetricsOptions.parsed(parser, found),
         tap=TapOptions.parsed(found),
+        logger=LoggerOptions.parsed(found),
         port_file=found.port_file,
         exit_timeout_s=found.exit_timeout_secs,
         max_concurrent_requests=found.max_concurrent_requests,
@@ -104,6 +108,7 @@ def _parser() -> Parser:
         endpoints, "--allow-client-shm", default=False, text="let clients register shared memory for their tensors"
     )
     tap_options.add(parser.add_argument_group("payload tap"))
+    logger_options.add(parser.add_argument_group("payload logger"))
     refused_flags.add(parser)
     process = parser.add_argument_group("process")
     process.add_argument(

@@ -29,10 +29,12 @@ from serving_runtime.protocol.settings import RuntimeSettings
 from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.scheduler.response_cache import ResponseCache
 from serving_runtime.server.endpoints import again_and_again, grpc_server, http_listener, metrics_listener
+from serving_runtime.server.logger_options import open_logger
 from serving_runtime.server.options import Options
 from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, write_port_file
 from serving_runtime.server.tap_options import open_tap
 from serving_runtime.telemetry.logsettings import LogControl
+from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, Taps
 from serving_runtime.telemetry.tracing.otlp import OtlpSink
 from serving_runtime.telemetry.tracing.settings import TRITON
 from serving_runtime.telemetry.tracing.tracer import Sink, Tracer
@@ -119,6 +121,17 @@ def _sink(options: Options) -> Sink:
         raise StartError(f"--trace-config mode=opentelemetry needs the OpenTelemetry SDK ({hint}): {error}") from error
 
 
+def open_taps(options: Options) -> Taps:
+    """Return what the options ask to record; raises StartError where that cannot be."""
+    source = f"/{options.id}/{socket.gethostname()}/{os.getpid()}"
+    found = {}
+    if options.tap.url:
+        found[TAP_METRIC] = open_tap(options.tap, source)
+    if options.logger.url:
+        found[LOGGER_METRIC] = open_logger(options.logger, source)
+    return Taps(found)
+
+
 class Server:
     """The endpoints of one process and the engine behind them."""
 
@@ -129,10 +142,10 @@ class Server:
         self._http: Listener | None = None
         self._metrics: Listener | None = None
         self._grpc: GrpcServer | None = None
-        self._tap = open_tap(options.tap, options.id) if options.tap.url else None
+        self._taps = open_taps(options)
         self._engine = make_engine(options)
         self._settings = RuntimeSettings(log, Tracer(options.trace, _sink(options)))
-        follow(self._engine, self._settings.tracer, self._tap)
+        follow(self._engine, self._settings.tracer, self._taps)
 
     async def run(self) -> int:
         options = self._options
@@ -148,8 +161,8 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
         await self._listen(http, metrics)
-        if self._tap is not None and options.tap.share_file is not None:
-            again_and_again(self._tap.look, _SHARE_INTERVAL_S)
+        if options.tap.share_file is not None:
+            again_and_again(self._taps.look, _SHARE_INTERVAL_S)
         if options.port_file is not None:
             write_port_file(options.port_file, self._ports)
         logger.info("ready on %s", ", ".join(f"{name} port {port}" for name, port in self._ports.items()))
@@ -159,7 +172,7 @@ class Server:
     def _grpc_server(self) -> GrpcServer:
         options = self._options.grpc
         try:
-            server = grpc_server(self._options, self._engine, self._settings, self._tap)
+            server = grpc_server(self._options, self._engine, self._settings, self._taps)
         except ValueError as error:
             raise StartError(str(error)) from error
         reuse_port = options.settings.reuse_port
@@ -183,10 +196,10 @@ class Server:
 
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
         if http is not None:
-            self._http = http_listener(self._options, self._engine, self._settings, http, self._tap)
+            self._http = http_listener(self._options, self._engine, self._settings, http, self._taps)
             await listen(self._http, self._options.http.address, self._ports["http"], "--http-port")
         if metrics is not None:
-            self._metrics = metrics_listener(self._options.metrics, self._engine, metrics, self._tap)
+            self._metrics = metrics_listener(self._options.metrics, self._engine, metrics, self._taps)
             await listen(self._metrics, self._options.metrics.address, self._ports["metrics"], "--metrics-port")
         if self._grpc is not None:
             await self._grpc.start()
@@ -221,8 +234,7 @@ class Server:
             self._metrics.stop_accepting()
             self._metrics.abort()
         self._engine.close()
-        if self._tap is not None:
-            self._tap.close()
+        self._taps.close()
         self._settings.tracer.close()
         logger.info("stopped")
         return 0

@@ -1,15 +1,15 @@
 """The flags of the payload tap, which are ours: Triton has none."""
 
 import argparse
-import os
-import socket
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from serving_runtime.server.flag_types import positive
 from serving_runtime.server.sockets import StartError
 from serving_runtime.telemetry.tap import share
-from serving_runtime.telemetry.tap.sinks import open_sink
+from serving_runtime.telemetry.tap.posting import HttpSink
+from serving_runtime.telemetry.tap.sinks import FileSink, FolderSink, Sink
 from serving_runtime.telemetry.tap.tap import Tap
 
 
@@ -22,6 +22,7 @@ class TapOptions:
     share_file: Path | None
     max_pending_bytes: int
     max_file_bytes: int
+    token_file: Path | None
 
     @classmethod
     def parsed(cls, found: argparse.Namespace) -> "TapOptions":
@@ -31,18 +32,30 @@ class TapOptions:
             share_file=found.payload_tap_share_file,
             max_pending_bytes=found.payload_tap_max_pending_bytes,
             max_file_bytes=found.payload_tap_max_file_bytes,
+            token_file=found.payload_tap_token_file,
         )
 
 
-def open_tap(options: TapOptions, server_id: str) -> Tap:
+def open_tap(options: TapOptions, source: str) -> Tap:
     """Return the tap; raises StartError when its URL is none or its file cannot be written."""
     try:
-        sink = open_sink(options.url, options.max_file_bytes)
+        sink = open_sink(options)
     except (ValueError, OSError) as error:
         raise StartError(f"--payload-tap: {error}") from error
-    source = f"/{server_id}/{socket.gethostname()}/{os.getpid()}"
     recorded = share.Share(options.share, options.share_file)
     return Tap(sink, source=source, share=recorded, max_pending_bytes=options.max_pending_bytes)
+
+
+def open_sink(options: TapOptions) -> Sink:
+    """Return the sink of a `file:`, `http:` or `https:` URL; raises ValueError or OSError with what is wrong."""
+    url, max_bytes = options.url, options.max_file_bytes
+    parts = urlsplit(url)
+    if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path.startswith("/"):
+        path = Path(unquote(parts.path))
+        return FolderSink(path, max_bytes) if parts.path.endswith("/") else FileSink(path, max_bytes)
+    if parts.scheme in ("http", "https") and parts.hostname:
+        return HttpSink(url, options.token_file)
+    raise ValueError(f"'{url}' is not a URL such as file:///var/log/payloads.jsonl or https://collector/events")
 
 
 def add(group: "argparse._ArgumentGroup") -> None:
@@ -79,6 +92,12 @@ def add(group: "argparse._ArgumentGroup") -> None:
         default=1024 * 1024 * 1024,
         metavar="BYTES",
         help="a file that would grow beyond this is renamed to <name>.1 first; of a folder the oldest go (1073741824)",
+    )
+    group.add_argument(
+        "--payload-tap-token-file",
+        type=Path,
+        metavar="PATH",
+        help="send the bearer token in this file to a URL that takes events; read again for each batch",
     )
 
 

@@ -2,7 +2,6 @@
 the Kubernetes driver with a real control plane."""
 
 import itertools
-import json
 import os
 import signal
 import sys
@@ -114,7 +113,7 @@ def anywhere(request: pytest.FixtureRequest) -> Anywhere:
     def tell(service: str, revision: str, request_id: str) -> None:
         sink = FolderSink(cluster.layout.payloads_of("default", service) / revision / "0", max_bytes=1 << 20)
         common = {"requestid": request_id, "time": "2026-01-01T00:00:00+00:00", "modelversion": "1", "data": {}}
-        sink.write([json.dumps({**common, "id": f"{request_id}:{number}"}).encode() for number in (0, 1)])
+        sink.write([{**common, "id": f"{request_id}:{number}"} for number in (0, 1)])
         sink.flush()
         sink.close()
 

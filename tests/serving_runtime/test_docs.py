@@ -13,6 +13,7 @@ from serving_runtime.telemetry.cpu import CpuMeter
 from serving_runtime.telemetry.families import families
 from serving_runtime.telemetry.settings import MetricsSettings
 from serving_runtime.telemetry.tap.tap import TapCounts
+from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, events_family
 
 MODEL_CONFIG = (Path(__file__).parents[2] / "docs" / "reference" / "model-config.md").read_text()
 PROTOCOL = (Path(__file__).parents[2] / "docs" / "reference" / "serving-protocol.md").read_text()
@@ -53,7 +54,10 @@ def variants(pattern: str) -> set[str]:
 
 def test_every_metric_is_listed_with_its_kind_and_nothing_else() -> None:
     settings = MetricsSettings(summary_latencies=True, histogram_latencies=True)
-    every = [*families([], settings, CpuMeter().use), *TapCounts().families()]
+    every = [
+        *families([], settings, CpuMeter().use),
+        *(events_family(name, TapCounts()) for name in (TAP_METRIC, LOGGER_METRIC)),
+    ]
     kinds = {family.name: family.kind for family in every}
     assert dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", section("Metrics"), re.MULTILINE)) == kinds
 

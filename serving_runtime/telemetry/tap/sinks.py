@@ -1,31 +1,44 @@
-"""Where events go: a file of one JSON line each, a folder of such files, or a URL that takes batches of events."""
+"""Where events go on this machine: a file of one JSON line each, or a folder of such files."""
 
 import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Protocol
-from urllib.parse import unquote, urlsplit
+from typing import Any, BinaryIO, Protocol
 
-import httpx
+from serving_runtime.telemetry.tap.writing import written
 
-BATCH_TYPE = "application/cloudevents-batch+json"
-_TIMEOUT_S = 10.0
 _FULL_BYTES = 1 << 20
 _OLD_S = 1.0
 
+Event = dict[str, Any]
+"""A CloudEvent for `written`: attributes by name, and `data`."""
+
 
 class SinkError(Exception):
-    """Events could not be written; the text says why."""
+    """Events could not be written; the text says why.
+
+    Attributes:
+        taken: so many of them were written all the same.
+    """
+
+    def __init__(self, reason: str, taken: int = 0) -> None:
+        super().__init__(reason)
+        self.taken = taken
 
 
 class Sink(Protocol):
-    """Takes events, each a JSON object on one line, on the tap's own thread; raises SinkError.
+    """Takes events on the tap's own thread; raises SinkError.
 
     `flush` hands on what was kept back; it is called when nothing came for a while, and before `close`.
+
+    Attributes:
+        gather_s: so long the tap waits for further events, to write them together.
     """
 
-    def write(self, events: list[bytes]) -> None: ...
+    gather_s: float
+
+    def write(self, events: list[Event]) -> None: ...
     def flush(self) -> None: ...
     def close(self) -> None: ...
 
@@ -33,21 +46,22 @@ class Sink(Protocol):
 class FileSink:
     """Appends a line per event; a file that grew beyond its limit becomes `<name>.1`, in place of an earlier one."""
 
+    gather_s = 0.0
+
     def __init__(self, path: Path, max_bytes: int) -> None:
         self._path = path
         self._max_bytes = max_bytes
         self._file = path.open("ab")
 
-    def write(self, events: list[bytes]) -> None:
-        size = sum([len(event) + 1 for event in events])
+    def write(self, events: list[Event]) -> None:
+        lines = [written(event) + b"\n" for event in events]
+        size = sum([len(line) for line in lines])
         try:
             if self._file.tell() and self._file.tell() + size > self._max_bytes:
                 self._file.close()
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
                 self._file = self._path.open("ab")
-            for event in events:
-                self._file.write(event)
-                self._file.write(b"\n")
+            self._file.writelines(lines)
             self._file.flush()
         except (OSError, ValueError) as error:  # ValueError: the file could not be opened again before
             raise SinkError(f"{self._path}: {error}") from error
@@ -69,18 +83,21 @@ class FolderSink:
         max_bytes: of all files together; one with a large event may be larger.
     """
 
+    gather_s = 0.0
+
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self._folder = folder
         self._max_bytes = max_bytes
         self._began = 0.0
         self._file: BinaryIO | None = self._opened()
 
-    def write(self, events: list[bytes]) -> None:
+    def write(self, events: list[Event]) -> None:
+        lines = [written(event) + b"\n" for event in events]
         try:
             self._file = file = self._file or self._opened()
             if not file.tell():
                 self._began = time.monotonic()
-            file.writelines([event + b"\n" for event in events])
+            file.writelines(lines)
             if file.tell() >= _FULL_BYTES or time.monotonic() - self._began >= _OLD_S:
                 self._publish(file)
         except OSError as error:
@@ -117,37 +134,3 @@ class FolderSink:
                 sizes[path] = path.stat().st_size
                 if len(sizes) > 1 and sum(sizes.values()) > self._max_bytes:
                     path.unlink()
-
-
-class HttpSink:
-    """Posts events in CloudEvents' batched JSON form."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._client = httpx.Client(timeout=_TIMEOUT_S)
-
-    def write(self, events: list[bytes]) -> None:
-        body = b"[" + b",".join(events) + b"]"
-        try:
-            answer = self._client.post(self._url, content=body, headers={"content-type": BATCH_TYPE})
-        except httpx.HTTPError as error:
-            raise SinkError(f"{self._url}: {error or type(error).__name__}") from error
-        if not answer.is_success:
-            raise SinkError(f"{self._url} answered {answer.status_code}")
-
-    def flush(self) -> None:
-        """Every write is handed on at once."""
-
-    def close(self) -> None:
-        self._client.close()
-
-
-def open_sink(url: str, max_file_bytes: int) -> Sink:
-    """Return the sink of a `file:`, `http:` or `https:` URL; raises ValueError or OSError with what is wrong."""
-    parts = urlsplit(url)
-    if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path.startswith("/"):
-        path = Path(unquote(parts.path))
-        return FolderSink(path, max_file_bytes) if parts.path.endswith("/") else FileSink(path, max_file_bytes)
-    if parts.scheme in ("http", "https") and parts.hostname:
-        return HttpSink(url)
-    raise ValueError(f"'{url}' is not a URL such as file:///var/log/payloads.jsonl or https://collector/events")

@@ -8,28 +8,35 @@ is dropped and counted.
 import logging
 import queue
 import threading
+import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 
 from serving_runtime.request import InferRequest, Outcome
-from serving_runtime.telemetry.families import Family, Value
 from serving_runtime.telemetry.tap.events import Exchange, event, size_bytes
 from serving_runtime.telemetry.tap.sampling import is_sampled
 from serving_runtime.telemetry.tap.share import Share
 from serving_runtime.telemetry.tap.sinks import Sink, SinkError
-from serving_runtime.telemetry.tap.writing import written
 
 logger = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 64
 """Events that one write takes."""
 
+_ENOUGH_BYTES = 1 << 20
+"""Of tensors; no further events are waited for beyond that."""
+
 _CLOSE_S = 5.0
 
 _FLUSH_S = 1.0
 """How long a sink may keep events back to get them together with others."""
+
+
+_Queued = tuple[tuple[Exchange, ...], int]
+"""Exchanges that are written together, and their size in bytes."""
 
 
 @dataclass(slots=True)
@@ -46,12 +53,13 @@ class TapCounts:
     dropped: int = 0
     failed: int = 0
 
-    def families(self) -> list[Family]:
-        """Return the metric of the tap."""
-        results = (("written", self.written), ("dropped", self.dropped), ("failed", self.failed))
-        samples: list[tuple[Mapping[str, str], Value]] = [({"result": name}, count) for name, count in results]
-        text = "Events of the payload tap: taken by the sink, dropped because too many waited, refused by the sink"
-        return [Family("fairlead_payload_tap_events_total", "counter", text, samples)]
+
+class Told(StrEnum):
+    """Which events of a recorded request are told, in the words of KServe's payload logger."""
+
+    ALL = "all"
+    REQUEST = "request"
+    RESPONSE = "response"
 
 
 class Recording:
@@ -83,21 +91,23 @@ class Tap:
         source: of the events, a URI reference that names the server.
         share: of the requests; while it is 0 requests need not come by here at all.
         max_pending_bytes: of tensors that wait for the sink.
+        told: which events of a recorded request the sink gets.
 
     Attributes:
         on_change: called after `active` has changed.
     """
 
-    def __init__(self, sink: Sink, *, source: str, share: Share, max_pending_bytes: int) -> None:
+    def __init__(self, sink: Sink, *, source: str, share: Share, max_pending_bytes: int, told: Told = Told.ALL) -> None:
         self.counts = TapCounts()
         self.on_change: list[Callable[[], None]] = []
         self._sink = sink
         self._source = source
         self._share = share
         self._max_pending_bytes = max_pending_bytes
+        self._told = told
         self._put_bytes = 0  # written by the event loop only
         self._taken_bytes = 0  # written by the thread only
-        self._queue: queue.SimpleQueue[tuple[tuple[Exchange, ...], int] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
         self._is_failing = False
         self._thread = threading.Thread(target=self._work, name="payload-tap", daemon=True)
         self._thread.start()
@@ -126,6 +136,10 @@ class Tap:
 
     def put(self, *exchanges: Exchange) -> None:
         """Queue exchanges to be written together, or drop and count them where too much waits already."""
+        if self._told is not Told.ALL:
+            exchanges = tuple([each for each in exchanges if (each.outcome is None) is (self._told is Told.REQUEST)])
+            if not exchanges:
+                return
         size = sum([size_bytes(exchange) for exchange in exchanges])
         if self._put_bytes - self._taken_bytes + size > self._max_pending_bytes:
             self.counts.dropped += len(exchanges)
@@ -149,8 +163,7 @@ class Tap:
                 is_kept_back = False
                 self._flush()
                 continue
-            while len(taken) < _MOST_AT_ONCE and taken[-1] is not None and not self._queue.empty():
-                taken.append(self._queue.get())
+            self._gather(taken)
             ended = taken[-1] is None
             waiting = [item for item in taken if item is not None]
             if waiting:
@@ -160,6 +173,19 @@ class Tap:
         self._flush()
         self._sink.close()
 
+    def _gather(self, taken: "list[_Queued | None]") -> None:
+        """Add what waits, and what comes as long as the sink wants to get more at once; None ends it."""
+        until = time.monotonic() + self._sink.gather_s
+        held = 0
+        while (last := taken[-1]) is not None:
+            held += last[1]
+            if len(taken) == _MOST_AT_ONCE or held >= _ENOUGH_BYTES:
+                return
+            try:
+                taken.append(self._queue.get(timeout=max(0.0, until - time.monotonic())))
+            except queue.Empty:
+                return
+
     def _flush(self) -> None:
         try:
             self._sink.flush()
@@ -168,9 +194,10 @@ class Tap:
 
     def _write(self, exchanges: Sequence[Exchange]) -> None:
         try:
-            self._sink.write([written(event(exchange, self._source)) for exchange in exchanges])
+            self._sink.write([event(exchange, self._source) for exchange in exchanges])
         except SinkError as error:
-            self.counts.failed += len(exchanges)
+            self.counts.written += error.taken
+            self.counts.failed += len(exchanges) - error.taken
             self._tell(failing=True, reason=str(error))
         except Exception as error:  # a payload that cannot be told must not end the thread that tells the others
             self.counts.failed += len(exchanges)

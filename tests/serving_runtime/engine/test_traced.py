@@ -14,7 +14,9 @@ from serving_runtime.engine.traced import follow
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.request import InferRequest, Outcome, RequestContext, Tensor
 from serving_runtime.telemetry.tap.share import Share
+from serving_runtime.telemetry.tap.sinks import Event
 from serving_runtime.telemetry.tap.tap import Tap
+from serving_runtime.telemetry.tap.taps import TAP_METRIC, Taps
 from serving_runtime.telemetry.tracing.settings import TraceOptions, TraceSettings
 from serving_runtime.telemetry.tracing.trace import Trace
 from serving_runtime.telemetry.tracing.tracer import Tracer
@@ -80,7 +82,7 @@ async def engine(tmp_path: Path) -> Engine:
 async def followed(engine: Engine, asked: InferRequest, *, stream: bool = False) -> Trace:
     """Return the trace of one followed request."""
     sink = Kept()
-    follow(engine, Tracer(TraceOptions(settings=TraceSettings(("TIMESTAMPS", "TENSORS"), rate=1)), sink))
+    follow(engine, Tracer(TraceOptions(settings=TraceSettings(("TIMESTAMPS", "TENSORS"), rate=1)), sink), Taps())
     await answered(engine, asked, stream=stream)
     engine.close()
     (trace,) = sink.traces
@@ -133,7 +135,7 @@ async def test_a_request_that_waits_for_its_model_is_followed_once(tmp_path: Pat
 
 async def test_a_request_that_is_refused_is_told_with_its_error(engine: Engine) -> None:
     sink = Kept()
-    follow(engine, Tracer(TraceOptions(settings=TraceSettings(("TIMESTAMPS", "TENSORS"), rate=1)), sink))
+    follow(engine, Tracer(TraceOptions(settings=TraceSettings(("TIMESTAMPS", "TENSORS"), rate=1)), sink), Taps())
     with pytest.raises(InvalidArgument):
         engine.infer(request("a", "z", "FP32", np.ones((1, 4), np.float32)), lambda _outcome: None)
     engine.close()
@@ -143,7 +145,7 @@ async def test_a_request_that_is_refused_is_told_with_its_error(engine: Engine) 
 async def test_without_a_level_requests_go_to_the_engine_itself(engine: Engine) -> None:
     itself = engine.infer
     tracer = Tracer(TraceOptions(), Kept())
-    follow(engine, tracer)
+    follow(engine, tracer, Taps())
     assert engine.infer == itself
     tracer.update({"trace_level": ["TIMESTAMPS"]})
     assert engine.infer != itself
@@ -155,10 +157,12 @@ async def test_without_a_level_requests_go_to_the_engine_itself(engine: Engine) 
 class Written:
     """A tap's sink that keeps what it is told."""
 
-    def __init__(self) -> None:
-        self.events: list[bytes] = []
+    gather_s = 0.0
 
-    def write(self, events: list[bytes]) -> None:
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def write(self, events: list[Event]) -> None:
         self.events += events
 
     def flush(self) -> None:
@@ -172,7 +176,7 @@ async def test_a_tap_is_before_the_engine_only_while_its_share_is_above_0(engine
     file, sink = tmp_path / "share", Written()
     tap = Tap(sink, source="/s", share=Share(1, file), max_pending_bytes=1_000_000)
     plain = engine.infer
-    follow(engine, Tracer(TraceOptions(), Kept()), tap)
+    follow(engine, Tracer(TraceOptions(), Kept()), Taps({TAP_METRIC: tap}))
     assert engine.infer == plain
     await answered(engine, identity("a"))
     file.write_text("1")

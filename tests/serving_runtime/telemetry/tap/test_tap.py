@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from serving_runtime.datatypes import DATATYPES
 from serving_runtime.request import InferRequest, InferResponse, RequestContext, Tensor
 from serving_runtime.telemetry.tap.share import Share
-from serving_runtime.telemetry.tap.sinks import Sink, SinkError
-from serving_runtime.telemetry.tap.tap import Tap
+from serving_runtime.telemetry.tap.sinks import Event, Sink, SinkError
+from serving_runtime.telemetry.tap.tap import Tap, Told
+from serving_runtime.telemetry.tap.writing import written
 
 KILOBYTES_10 = Tensor("x", DATATYPES["UINT8"], np.zeros(10_000, np.uint8))
 ANSWER = InferResponse("m", "1", ())
@@ -23,6 +25,8 @@ ANSWER = InferResponse("m", "1", ())
 class Gate:
     """A sink that takes nothing until it is opened, and fails when told to."""
 
+    gather_s = 0.0
+
     def __init__(self, *, opened: bool = True) -> None:
         self.opened = threading.Event()
         self.events: list[dict[str, Any]] = []
@@ -30,11 +34,11 @@ class Gate:
         if opened:
             self.opened.set()
 
-    def write(self, events: list[bytes]) -> None:
+    def write(self, events: list[Event]) -> None:
         self.opened.wait(30)
         if self.refuses:
             raise SinkError("no room")
-        self.events += [json.loads(event) for event in events]
+        self.events += [json.loads(written(event)) for event in events]
 
     def flush(self) -> None:
         pass
@@ -44,8 +48,10 @@ class Gate:
 
 
 @contextmanager
-def tapping(sink: Sink, *, share: float = 1.0, max_pending_bytes: int = 1_000_000) -> Iterator[Tap]:
-    tap = Tap(sink, source="/s", share=Share(share), max_pending_bytes=max_pending_bytes)
+def tapping(
+    sink: Sink, *, share: float = 1.0, max_pending_bytes: int = 1_000_000, told: Told = Told.ALL
+) -> Iterator[Tap]:
+    tap = Tap(sink, source="/s", share=Share(share), max_pending_bytes=max_pending_bytes, told=told)
     yield tap
     tap.close()
 
@@ -131,7 +137,7 @@ def test_a_request_and_its_first_answer_are_written_together() -> None:
     class Batches(Gate):
         sizes: list[int] = []
 
-        def write(self, events: list[bytes]) -> None:
+        def write(self, events: list[Event]) -> None:
             super().write(events)
             self.sizes.append(len(events))
 
@@ -154,3 +160,51 @@ def test_who_acts_on_the_share_is_told_when_it_comes_and_goes(tmp_path: Path) ->
         tap.look()
     tap.close()
     assert told == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("told", "ids"), [(Told.ALL, ["a:0", "a:1", "a:2"]), (Told.REQUEST, ["a:0"]), (Told.RESPONSE, ["a:1", "a:2"])]
+)
+def test_requests_answers_or_both_are_told(told: Told, ids: list[str]) -> None:
+    sink = Gate()
+    with tapping(sink, told=told) as tap:
+        ask(tap, "a", ANSWER._replace(final=False), ANSWER)
+    assert [event["id"] for event in sink.events] == ids
+    assert (tap.counts.written, tap.counts.dropped) == (len(ids), 0)
+
+
+def test_a_sink_that_took_some_of_them_is_counted_by_what_it_took() -> None:
+    class Half(Gate):
+        def write(self, events: list[Event]) -> None:
+            raise SinkError("one was refused", taken=len(events) - 1)
+
+    with tapping(Half()) as tap:
+        ask(tap, "a", ANSWER)
+    assert (tap.counts.written, tap.counts.failed) == (1, 1)
+
+
+def test_a_sink_that_wants_more_at_once_gets_what_comes_meanwhile() -> None:
+    class Patient(Gate):
+        gather_s = 30.0
+        sizes: list[int] = []
+
+        def write(self, events: list[Event]) -> None:
+            super().write(events)
+            self.sizes.append(len(events))
+
+    sink = Patient()
+    with tapping(sink, max_pending_bytes=10**9) as tap:
+        for number in range(3):
+            ask(tap, str(number), ANSWER)
+    assert sink.sizes == [6]  # the end of the tap ends the waiting
+
+
+def test_a_sink_that_wants_more_at_once_is_not_made_to_wait_for_more_than_enough() -> None:
+    class Patient(Gate):
+        gather_s = 30.0
+
+    sink = Patient()
+    with tapping(sink, max_pending_bytes=10**9) as tap:
+        for number in range(200):  # of about 11 kB
+            ask(tap, str(number), ANSWER)
+        until(lambda: tap.counts.written > 0)

@@ -1,0 +1,72 @@
+"""A URL that takes batches of events, in CloudEvents' batched JSON form.
+
+What the receiver did not take for want of an answer, or because it has too much to do, is sent again with growing
+pauses; meanwhile what comes waits in the tap, which is bounded. What it refuses is given up at once.
+"""
+
+import random
+import time
+from pathlib import Path
+
+import httpx
+
+from serving_runtime.telemetry.tap.sinks import Event, SinkError
+from serving_runtime.telemetry.tap.writing import written
+
+BATCH_TYPE = "application/cloudevents-batch+json"
+PATIENCE_S = 15.0
+_TIMEOUT_S = 10.0
+_GATHER_S = 1.0
+_FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 5.0
+_AGAIN = frozenset({401, 408, 425, 429})  # 401: the token was replaced a moment ago
+
+
+class HttpSink:
+    """Posts events; a second's go together.
+
+    Args:
+        token_file: holds a bearer token, and is read for each batch since it may be replaced; None for none.
+        patience_s: for how long a batch is sent again and again before it is given up.
+    """
+
+    gather_s = _GATHER_S
+
+    def __init__(self, url: str, token_file: Path | None = None, patience_s: float = PATIENCE_S) -> None:
+        self._url = url
+        self._token_file = token_file
+        self._patience_s = patience_s
+        self._client = httpx.Client(timeout=_TIMEOUT_S)
+
+    def write(self, events: list[Event]) -> None:
+        body = b"[" + b",".join([written(event) for event in events]) + b"]"
+        deadline = time.monotonic() + self._patience_s
+        pause_s = _FIRST_PAUSE_S
+        while problem := self._posted(body):
+            pause_s = min(pause_s, deadline - time.monotonic())
+            if pause_s <= 0:
+                raise SinkError(problem)
+            time.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - so that replicas do not come all at once
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def flush(self) -> None:
+        """Every write is handed on at once."""
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _posted(self, body: bytes) -> str:
+        """Return why the receiver did not take the body but may take it later; raises SinkError where it never will."""
+        headers = {"content-type": BATCH_TYPE}
+        try:
+            if self._token_file is not None:
+                headers["authorization"] = f"Bearer {self._token_file.read_text().strip()}"
+            answer = self._client.post(self._url, content=body, headers=headers)
+        except (OSError, httpx.HTTPError) as error:
+            return f"{self._url}: {error or type(error).__name__}"
+        if answer.is_success:
+            return ""
+        problem = f"{self._url} answered {answer.status_code}"
+        if answer.status_code in _AGAIN or answer.status_code >= 500:
+            return problem
+        raise SinkError(problem)
