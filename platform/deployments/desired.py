@@ -12,6 +12,7 @@ from integrations.clusters.base import (
     Desired,
     DesiredRevision,
     HeaderMatch,
+    Logger,
     Resources,
     SessionAffinity,
     Tap,
@@ -51,6 +52,7 @@ class RevisionState:
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     resources: Resources = field(default_factory=Resources)
+    logger: Logger | None = None
     scaling: Scaling = field(default_factory=lambda: Scaling(1, 1))
     retire_at: datetime | None = None
     stopped_at: datetime | None = None
@@ -161,6 +163,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 max_concurrent_requests=revision.scaling.container_concurrency,
                 tap=tap_of(service, revision),
                 autoscaling=autoscaling_of(revision),
+                logger=revision.logger,
             )
             for revision in service.revisions
             if revision.stopped_at is None

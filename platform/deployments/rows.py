@@ -14,7 +14,7 @@ from deployments.phases import Code, Phase, Reason
 from deployments.policy import Strategy, match_json, stored_match, stored_policy
 from deployments.rollout import Portion, RolloutState, approvals
 from deployments.scaling import ScaleMetric, Scaling
-from deployments.spec import ServiceSpec
+from deployments.spec import ServiceSpec, logger_json, stored_logger
 from deployments.waits import Condition, ServiceFacts, condition_of
 from integrations.clusters.base import Resources
 
@@ -59,6 +59,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         revision.cpu_cores,
         revision.memory_bytes,
         asdict(scaling_of(revision)),
+        *([revision.logger] if revision.logger else []),
     ]
     return approvals.Subject(
         state.attempt,
@@ -102,6 +103,7 @@ def revision_state(row: Revision) -> RevisionState:
         model_config=row.model_config,
         env=row.env,
         resources=Resources(row.cpu_cores, row.memory_bytes),
+        logger=stored_logger(row.logger),
         scaling=scaling_of(row),
         retire_at=row.retire_at,
         stopped_at=row.stopped_at,
@@ -187,5 +189,6 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and scaling_of(row) == spec.scaling
         and row.model_config == dict(spec.model_config)
         and row.env == dict(spec.env)
+        and row.logger == logger_json(spec.logger)
         and (row.cpu_cores, row.memory_bytes) == (spec.resources.cpu_cores, spec.resources.memory_bytes)
     )

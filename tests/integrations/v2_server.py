@@ -140,6 +140,11 @@ async def main() -> int:
         "payload-tap",
         "payload-tap-share-file",
         "payload-tap-max-file-bytes",
+        "payload-tap-max-pending-bytes",
+        "payload-tap-token-file",
+        "payload-logger",
+        "payload-logger-mode",
+        "payload-logger-attribute",
     ):
         parser.add_argument(f"--{name}")
     parser.add_argument("--http-address", default="127.0.0.1")

@@ -103,6 +103,7 @@ class Revision(models.Model):
     Attributes:
         number: counts up within the service; the name is `<service>-<5 digits>`.
         role: where it stands (`deployments.desired.Role`).
+        logger: who is told of every request: {"url", "mode"}; empty for nobody.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: since when it runs no more; None while it should run.
         replicas: how many it should have while it runs; where minReplicas and maxReplicas differ, by its load.
@@ -123,6 +124,7 @@ class Revision(models.Model):
     container_concurrency = models.PositiveIntegerField(default=0)
     model_config = models.JSONField(default=dict)
     env = models.JSONField(default=dict)
+    logger = models.JSONField(default=dict)
     cpu_cores = models.FloatField(null=True)
     memory_bytes = models.BigIntegerField(null=True)
     created_at = models.DateTimeField()

@@ -20,7 +20,7 @@ from deployments.recording import Change
 from deployments.rollout import Portion, RolloutState
 from deployments.rollout.approvals import Author
 from deployments.services.contracts import contract_agreed
-from deployments.spec import ServiceSpec
+from deployments.spec import ServiceSpec, logger_json
 from registry.lifecycle import Status
 from registry.models import ModelVersion
 
@@ -238,6 +238,7 @@ def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, r
         replicas=spec.scaling.min_replicas,
         model_config=dict(spec.model_config),
         env=dict(spec.env),
+        logger=logger_json(spec.logger),
         cpu_cores=spec.resources.cpu_cores,
         memory_bytes=spec.resources.memory_bytes,
         created_at=change.now,

@@ -5,8 +5,19 @@ that are).
 """
 
 from deployments.spec.file import imported_model, parse_service
+from deployments.spec.logger import logger_json, stored_logger
 from deployments.spec.model import CONFIG, STORAGE_URI
 from deployments.spec.rewrite import file_saying
 from deployments.spec.values import RevisionContent, ServiceSpec
 
-__all__ = ["CONFIG", "STORAGE_URI", "RevisionContent", "ServiceSpec", "file_saying", "imported_model", "parse_service"]
+__all__ = [
+    "CONFIG",
+    "STORAGE_URI",
+    "RevisionContent",
+    "ServiceSpec",
+    "file_saying",
+    "imported_model",
+    "logger_json",
+    "parse_service",
+    "stored_logger",
+]

@@ -5,6 +5,7 @@ from common.names import check_dns_label
 from deployments.document import Document
 from deployments.scaling import parse_scaling
 from deployments.spec.batcher import with_batcher
+from deployments.spec.logger import parse_logger
 from deployments.spec.model import parse_config, parse_env, parse_storage_uri
 from deployments.spec.resources import parse_resources
 from deployments.spec.values import ServiceSpec
@@ -51,6 +52,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         env=parse_env(model),
         resources=parse_resources(model),
         model_config=with_batcher(predictor, parse_config(model)),
+        logger=parse_logger(predictor),
         policy=None if rollout is None else rollout.text("policy"),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):

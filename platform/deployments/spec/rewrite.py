@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployments.scaling import put_scaling
+from deployments.spec.logger import logger_json
 from deployments.spec.resources import requests_of
 from deployments.spec.values import RevisionContent, ServiceSpec
 
@@ -23,6 +24,10 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
     if dict(content.model_config) != dict(spec.model_config):
         model["config"] = dict(content.model_config)
         predictor.pop("batcher", None)  # the configuration says it too
+    if content.logger != spec.logger:
+        predictor.pop("logger", None)
+        if content.logger is not None:
+            predictor["logger"] = logger_json(content.logger)
     if content.resources != spec.resources:
         model["resources"] = {"requests": requests_of(content.resources)}
     return changed

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deployments.scaling import Scaling
-from integrations.clusters.base import Resources
+from integrations.clusters.base import Logger, Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +14,7 @@ class ServiceSpec:
     Attributes:
         storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
         model_config: fields of a Triton ModelConfig laid over the model's own.
+        logger: who is told of every request and answer; None for nobody.
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
     """
 
@@ -25,6 +26,7 @@ class ServiceSpec:
     resources: Resources
     model_config: Mapping[str, object]
     policy: str | None
+    logger: Logger | None = None
 
     @property
     def follows_alias(self) -> bool:
@@ -46,3 +48,4 @@ class RevisionContent:
     env: Mapping[str, str]
     resources: Resources
     model_config: Mapping[str, object]
+    logger: Logger | None = None

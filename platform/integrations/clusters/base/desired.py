@@ -71,6 +71,22 @@ class Tap:
     share_percent: float
 
 
+class Logged(StrEnum):
+    """What a payload logger tells, in KServe's words."""
+
+    ALL = "all"
+    REQUEST = "request"
+    RESPONSE = "response"
+
+
+@dataclass(frozen=True, slots=True)
+class Logger:
+    """Where every request and answer of a revision is told as a CloudEvent, as KServe's payload logger does."""
+
+    url: str
+    mode: Logged = Logged.ALL
+
+
 @dataclass(frozen=True, slots=True)
 class Autoscaling:
     """How far above `replicas` a cluster's own autoscaler, where it has one, may follow the load.
@@ -102,6 +118,7 @@ class DesiredRevision:
         match: requests that match all of these go to it, whatever its share; empty gives it none but its share.
         max_concurrent_requests: so many requests at once in a replica, further ones wait; 0 is no limit.
         restart_number: where it rises, every replica is replaced by one that begins anew, one after the other.
+        logger: None where nobody is told of every request.
         autoscaling: None where the number of replicas does not follow the load.
         tap: which requests to record; None for none. It comes and goes without a restart.
     """
@@ -122,6 +139,7 @@ class DesiredRevision:
     match: tuple[HeaderMatch, ...] = ()
     tap: Tap | None = None
     autoscaling: Autoscaling | None = None
+    logger: Logger | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from integrations.clusters.base import (
     Desired,
     DesiredRevision,
     HeaderMatch,
+    Logged,
+    Logger,
     MatchKind,
     Observed,
     ObservedReplica,
@@ -214,6 +216,7 @@ def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "match": [asdict(each) for each in revision.match],
         "tap": None if revision.tap is None else asdict(revision.tap),
         "autoscaling": None if revision.autoscaling is None else asdict(revision.autoscaling),
+        "logger": None if revision.logger is None else asdict(revision.logger),
     }
     return {**value, **own}
 
@@ -224,8 +227,14 @@ def _revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
         "match": _match_from_json(value),
         "tap": Tap(**value["tap"]) if value.get("tap") else None,
         "autoscaling": Autoscaling(**value["autoscaling"]) if value.get("autoscaling") else None,
+        "logger": _logger_from_json(value),
     }
     return DesiredRevision(**{**_known(DesiredRevision, value), **own})
+
+
+def _logger_from_json(value: Mapping[str, Any]) -> Logger | None:
+    found = value.get("logger")
+    return Logger(found["url"], Logged(found["mode"])) if found else None
 
 
 def _match_from_json(value: Mapping[str, Any]) -> tuple[HeaderMatch, ...]:

@@ -19,6 +19,7 @@ from integrations.clusters.base import (
     Desired,
     DesiredRevision,
     HeaderMatch,
+    Logger,
     MatchKind,
     Resources,
     SessionAffinity,
@@ -42,7 +43,9 @@ def given(case: str) -> tuple[Desired, dict[str, int], Options]:
 
 def _revision(each: dict[str, Any]) -> DesiredRevision:
     scaling = Autoscaling(**each["autoscaling"]) if "autoscaling" in each else None
-    return DesiredRevision(**{**each, "resources": Resources(**each.get("resources", {})), "autoscaling": scaling})
+    logger = Logger(**each["logger"]) if "logger" in each else None
+    own = {"resources": Resources(**each.get("resources", {})), "autoscaling": scaling, "logger": logger}
+    return DesiredRevision(**{**each, **own})
 
 
 def rendered(case: str) -> list[Manifest]:

@@ -10,6 +10,8 @@ from integrations.clusters.base import (
     Desired,
     DesiredRevision,
     HeaderMatch,
+    Logged,
+    Logger,
     MatchKind,
     Observed,
     ObservedReplica,
@@ -45,6 +47,7 @@ REVISION = DesiredRevision(
     env={"A": "b"},
     resources=Resources(0.5, 1 << 30),
     autoscaling=Autoscaling(4, {"concurrency": 7.5}),
+    logger=Logger("http://receiver/", Logged.REQUEST),
 )
 OBSERVED = Observed(
     "default",

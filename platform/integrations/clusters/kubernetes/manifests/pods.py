@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.flags import logger_flags
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
     HTTP_PORT,
@@ -62,7 +63,7 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
             },
             "terminationGracePeriodSeconds": options.pre_stop_s + options.drain_s + _MARGIN_S,
             "initContainers": [_prepare(revision, options)],
-            "containers": [_runtime(revision, options)],
+            "containers": [_runtime(desired, revision, options)],
             "volumes": [
                 {"name": "models", "emptyDir": {}},
                 {
@@ -100,10 +101,11 @@ def _prepare(revision: DesiredRevision, options: Options) -> Manifest:
     }
 
 
-def _runtime(revision: DesiredRevision, options: Options) -> Manifest:
+def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
     arguments = [f"--model-repository={_MODELS}", f"--exit-timeout-secs={options.drain_s}"]
     if revision.max_concurrent_requests:
         arguments.append(f"--max-concurrent-requests={revision.max_concurrent_requests}")
+    arguments += logger_flags(desired.namespace, revision)
     return {
         "name": RUNTIME,
         "image": options.runtime_image,

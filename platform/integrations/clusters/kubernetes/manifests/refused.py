@@ -22,6 +22,7 @@ _OF_REVISION = {
     "restart_number",
     "max_concurrent_requests",
     "autoscaling",
+    "logger",
 }
 
 

@@ -21,6 +21,7 @@ import httpx
 
 from common.errors import FairleadError
 from integrations.clusters.base import DesiredRevision, ObservedReplica, ReplicaPhase
+from integrations.clusters.flags import logger_flags
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.room import lack, machine
@@ -75,6 +76,7 @@ class Replica:
         self._revision = revision
         self._repository = repository
         self._tap = tap
+        self._namespace = namespace
         self._full_name = f"{namespace}.{self.name}"
         self._ports_file = workshop.layout.run / f"{self._full_name}.ports"
         self._phase = ReplicaPhase.STARTING
@@ -246,6 +248,7 @@ class Replica:
                 *ports,
                 *limits,
                 *self._tap.flags(self.index),
+                *logger_flags(self._namespace, self._revision),
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],

@@ -1,0 +1,24 @@
+"""Flags of the serving runtime that say the same wherever it runs. Pure."""
+
+from integrations.clusters.base import DesiredRevision
+
+
+def logger_flags(namespace: str, revision: DesiredRevision) -> list[str]:
+    """Return what a replica is started with so that it tells of every request; nothing where nobody wants to know.
+
+    The attributes are those of KServe's payload logger, and the revision.
+    """
+    logger = revision.logger
+    if logger is None:
+        return []
+    attributes = {
+        "inferenceservicename": revision.model_name,
+        "namespace": namespace,
+        "component": "predictor",
+        "revision": revision.name,
+    }
+    return [
+        f"--payload-logger={logger.url}",
+        f"--payload-logger-mode={logger.mode}",
+        *(f"--payload-logger-attribute={name}={value}" for name, value in attributes.items()),
+    ]
