@@ -1,9 +1,32 @@
 """An answer of many bytes, sent piece by piece under ASGI as well as under WSGI and in tests."""
 
-from collections.abc import AsyncIterator, Iterator
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import NamedTuple, Self
 
 from asgiref.sync import sync_to_async
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
+
+_ONE_RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})")
+
+
+class Asked(NamedTuple):
+    """What a request's headers say of the bytes that it wants; both may be empty."""
+
+    range: str
+    if_range: str
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str]) -> Self:
+        """Return what a request's headers say."""
+        return cls(headers.get("Range", ""), headers.get("If-Range", ""))
+
+
+class Span(NamedTuple):
+    """A stretch of bytes, the last one included."""
+
+    first: int
+    last: int
 
 
 class Download(StreamingHttpResponse):
@@ -18,9 +41,54 @@ class Download(StreamingHttpResponse):
         self.headers["Content-Length"] = str(size_bytes)
         self.headers["Content-Disposition"] = f'attachment; filename="{filename}"'
         self.headers["ETag"] = f'"{digest}"'
+        self.headers["Accept-Ranges"] = "bytes"
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pieces = iter(self)
         make_next = sync_to_async(lambda: next(pieces, None), thread_sensitive=False)
         while (piece := await make_next()) is not None:
             yield piece
+
+
+def download(
+    pieces: Callable[[int], Iterator[bytes]], asked: Asked, *, filename: str, size_bytes: int, digest: str
+) -> HttpResponse | Download:
+    """Return the answer with all bytes, with the stretch that was asked for, or 416 where there are none of it.
+
+    Args:
+        pieces: yields the bytes from a first one on.
+    """
+    if asked.if_range and asked.if_range != f'"{digest}"':
+        asked = Asked("", "")
+    span = span_of(asked.range, size_bytes)
+    if span is None:
+        return Download(pieces(0), filename=filename, size_bytes=size_bytes, digest=digest)
+    if span.first >= size_bytes:
+        return HttpResponse(status=416, headers={"Content-Range": f"bytes */{size_bytes}"})
+    length = span.last - span.first + 1
+    part = Download(_at_most(pieces(span.first), length), filename=filename, size_bytes=length, digest=digest)
+    part.status_code = 206
+    part.headers["Content-Range"] = f"bytes {span.first}-{span.last}/{size_bytes}"
+    return part
+
+
+def span_of(header: str, size_bytes: int) -> Span | None:
+    """Return what a Range header asks for; None where it asks for all, or in a way that need not be honoured.
+
+    RFC 9110, section 14.2: a server may ignore Range. One range that begins at a byte is honoured.
+    """
+    match = _ONE_RANGE.fullmatch(header.strip())
+    if match is None:
+        return None
+    first, last = int(match[1]), int(match[2] or size_bytes - 1)
+    if match[2] and last < first:
+        return None
+    return Span(first, min(last, size_bytes - 1))
+
+
+def _at_most(pieces: Iterator[bytes], left: int) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece[:left]
+        left -= len(piece)
+        if left <= 0:
+            return

@@ -1,10 +1,11 @@
 """A stored artifact as a stream of bytes: its one file as it is, or all as a tar archive. Called by the registry.
 
-The same artifact always gives the same bytes: paths in order, no times, no owners.
+The same artifact always gives the same bytes: paths in order, no times, no owners. So a stream that broke off can be
+taken up where it ended.
 """
 
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,52 +15,73 @@ _CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """A stretch of the stream: bytes, or `size_bytes` of a file."""
+
+    size_bytes: int
+    source: bytes | Path
+
+    def pieces(self, first: int) -> Iterator[bytes]:
+        """Yield the part from its byte `first` on."""
+        if isinstance(self.source, bytes):
+            yield self.source[first:]
+            return
+        left = self.size_bytes - first
+        with self.source.open("rb") as file:
+            file.seek(first)
+            while left:
+                piece = file.read(min(_CHUNK_BYTES, left))
+                if not piece:
+                    raise OSError(f"{self.source} ended {left} bytes before its size")
+                left -= len(piece)
+                yield piece
+
+
+@dataclass(frozen=True, slots=True)
 class ArtifactStream:
     """Bytes to send; `suffix` says what they are, such as `.onnx` or `.tar`."""
 
     suffix: str
-    size_bytes: int
-    pieces: Iterator[bytes]
+    parts: Sequence[_Part]
+
+    @property
+    def size_bytes(self) -> int:
+        """Return how many bytes there are in all."""
+        return sum(part.size_bytes for part in self.parts)
+
+    def pieces(self, first: int = 0) -> Iterator[bytes]:
+        """Yield the bytes from `first` on; no file is opened before its bytes are asked for."""
+        for part in self.parts:
+            if first < part.size_bytes:
+                yield from part.pieces(first)
+            first = max(0, first - part.size_bytes)
 
 
-def open_stream(folder: Path) -> ArtifactStream:
-    """Return the artifact in `folder`; no file is opened before its bytes are asked for. Raises Conflict."""
+def open_stream(folder: Path, *, keeps_names: bool = False) -> ArtifactStream:
+    """Return the artifact in `folder`.
+
+    Args:
+        keeps_names: a single file comes as it is only where it is called `model` and its suffix, so that its name is
+            known too.
+
+    Raises:
+        Conflict: nothing is there.
+    """
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     if not paths:
         raise Conflict(f"the model files are not at {folder}; push the model again")
-    sizes = {path: path.stat().st_size for path in paths}
-    if len(paths) == 1 and paths[0].parent == folder:
-        return ArtifactStream(paths[0].suffix, sizes[paths[0]], _pieces_of(paths[0], sizes[paths[0]]))
-    headers = {path: _header(path.relative_to(folder).as_posix(), size) for path, size in sizes.items()}
-    total = sum(len(headers[path]) + size + _padding(size) for path, size in sizes.items()) + 2 * tarfile.BLOCKSIZE
-    return ArtifactStream(".tar", total, _tar(headers, sizes))
+    if len(paths) == 1 and paths[0].parent == folder and (paths[0].stem == "model" or not keeps_names):
+        return ArtifactStream(paths[0].suffix, [_Part(paths[0].stat().st_size, paths[0])])
+    return ArtifactStream(".tar", [*_members(folder, paths), _zeros(2 * tarfile.BLOCKSIZE)])
 
 
-def _tar(headers: dict[Path, bytes], sizes: dict[Path, int]) -> Iterator[bytes]:
-    for path, size in sizes.items():
-        yield headers[path]
-        yield from _pieces_of(path, size)
-        if padding := _padding(size):
-            yield bytes(padding)
-    yield bytes(2 * tarfile.BLOCKSIZE)
+def _members(folder: Path, paths: Sequence[Path]) -> Iterator[_Part]:
+    for path in paths:
+        member = tarfile.TarInfo(path.relative_to(folder).as_posix())
+        member.size = path.stat().st_size
+        header = member.tobuf(tarfile.PAX_FORMAT)
+        yield from (_Part(len(header), header), _Part(member.size, path), _zeros(-member.size % tarfile.BLOCKSIZE))
 
 
-def _header(name: str, size: int) -> bytes:
-    member = tarfile.TarInfo(name)
-    member.size = size
-    return member.tobuf(tarfile.PAX_FORMAT)
-
-
-def _padding(size: int) -> int:
-    return -size % tarfile.BLOCKSIZE
-
-
-def _pieces_of(path: Path, size: int) -> Iterator[bytes]:
-    left = size
-    with path.open("rb") as file:
-        while left:
-            piece = file.read(min(_CHUNK_BYTES, left))
-            if not piece:
-                raise OSError(f"{path} ended {left} bytes before its size")
-            left -= len(piece)
-            yield piece
+def _zeros(size_bytes: int) -> _Part:
+    return _Part(size_bytes, bytes(size_bytes))

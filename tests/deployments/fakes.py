@@ -23,6 +23,7 @@ from integrations.clusters.base import (
     ObservedScaling,
     ReplicaPhase,
     Sample,
+    WorkloadIdentity,
 )
 
 EDGES = (1000.0, 10_000.0)
@@ -51,6 +52,7 @@ class FakeCluster:
         autoscaled: how many replicas the cluster's own autoscaler makes of a revision where that is more than desired.
         away: why the cluster cannot be reached; empty while it can.
         recorded: what taps wrote of each service, cursors are numbers of it.
+        workloads: whose each token is; `asked_tokens` are those that it was asked about.
         answers: what a version makes of a recorded exchange in a replay.
         replaying: the candidates that run.
         on_apply: called before each apply, for what happens at the worst moment.
@@ -68,6 +70,8 @@ class FakeCluster:
     answers: dict[str, Callable[[Exchange], Exchange]] = field(default_factory=dict)
     replaying: list[Candidate] = field(default_factory=list)
     autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
+    workloads: dict[str, WorkloadIdentity] = field(default_factory=dict)
+    asked_tokens: list[str] = field(default_factory=list)
     away: str = ""
     on_apply: Callable[[Desired], None] = lambda _desired: None
 
@@ -109,6 +113,11 @@ class FakeCluster:
 
     def check_config(self, fields: Mapping[str, object]) -> None:
         raise AssertionError("the reconciler checks no files")
+
+    def identify(self, token: str) -> WorkloadIdentity | None:
+        self._reach()
+        self.asked_tokens.append(token)
+        return self.workloads.get(token)
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         self._reach()

@@ -109,6 +109,8 @@ TABLE: dict[str, tuple[str, Role]] = {
     "POST /webhooks/{webhook_id}/test": (OWNER, ADMIN),
     "GET /whoami": (ANY, VIEWER),
 }
+# What replicas ask with tokens of their clusters; no token of ours opens it.
+OF_WORKLOADS = ["GET /clusters/{cluster}/workloads/artifacts/{digest}"]
 BODIES: dict[str, dict[str, object]] = {
     "PATCH /webhooks/{webhook_id}": {"enabled": False},
     "POST /webhooks": {"url": "https://a.example/", "events": ["RolloutHealthy"]},
@@ -117,7 +119,15 @@ BODIES: dict[str, dict[str, object]] = {
     "POST /services/{namespace}/{name}/replays": {"version": "models:/digits/1"},
     "POST /services/{namespace}/{name}/rollouts": {"version": "models:/digits/1"},
 }
-NAMES = {"team": "red", "user": "carol", "namespace": "default", "alias": "champion", "number": "1"}
+NAMES = {
+    "cluster": "local",
+    "digest": "sha256:0",
+    "team": "red",
+    "user": "carol",
+    "namespace": "default",
+    "alias": "champion",
+    "number": "1",
+}
 
 
 def operations() -> Iterator[str]:
@@ -130,7 +140,7 @@ def operations() -> Iterator[str]:
 
 
 def test_every_operation_has_a_row_that_says_who_may() -> None:
-    assert sorted(operations()) == sorted(TABLE)
+    assert sorted(operations()) == sorted([*TABLE, *OF_WORKLOADS])
 
 
 @pytest.fixture
@@ -208,6 +218,12 @@ def test_an_admin_of_another_team_gets_nowhere(operation: str, address: Callable
 @pytest.mark.parametrize("operation", TABLE)
 def test_who_administers_the_installation_may_everything(operation: str, address: Callable[[str], str]) -> None:
     assert ask(client(Role.ADMIN, DEFAULT, Scope.ADMIN), operation, address) not in (401, 403, 404)
+
+
+@pytest.mark.parametrize("operation", OF_WORKLOADS)
+def test_what_is_for_replicas_is_for_nobody_else(operation: str, address: Callable[[str], str]) -> None:
+    assert ask(client(Role.ADMIN, DEFAULT, Scope.ADMIN), operation, address) == 401
+    assert ask(APIClient(), operation, address) == 401
 
 
 @pytest.mark.parametrize("operation", TABLE)

@@ -70,12 +70,12 @@ def test_a_folder_comes_as_a_tar_archive_that_is_always_the_same(tmp_path: Path)
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
     stream = open_stream(tmp_path)
-    sent = b"".join(stream.pieces)
+    sent = b"".join(stream.pieces())
     assert (stream.suffix, stream.size_bytes) == (".tar", len(sent))
     with tarfile.open(fileobj=io.BytesIO(sent)) as tar:
         assert {member.name: tar.extractfile(member).read() for member in tar} == files  # type: ignore[union-attr]
         assert {(member.mtime, member.uid) for member in tar} == {(0, 0)}
-    assert b"".join(open_stream(tmp_path).pieces) == sent
+    assert b"".join(open_stream(tmp_path).pieces()) == sent
 
 
 def test_a_file_that_became_shorter_ends_the_answer(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_file_that_became_shorter_ends_the_answer(tmp_path: Path) -> None:
     stream = open_stream(tmp_path)
     (tmp_path / "model.onnx").write_bytes(b"12")
     with pytest.raises(OSError, match="ended 2 bytes before"):
-        b"".join(stream.pieces)
+        b"".join(stream.pieces())
 
 
 async def test_pieces_are_made_only_as_they_are_taken() -> None:
@@ -110,3 +110,24 @@ def test_it_comes_whole_under_asgi(api: Api, pushed: bytes) -> None:
         return b"".join([piece async for piece in answer])
 
     assert asyncio.run(ask()) == pushed
+
+
+def test_the_stream_can_be_taken_up_at_any_byte(tmp_path: Path) -> None:
+    for name, content in {"a": b"1" * 700, "b": b"", "c": b"2" * 512}.items():
+        (tmp_path / name).write_bytes(content)
+    stream = open_stream(tmp_path)
+    whole = b"".join(stream.pieces())
+    assert len(whole) == stream.size_bytes
+    for first in (0, 1, 511, 512, 1211, 1212, 1536, stream.size_bytes - 1, stream.size_bytes):
+        assert b"".join(stream.pieces(first)) == whole[first:]
+
+
+def test_a_single_file_under_a_name_of_its_own_comes_as_an_archive_where_names_count(tmp_path: Path) -> None:
+    (tmp_path / "digits.onnx").write_bytes(b"1234")
+    assert (open_stream(tmp_path).suffix, open_stream(tmp_path, keeps_names=True).suffix) == (".onnx", ".tar")
+
+
+def test_a_part_of_a_file_comes_where_it_is_asked_for(api: Api, pushed: bytes) -> None:
+    answer = api(Scope.READ).get(ADDRESS, headers={"Range": "bytes=1500000-"})
+    assert (answer.status_code, b"".join(answer)) == (206, pushed[1_500_000:])
+    assert answer["Content-Range"] == f"bytes 1500000-{len(pushed) - 1}/{len(pushed)}"

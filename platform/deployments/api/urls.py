@@ -3,10 +3,16 @@
 from django.urls import path
 
 from deployments.api import approvals, comparison, recordings, replays, scraping, views, webhooks
+from deployments.api.workloads.artifacts import WorkloadArtifactView
 
 urlpatterns = [
     path("clusters", views.ClusterListView.as_view(), name="cluster-list"),
     path("clusters/<str:name>/events", views.ClusterEventListView.as_view(), name="cluster-event-list"),
+    path(
+        "clusters/<str:cluster>/workloads/artifacts/<str:digest>",
+        WorkloadArtifactView.as_view(),
+        name="workload-artifact",
+    ),
     path("webhooks", webhooks.WebhookListView.as_view(), name="webhook-list"),
     path("webhooks/<int:webhook_id>", webhooks.WebhookDetailView.as_view(), name="webhook-detail"),
     path("webhooks/<int:webhook_id>/deliveries", webhooks.DeliveryListView.as_view(), name="delivery-list"),

@@ -27,6 +27,7 @@ from deployments.selectors.rollouts import (
 )
 from deployments.selectors.scraping import scrape_targets
 from deployments.selectors.services import service_detail, service_get, service_list, service_query, service_views
+from deployments.selectors.workloads import workload_artifact, workload_service
 from deployments.shapes import (
     AnalysisRunView,
     EventView,
@@ -84,4 +85,6 @@ __all__ = [
     "service_query",
     "service_views",
     "stable_before",
+    "workload_artifact",
+    "workload_service",
 ]

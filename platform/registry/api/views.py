@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -18,7 +19,7 @@ from accounts.permissions import actor_of, caller_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
 from common import hints
-from common.downloads import Download
+from common.downloads import Asked, Download, download
 from common.names import check_model_name
 from integrations import artifact_stream
 from registry import annotations, compatibility, selectors, services
@@ -156,12 +157,13 @@ class ArtifactView(OfModel, APIView):
     """The files of a version."""
 
     @extend_schema(responses={(200, uploads.MEDIA_TYPE): OpenApiTypes.BINARY})
-    def get(self, _request: Request, name: str, number: int) -> Download:
+    def get(self, request: Request, name: str, number: int) -> HttpResponse | Download:
         """Return the model file as it was pushed, or a tar archive where the version is a folder."""
         version = selectors.model_version_get(model=name, number=number)
         stream = artifact_stream.open_stream(store().path_of(version.digest))
         filename = f"{name}-{number}{stream.suffix}"
-        return Download(stream.pieces, filename=filename, size_bytes=stream.size_bytes, digest=version.digest)
+        asked = Asked.of(request.headers)
+        return download(stream.pieces, asked, filename=filename, size_bytes=stream.size_bytes, digest=version.digest)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
         """Let clients accept what they want: the bytes have one form, and errors are JSON."""

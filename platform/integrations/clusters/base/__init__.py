@@ -20,6 +20,7 @@ from integrations.clusters.base.desired import (
 )
 from integrations.clusters.base.driver import ClusterDriver
 from integrations.clusters.base.exchanges import Candidate, Exchange
+from integrations.clusters.base.identity import AUDIENCE, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobKind, JobResult
 from integrations.clusters.base.observed import (
     Component,
@@ -33,6 +34,7 @@ from integrations.clusters.base.observed import (
 from integrations.clusters.base.samples import BatchTime, Sample
 
 __all__ = [
+    "AUDIENCE",
     "PREVIEW_SUFFIX",
     "Autoscaling",
     "BatchTime",
@@ -59,4 +61,5 @@ __all__ = [
     "Sample",
     "SessionAffinity",
     "Tap",
+    "WorkloadIdentity",
 ]

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from integrations.clusters.base.desired import Desired
 from integrations.clusters.base.exchanges import Candidate, Exchange
+from integrations.clusters.base.identity import WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobResult
 from integrations.clusters.base.observed import Nodes, Observed
 
@@ -44,6 +45,9 @@ class ClusterDriver(Protocol):
 
     def check_config(self, fields: Mapping[str, object]) -> None:
         """Raise InvalidInput, naming the field, where the runtime takes no model with these ModelConfig fields."""
+
+    def identify(self, token: str) -> WorkloadIdentity | None:
+        """Return the replica that a token was given to; None where it was given to none."""
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Take the service off the cluster; deleting an unknown one is no error."""

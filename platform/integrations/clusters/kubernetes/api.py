@@ -79,9 +79,10 @@ class Api:
         return self._call("PATCH", path, query=query, body=manifest, content_type=_APPLY)
 
     def create(self, manifest: Json) -> Json:
-        """Create an object; raises Conflict where it is there already."""
+        """Create an object, of a namespace where it names one; raises Conflict where it is there already."""
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
-        return self._call("POST", kind_of(manifest).path(manifest["metadata"]["namespace"]), query=query, body=manifest)
+        namespace = manifest.get("metadata", {}).get("namespace", "")
+        return self._call("POST", kind_of(manifest).path(namespace), query=query, body=manifest)
 
     def merge(self, kind: Kind, namespace: str, name: str, changes: Json, subresource: str = "") -> Json:
         """Change fields of an object or its subresource; with a resourceVersion only if it is still that one."""

@@ -12,8 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 from common.errors import Conflict, InvalidInput, Unavailable
-from integrations.clusters.base import Candidate, Component, Desired, Exchange, Job, JobResult, Nodes, Observed
-from integrations.clusters.kubernetes import drift, kinds, ledger
+from integrations.clusters.base import (
+    Candidate,
+    Component,
+    Desired,
+    Exchange,
+    Job,
+    JobResult,
+    Nodes,
+    Observed,
+    WorkloadIdentity,
+)
+from integrations.clusters.kubernetes import drift, identity, kinds, ledger
 from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
 from integrations.clusters.kubernetes.gateway import Routed, confirmation
 from integrations.clusters.kubernetes.manifests import Manifest, render
@@ -97,6 +107,10 @@ class KubernetesDriver:
     def check_config(self, fields: Mapping[str, object]) -> None:
         """Ask the serving runtime that is installed beside the control plane."""
         check_config(fields)
+
+    def identify(self, token: str) -> WorkloadIdentity | None:
+        """Ask the API server whose token it is."""
+        return identity.identity_of(self._api.create(identity.review(token)))
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Delete the service, its routes first; it is known until the last of it is gone.

@@ -27,6 +27,7 @@ DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudge
 AUTOSCALER = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 ENDPOINT_SLICE = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
+TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews")
 GATEWAY_CLASS = Kind(GATEWAY_API, "GatewayClass", "gatewayclasses")
 GATEWAY = Kind(GATEWAY_API, "Gateway", "gateways")
 HTTP_ROUTE = Kind(GATEWAY_API, "HTTPRoute", "httproutes")
@@ -47,6 +48,7 @@ _BY_NAME = {
         AUTOSCALER,
         NETWORK_POLICY,
         ENDPOINT_SLICE,
+        TOKEN_REVIEW,
         GATEWAY,
         HTTP_ROUTE,
         GRPC_ROUTE,

@@ -39,6 +39,11 @@ class Options:
         shared_memory_bytes: size of /dev/shm, which counts as the replica's memory.
         custom_metrics: the cluster's custom metrics API has what revisions scale on (see `manifests/scaling.py`), so
             that a HorizontalPodAutoscaler can follow the load; without it the reconciler alone sets the replicas.
+        name: what the control plane calls the cluster.
+        control_plane_url: where pods of the cluster reach the control plane, such as `https://fairlead.example.org`;
+            needed for what pods fetch from it or bring to it.
+        control_plane_ca_config_map: ConfigMap of each service's namespace whose `ca.crt` has the certificate authority
+            of that address; empty for the authorities that the runtime's image knows.
         drain_s: longest time that accepted requests are given to finish.
         pre_stop_s: how long a replica goes on serving after it was told to end, until no gateway sends to it any more.
     """
@@ -52,5 +57,8 @@ class Options:
     defaults: Resources = field(default_factory=lambda: Resources(cpu_cores=0.5, memory_bytes=1024 * _MIB))
     shared_memory_bytes: int = 64 * _MIB
     custom_metrics: bool = False
+    name: str = ""
+    control_plane_url: str = ""
+    control_plane_ca_config_map: str = ""
     drain_s: int = 30
     pre_stop_s: int = 5

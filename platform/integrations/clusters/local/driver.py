@@ -9,7 +9,17 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from common.errors import InvalidInput, Unavailable
-from integrations.clusters.base import Candidate, Component, Desired, Exchange, Job, JobResult, Nodes, Observed
+from integrations.clusters.base import (
+    Candidate,
+    Component,
+    Desired,
+    Exchange,
+    Job,
+    JobResult,
+    Nodes,
+    Observed,
+    WorkloadIdentity,
+)
 from integrations.clusters.local import jobs, payloads, replays
 from integrations.clusters.local.config_check import check_config
 from integrations.clusters.local.files import (
@@ -85,6 +95,10 @@ class LocalDriver:
     def check_config(self, fields: Mapping[str, object]) -> None:
         """Ask the serving runtime, in a process of its own that loads no model."""
         check_config(fields)
+
+    def identify(self, token: str) -> WorkloadIdentity | None:  # noqa: ARG002
+        """Return None: replicas on this machine are given no tokens."""
+        return None
 
     def _order(self, order: Order) -> None:
         desired = order.desired

@@ -40,7 +40,8 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         for role in roles:
             create(f"{_RBAC}/clusterroles", role)
         subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": USER}]
-        paths = (f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", f"{_RBAC}/clusterrolebindings")
+        everywhere = f"{_RBAC}/clusterrolebindings"
+        paths = (f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", everywhere, everywhere)
         for path, role in zip(paths, roles, strict=True):
             name = role["metadata"]["name"]
             reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
@@ -63,6 +64,7 @@ def test_the_driver_does_all_it_does_with_its_role(client: httpx.Client, plane: 
     wish(2, 2, replicas=3)
     assert [each.name for each in driver.observe(NAMESPACE, "digits").revisions] == ["digits-2"]
     assert driver.inventory().components[0].name == "gateway"
+    assert driver.identify("a.b.c") is None
     driver.delete(NAMESPACE, "digits", 3)
     api.close()
 
@@ -74,6 +76,8 @@ def test_the_driver_does_all_it_does_with_its_role(client: httpx.Client, plane: 
         pytest.param("create", "", "pods", NAMESPACE, id="pods of its own"),
         pytest.param("create", "", "pods/exec", NAMESPACE, id="commands in pods"),
         pytest.param("list", "", "nodes", "", id="nodes"),
+        pytest.param("create", "", "serviceaccounts/token", NAMESPACE, id="tokens of pods"),
+        pytest.param("create", "authorization.k8s.io", "subjectaccessreviews", "", id="what others may do"),
         pytest.param("create", "rbac.authorization.k8s.io", "rolebindings", NAMESPACE, id="more rights"),
         pytest.param("patch", "gateway.networking.k8s.io", "gateways", "gateways", id="the operator's gateway"),
         pytest.param("patch", "apps", "deployments", "default", id="other namespaces"),

@@ -1,0 +1,1 @@
+"""What replicas call from their clusters, under `/api/v1/clusters/<cluster>/workloads/`."""

@@ -1,0 +1,137 @@
+"""Who calls from a cluster: a pod with a token of its service account, which that cluster vouches for, and nobody else.
+
+A token is looked up at its cluster once a minute, and one that is nobody's every ten seconds at most; it is kept as a
+digest alone and is in no log.
+"""
+
+import hashlib
+import re
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.core.cache import cache
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import Throttled
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.throttling import SimpleRateThrottle
+from rest_framework.views import APIView
+
+from common.errors import NotAuthenticated
+from deployments.models import Cluster, InferenceService
+from deployments.selectors import workload_service
+from integrations.clusters import driver_for
+from integrations.clusters.base import ClusterDriver, WorkloadIdentity
+
+_JWT = re.compile(rb"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
+_MAX_TOKEN_BYTES = 8192
+_KNOWN_S, _UNKNOWN_S = 60, 10
+
+
+def driver_of(cluster: Cluster) -> ClusterDriver:
+    """Return the driver of a cluster."""
+    return driver_for(cluster.kind, cluster_folder=settings.CLUSTER_FOLDER)
+
+
+class LookUps(SimpleRateThrottle):
+    """How often one address may make a cluster look up a token."""
+
+    rate = "600/min"
+
+    def get_cache_key(self, request: Request, view: Any) -> str:
+        """Return the caller's address; a header that names another is not believed."""
+        return f"workload-look-ups:{view.kwargs['cluster']}:{request.META.get('REMOTE_ADDR', '')}"
+
+
+class Requests(SimpleRateThrottle):
+    """How often one pod may ask."""
+
+    rate = "600/min"
+
+    def get_cache_key(self, request: Request, view: Any) -> str:
+        """Return the pod's name."""
+        pod = workload_of(request)
+        return f"workload-requests:{view.kwargs['cluster']}:{pod.namespace}:{pod.pod}"
+
+
+class WorkloadAuthentication(BaseAuthentication):
+    """`Authorization: Bearer <the pod's service account token for the audience fairlead>`."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, WorkloadIdentity]:
+        """Return nobody's user and who the pod is.
+
+        Raises:
+            NotAuthenticated: there is no token, or it is no pod's of this cluster.
+            Throttled: too many tokens came from this address.
+            Unavailable: the cluster cannot be asked.
+        """
+        words = get_authorization_header(request).split()
+        if len(words) != 2 or words[0].lower() != b"bearer":
+            raise NotAuthenticated("this needs the token of a pod in the header `Authorization: Bearer …`")
+        cluster = request.parser_context["kwargs"]["cluster"]
+        identity = _known(request, cluster, words[1]) if _is_jwt(words[1]) else None
+        if identity is None:
+            raise NotAuthenticated(f"the token is not one that the cluster {cluster[:63]} gave to a pod for Fairlead")
+        return AnonymousUser(), identity
+
+    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
+        """Return what a 401 says in WWW-Authenticate."""
+        return 'Bearer realm="fairlead-workloads"'
+
+
+class IsWorkload(BasePermission):
+    """The pod's own service is on the cluster; the view has it as `service`."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Return True, or raise NotPermitted."""
+        view.service = workload_service(cluster=view.kwargs["cluster"], identity=workload_of(request))
+        return True
+
+
+class WorkloadView(APIView):
+    """An address for pods alone; `service` is the one that the caller is a replica of."""
+
+    authentication_classes = (WorkloadAuthentication,)
+    permission_classes = (IsWorkload,)
+    throttle_classes = (Requests,)
+    service: InferenceService
+
+
+class WorkloadScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """How it stands in the OpenAPI document."""
+
+    target_class = WorkloadAuthentication
+    name = "workload"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:  # noqa: ARG002
+        """Return the bearer scheme."""
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "service account token"}
+
+
+def workload_of(request: Request) -> WorkloadIdentity:
+    """Return the replica that a request came from; raises NotAuthenticated where it came from none."""
+    identity: object = request.auth
+    if not isinstance(identity, WorkloadIdentity):
+        raise NotAuthenticated("this needs the token of a pod")
+    return identity
+
+
+def _is_jwt(token: bytes) -> bool:
+    return len(token) <= _MAX_TOKEN_BYTES and _JWT.fullmatch(token) is not None
+
+
+def _known(request: Request, name: str, token: bytes) -> WorkloadIdentity | None:
+    """Return who a token is of, by what is remembered or by the cluster's word."""
+    key = "workload-token:" + hashlib.sha256(name.encode() + b"\0" + token).hexdigest()
+    remembered: tuple[WorkloadIdentity | None] | None = cache.get(key)
+    if remembered is not None:
+        return remembered[0]
+    look_ups = LookUps()
+    if not look_ups.allow_request(request, request.parser_context["view"]):
+        raise Throttled(look_ups.wait())
+    cluster = Cluster.objects.filter(name=name).first()
+    identity = None if cluster is None else driver_of(cluster).identify(token.decode("ascii"))
+    cache.set(key, (identity,), _UNKNOWN_S if identity is None else _KNOWN_S)
+    return identity

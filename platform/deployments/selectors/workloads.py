@@ -1,0 +1,24 @@
+"""What a replica that calls from its cluster may have: its own service, and the models of that service's revisions."""
+
+from common.errors import NotFound, NotPermitted
+from deployments.models import InferenceService, Revision
+from integrations.clusters.base import WorkloadIdentity
+
+
+def workload_service(*, cluster: str, identity: WorkloadIdentity) -> InferenceService:
+    """Return the service of a replica of that cluster; raises NotPermitted where there is none of that name on it."""
+    found = InferenceService.objects.filter(
+        cluster__name=cluster, namespace=identity.namespace, name=identity.service
+    ).first()
+    if found is None:
+        raise NotPermitted(
+            f"the pod {identity.pod} runs as {identity.namespace}/{identity.service}, which is no service on the "
+            f"cluster {cluster}"
+        )
+    return found
+
+
+def workload_artifact(*, service: InferenceService, digest: str) -> None:
+    """Raise NotFound unless a revision of the service has the model of that digest."""
+    if not Revision.objects.filter(service=service, artifact_digest=digest).exists():
+        raise NotFound(f"no revision of {service} has a model {digest[:100]}")

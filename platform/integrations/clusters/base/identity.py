@@ -1,0 +1,20 @@
+"""Who calls the control plane from a cluster. Standard library only."""
+
+from dataclasses import dataclass
+
+AUDIENCE = "fairlead"
+"""Whom the tokens of workloads are for: one made for anybody else, such as the cluster's API server, is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadIdentity:
+    """A replica that its cluster vouches for.
+
+    Attributes:
+        service: the name of its service, whose identity it runs under.
+        pod: its own name.
+    """
+
+    namespace: str
+    service: str
+    pod: str

@@ -1,0 +1,34 @@
+"""Who a service account's token is of, by the API server's word. Pure.
+
+A token counts only if it was made for the audience `fairlead` and is bound to a pod: then it ends with the pod, and
+nobody has it but who can read that pod's files.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from integrations.clusters.base import AUDIENCE, WorkloadIdentity
+
+_ACCOUNT = ["system", "serviceaccount"]
+_POD = "authentication.kubernetes.io/pod-name"  # Kubernetes: what a TokenReview tells beyond the user
+
+
+def review(token: str) -> dict[str, Any]:
+    """Return the question to the API server."""
+    return {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": token, "audiences": [AUDIENCE]},
+    }
+
+
+def identity_of(answer: Mapping[str, Any]) -> WorkloadIdentity | None:
+    """Return who the token is of; None where it is nobody's, for somebody else, or not of a pod."""
+    status = answer.get("status", {})
+    if not status.get("authenticated") or AUDIENCE not in status.get("audiences", ()):
+        return None
+    user = status.get("user", {})
+    words, pods = user.get("username", "").split(":"), user.get("extra", {}).get(_POD, ())
+    if words[:2] != _ACCOUNT or len(words) != 4 or len(pods) != 1:
+        return None
+    return WorkloadIdentity(namespace=words[2], service=words[3], pod=pods[0])

@@ -1,0 +1,54 @@
+"""How a container calls the control plane: address, token and certificate authority. Pure.
+
+The token is the pod's own, for the audience `fairlead` alone; the kubelet replaces it before it ends. Only containers
+that call get the mount.
+"""
+
+from common.errors import InvalidInput
+from integrations.clusters.base import AUDIENCE
+from integrations.clusters.kubernetes.manifests.names import Manifest
+from integrations.clusters.kubernetes.options import Options
+
+_VOLUME, _FOLDER = "control-plane", "/var/run/secrets/fairlead"
+_TOKEN, _AUTHORITY = "token", "ca.crt"
+_LIFETIME_S = 600  # the shortest that Kubernetes takes
+
+
+def volume(options: Options) -> Manifest:
+    """Return the pod's volume with the token, and the certificate authority where the operator names one."""
+    sources: list[Manifest] = [
+        {"serviceAccountToken": {"audience": AUDIENCE, "expirationSeconds": _LIFETIME_S, "path": _TOKEN}}
+    ]
+    if options.control_plane_ca_config_map:
+        items = [{"key": _AUTHORITY, "path": _AUTHORITY}]
+        sources.append({"configMap": {"name": options.control_plane_ca_config_map, "items": items}})
+    return {"name": _VOLUME, "projected": {"sources": sources}}
+
+
+def mount() -> Manifest:
+    """Return the mount of a container that calls."""
+    return {"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}
+
+
+def token_file() -> str:
+    """Return where such a container finds the token; it is to be read again for each call."""
+    return f"{_FOLDER}/{_TOKEN}"
+
+
+def authority_file(options: Options) -> str:
+    """Return where such a container finds the certificate authority; empty where the image's own are meant."""
+    return f"{_FOLDER}/{_AUTHORITY}" if options.control_plane_ca_config_map else ""
+
+
+def address(options: Options, path: str) -> str:
+    """Return an address under `/api/v1/clusters/<cluster>/workloads/`.
+
+    Raises:
+        InvalidInput: the options do not say where pods reach the control plane.
+    """
+    if not (options.control_plane_url and options.name):
+        raise InvalidInput(
+            "pods do not know how to reach the control plane: the cluster's option control_plane_url is empty",
+            field="control_plane_url",
+        )
+    return f"{options.control_plane_url.rstrip('/')}/api/v1/clusters/{options.name}/workloads/{path}"
