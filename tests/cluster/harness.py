@@ -32,6 +32,7 @@ class Harness:
     kubelet: Kubelet
     gateway: Gateway
     options: Options
+    api: Api
     driver: KubernetesDriver
     artifacts: ArtifactStore
 
@@ -89,7 +90,7 @@ def harness(plane: ControlPlane, folder: Path, *, runtime: Sequence[str] = REAL_
         running.callback(gateway.close)
         gateway.start()
         running.callback(_forget_services, plane)
-        yield Harness(plane, kubelet, gateway, options, driver, artifacts)
+        yield Harness(plane, kubelet, gateway, options, api, driver, artifacts)
 
 
 def _forget_services(plane: ControlPlane) -> None:

@@ -1,6 +1,8 @@
 """HTTPRoutes and GRPCRoutes to Envoy's route table, for tests only and as far as the product's routes go. Pure.
 
-Exact paths, methods and headers; weights, mirrors, a full path in the place of another, headers set in answers.
+Exact paths and methods, headers by value or by expression; weights, mirrors, a full path in the place of another,
+headers set in answers. All paths are exact, so that of the Gateway API's order of matches the number of headers is
+left, then the older route, then the route's name, then the rule's place.
 Anything else is a KeyError or a ValueError, so that no test passes on a route that is only half understood.
 """
 
@@ -18,7 +20,7 @@ _GRPC_PORT = 8001
 def route_table(routes: Iterable[Json], *, version: str) -> Json:
     """Return the discovery response for all routes; one without hostnames is for every host."""
     hosts: dict[str, list[Json]] = {"*": []}
-    for route in routes:
+    for route in sorted(routes, key=_age):
         for host in route["spec"].get("hostnames", ["*"]):
             hosts.setdefault(host, []).extend(_rules(route))
     tables = [
@@ -37,6 +39,11 @@ def backends(route: Json) -> set[tuple[str, str]]:
     return {(namespace, ref["name"]) for ref in refs}
 
 
+def _age(route: Json) -> tuple[str, str]:
+    metadata = route["metadata"]
+    return metadata["creationTimestamp"], f"{metadata['namespace']}/{metadata['name']}"
+
+
 def _rules(route: Json) -> Iterator[Json]:
     namespace = route["metadata"]["namespace"]
     for rule in route["spec"]["rules"]:
@@ -46,7 +53,7 @@ def _rules(route: Json) -> Iterator[Json]:
 
 
 def _match(match: Json, *, is_grpc: bool) -> Json:
-    headers = [_exactly(each) for each in match.get("headers", ())]
+    headers = [_header(each) for each in match.get("headers", ())]
     if is_grpc:
         method = match["method"]
         path = {"type": method["type"], "value": f"/{method['service']}/{method['method']}"}
@@ -58,10 +65,10 @@ def _match(match: Json, *, is_grpc: bool) -> Json:
     return {"path": path["value"], "headers": headers}
 
 
-def _exactly(header: Json) -> Json:
-    if header["type"] != "Exact":
-        raise ValueError(f"a header match of the type {header['type']} is not understood here")
-    return {"name": header["name"], "string_match": {"exact": header["value"]}}
+def _header(header: Json) -> Json:
+    value = header["value"]
+    how = {"Exact": {"exact": value}, "RegularExpression": {"safe_regex": {"regex": value}}}
+    return {"name": header["name"], "string_match": how[header["type"]]}
 
 
 def _action(namespace: str, rule: Json) -> Json:

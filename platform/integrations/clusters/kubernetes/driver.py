@@ -25,6 +25,7 @@ from integrations.clusters.base import (
 )
 from integrations.clusters.kubernetes import drift, identity, kinds, ledger
 from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
+from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
 from integrations.clusters.kubernetes.gateway import Routed, confirmation
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE
@@ -37,7 +38,6 @@ from integrations.clusters.shares import Claim, shares
 Json = dict[str, Any]
 _ROUTES = (kinds.HTTP_ROUTE, kinds.GRPC_ROUTE)
 _TRIES = 3
-_COPIES_OF_A_SHARE = "HTTPRouteRequestPercentageMirror"  # Gateway API: features of a GatewayClass
 
 
 class KubernetesDriver:
@@ -54,8 +54,7 @@ class KubernetesDriver:
             InvalidInput: something is desired that cannot be done on Kubernetes, by name; nothing was changed.
             Conflict: somebody else manages fields of ours and wants them otherwise; all else was applied.
         """
-        render(desired, {}, self._options)  # refuses before anything is written
-        self._refuse_shares_of_copies(desired)
+        self._refuse(desired)
         entry = ledger.take(self._api, desired.namespace, desired.service, desired.generation)
         if entry is None:
             return None
@@ -126,22 +125,16 @@ class KubernetesDriver:
                 self._api.delete(kind, namespace, route["metadata"]["name"], uid=route["metadata"]["uid"])
         ledger.remove(self._api, namespace, closed)
 
-    def _refuse_shares_of_copies(self, desired: Desired) -> None:
-        """Raise InvalidInput where a share of the requests is to be copied and the Gateway's class cannot do that."""
-        shadow = next((each for each in desired.revisions if 0 < each.mirror_percent < 100), None)
-        if shadow is None:
+    def _refuse(self, desired: Desired) -> None:
+        """Raise InvalidInput, naming the field, where something is desired that cannot be done on this cluster."""
+        render(desired, {}, self._options)
+        if not asks_much(desired):
             return
-        gateway = self._options.gateway
-        found = self._api.get(kinds.GATEWAY, gateway.namespace, gateway.name)
-        name = "" if found is None else found["spec"]["gatewayClassName"]
-        its_class = self._api.get(kinds.GATEWAY_CLASS, "", name) if name else None
-        features: Sequence[Json] = () if its_class is None else its_class.get("status", {}).get("supportedFeatures", ())
-        if _COPIES_OF_A_SHARE not in {feature["name"] for feature in features}:
-            raise InvalidInput(
-                f"{shadow.name} is to get copies of {shadow.mirror_percent} % of the requests, but the class {name!r} "
-                f"of the gateway {gateway.name} does not say that it supports {_COPIES_OF_A_SHARE}; copy all, or none",
-                field="mirror_percent",
-            )
+        reference = self._options.gateway
+        gateway = self._api.get(kinds.GATEWAY, reference.namespace, reference.name)
+        name = "" if gateway is None else gateway["spec"]["gatewayClassName"]
+        found = self._api.get(kinds.GATEWAY_CLASS, "", name) if name else None
+        refuse_unsupported(desired, GatewayClass.read(gateway, found), reference.name)
 
     def _apply(self, desired: Desired, entry: ledger.Entry) -> None:
         there = {kind: self._list(kind, desired.namespace, desired.service) for kind in kinds.PRUNED}
@@ -217,7 +210,7 @@ class _ChangedError(Exception):
 
 
 def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, int]]:
-    """Return what is desired with copies only for who can take them, and the weights over what is ready.
+    """Return what is desired with copies and groups only for who can take them, and the weights over what is ready.
 
     Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself.
     """
@@ -226,7 +219,9 @@ def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, 
     given = shares(claims)
     if not any(given.values()):
         given = {claim.revision: claim.weight_percent for claim in claims}
-    revisions = tuple(each if ready.get(each.name) else replace(each, mirror_percent=0) for each in desired.revisions)
+    revisions = tuple(
+        each if ready.get(each.name) else replace(each, mirror_percent=0, match=()) for each in desired.revisions
+    )
     return replace(desired, revisions=revisions), given
 
 

@@ -10,21 +10,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, PREVIEW
+from integrations.clusters.base import HeaderMatch
+from integrations.clusters.kubernetes import route_status
+from integrations.clusters.kubernetes.manifests.groups import from_json
+from integrations.clusters.kubernetes.manifests.names import (
+    CONFIRMED,
+    GENERATION,
+    MATCH,
+    PREVIEW,
+    match_route,
+)
 from integrations.clusters.kubernetes.options import GatewayReference
 
 Json = Mapping[str, Any]
-_MUST_HOLD = ("Accepted", "ResolvedRefs")
 
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """How requests go: percent of requests and of copies per revision, who answers at the preview address."""
+    """How requests go: percent of requests and of copies per revision, who answers at the preview address.
+
+    Attributes:
+        groups: whose requests are a revision's whatever the percents are, as `manifests/groups.py` writes it.
+    """
 
     generation: int = 0
     weights: Mapping[str, int] = field(default_factory=dict)
     mirrors: Mapping[str, int] = field(default_factory=dict)
     preview: str = ""
+    groups: str = ""
+
+    def match(self, revision: str) -> tuple[HeaderMatch, ...]:
+        """Return the group whose requests are the revision's; empty where there is none."""
+        return from_json(self.groups).get(revision, ())
 
     def to_json(self) -> str:
         """Return it as text."""
@@ -44,28 +61,15 @@ def confirmation(service: str, routes: Sequence[Json], gateway: GatewayReference
     main = next((each for each in routes if each["kind"] == "HTTPRoute" and _name(each) == service), None)
     if main is None:
         return Confirmation(Routed())
+    asked = _asked(main)
+    there = [route["kind"] for route in routes if _name(route) == match_route(service, 0)]
+    if asked.groups and len(there) < 2:  # one for HTTP, one for gRPC
+        return Confirmation(_before(main), f"the routes {match_route(service, 0)} are not there; they are made again")
     for route in routes:
-        problem = _problem(route, gateway)
+        problem = route_status.problem(route, gateway)
         if problem:
             return Confirmation(_before(main), problem)
-    return Confirmation(_asked(main))
-
-
-def _problem(route: Json, gateway: GatewayReference) -> str:
-    what = f"{route['kind']} {_name(route)}"
-    for parent in route.get("status", {}).get("parents", ()):
-        reference = parent["parentRef"]
-        if (reference["name"], reference.get("namespace", gateway.namespace)) != (gateway.name, gateway.namespace):
-            continue
-        conditions = {each["type"]: each for each in parent.get("conditions", ())}
-        for needed in _MUST_HOLD:
-            condition = conditions.get(needed)
-            if condition is None or condition.get("observedGeneration", 0) < route["metadata"]["generation"]:
-                return f"the gateway {gateway.name} has not taken up {what} yet"
-            if condition["status"] != "True":
-                return f"the gateway {gateway.name} does not take {what}: {condition['message']}"
-        return ""
-    return f"the gateway {gateway.name} in {gateway.namespace} says nothing of {what}; is it there, and runs?"
+    return Confirmation(asked)
 
 
 def _asked(route: Json) -> Routed:
@@ -77,6 +81,7 @@ def _asked(route: Json) -> Routed:
         weights={each["name"]: each["weight"] for each in infer.get("backendRefs", ())},
         mirrors={each["backendRef"]["name"]: each["percent"] for each in copies},
         preview=annotations.get(PREVIEW, ""),
+        groups=annotations.get(MATCH, ""),
     )
 
 

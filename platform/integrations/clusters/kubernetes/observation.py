@@ -44,6 +44,7 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
                 name=name,
                 weight_percent=routed.weights.get(name, 0) if able.get(name) else 0,
                 mirror_percent=routed.mirrors.get(name, 0) if able.get(name) else 0,
+                match=routed.match(name) if able.get(name) else (),
                 replicas=tuple(replicas.get(name, ())),
                 message=troubles.get(name, ""),
                 scaling=scalings.get(name),

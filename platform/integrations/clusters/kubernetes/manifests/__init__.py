@@ -37,4 +37,6 @@ def render(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
         made.append(workload.disruption_budget(desired, revision))
         scaled = autoscaler(desired, revision, options)
         made += [] if scaled is None else [scaled]
+    if not any(shares.values()):
+        made.append(workload.service_of_nobody(desired))
     return made + routes(desired, shares, options)

@@ -13,6 +13,8 @@ RESTART = "fairlead/restart-number"
 MODEL_VERSION = "fairlead/model-version"
 PREVIEW = "fairlead/preview"
 """On a service's HTTPRoute: the revision that answers at the preview address."""
+MATCH = "fairlead/match"
+"""On a service's HTTPRoute: the groups whose requests are a revision's, by its name."""
 APPLIED = "fairlead/applied"
 """The digest of what was applied last."""
 CONFIRMED = "fairlead/confirmed"
@@ -25,6 +27,16 @@ _MANAGED_BY = "app.kubernetes.io/managed-by"
 def ledger_name(service: str) -> str:
     """Return the name of the ConfigMap that owns everything of a service and keeps its generation."""
     return f"fairlead-{service}"
+
+
+def nobody(service: str) -> str:
+    """Return the name of the Service without endpoints to which requests go that nobody may answer yet."""
+    return f"fairlead-{service}"
+
+
+def match_route(service: str, index: int) -> str:
+    """Return the name of the routes of a group; one whose alternatives are too many for one has several."""
+    return f"{service}-match" if index == 0 else f"{service}-match-{index + 1}"
 
 
 def service_labels(service: str) -> dict[str, str]:

@@ -19,6 +19,7 @@ _OF_REVISION = {
     "env",
     "resources",
     "mirror_percent",
+    "match",
     "restart_number",
     "max_concurrent_requests",
     "autoscaling",

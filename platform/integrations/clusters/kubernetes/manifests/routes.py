@@ -2,45 +2,36 @@
 
 A service is found by path (`/serving/default/digits/...`), for gRPC by metadata (`fairlead-service: default/digits`),
 and with a domain by host (`digits.default.example.org`). The path routes need a rule for each call, since what is put
-in a path's place is one path; a route has 16 rules at most, so that every version has a route of its own.
+in a path's place is one path; a route has 16 rules at most, so that every version has a route of its own, and so has
+the group of clients whose requests are the canary's (`groups.py`).
 
-Only the backendRefs depend on a rollout: weights of what clients ask for, and for shadows a mirror. Each backendRef
-sets the header `fairlead-revision` in its answers.
+Only the backendRefs depend on a rollout: weights of what clients ask for, and for shadows a mirror. Where nobody may
+answer yet all weight is on a Service that has no endpoints: the Gateway API asks for 503 then, and for 500 where no
+backendRef has a weight (HTTPRouteRule.backendRefs).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from integrations.clusters.base import PREVIEW_SUFFIX, Desired, DesiredRevision
-from integrations.clusters.kubernetes.manifests.calls import (
-    GRPC_INFER,
-    GRPC_OTHERS,
-    infer_paths,
-    meta_paths,
-)
+from integrations.clusters.kubernetes.manifests.calls import infer_paths, meta_paths
+from integrations.clusters.kubernetes.manifests.groups import by_route, to_json
 from integrations.clusters.kubernetes.manifests.names import (
     GENERATION,
-    GRPC_PORT,
-    HTTP_PORT,
+    MATCH,
     PREVIEW,
     Manifest,
     manifest,
+    match_route,
+    nobody,
     service_labels,
 )
+from integrations.clusters.kubernetes.manifests.rules import ANYBODY, Share, grpc_rules, http_rules
 from integrations.clusters.kubernetes.options import Options
 
-REVISION_HEADER = "fairlead-revision"
 SERVICE_METADATA = "fairlead-service"
 _API = "gateway.networking.k8s.io/v1"
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What one revision gets of a route: a weight of requests, and copies of a percentage of the inferences."""
-
-    revision: str
-    weight: int
-    mirror_percent: int = 0
+_Whose = Sequence[Sequence[Manifest]]
 
 
 def routes(desired: Desired, shares: Mapping[str, int], options: Options) -> list[Manifest]:
@@ -51,13 +42,18 @@ def routes(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
     """
     revisions = sorted(desired.revisions, key=lambda revision: revision.name)
     own = [Share(each.name, shares.get(each.name, 0), each.mirror_percent) for each in revisions]
+    if not any(share.weight for share in own):
+        own.append(Share(nobody(desired.service), 1, is_revision=False))
     address = _Address(desired, options, desired.service)
-    made = [*_versions(address, revisions, shares), *_grpc(address, own)]
+    made = [*_versions(address, revisions, shares), *_groups(address, revisions), *_grpc(address, own)]
     if desired.preview:
         preview = _Address(desired, options, f"{desired.service}{PREVIEW_SUFFIX}")
         made += [*_grpc(preview, [Share(desired.preview, 100)]), *_http(preview, [Share(desired.preview, 100)])]
     made += _http(address, own)
-    made[-1]["metadata"]["annotations"] = {GENERATION: str(desired.generation), PREVIEW: desired.preview}
+    annotations = {GENERATION: str(desired.generation), PREVIEW: desired.preview}
+    if groups := {each.name: each.match for each in revisions if each.match}:
+        annotations[MATCH] = to_json(groups)
+    made[-1]["metadata"]["annotations"] = annotations
     return made
 
 
@@ -104,119 +100,40 @@ class _Address:
         return manifest(_API, kind, self.desired, name, labels, spec={**spec, "rules": list(rules)})
 
 
-def _http(address: _Address, shares: Sequence[Share]) -> Iterator[Manifest]:
-    model = address.desired.service
-    infer, meta = infer_paths(model), meta_paths(model)
+def _http(
+    address: _Address, shares: Sequence[Share], *, name: str = "", version: str = "", whose: _Whose = ANYBODY
+) -> Iterator[Manifest]:
+    """Yield the routes by host, where there is one, and by path; requests that name a version are not copied."""
+    name, model = name or address.name, address.desired.service
+    infer, meta = infer_paths(model, version), meta_paths(model, version)
     if address.host:
-        rules = [
-            _http_rule(_posts(infer), shares, mirrors=True),
-            _http_rule(_gets(meta), shares),
-        ]
-        yield address.http(f"{address.name}-host", rules, host=address.host)
-    yield address.http(address.name, _by_path(address, infer, meta, shares, mirrors=True))
+        rules = http_rules("", infer, meta, shares, whose=whose, mirrors=not version)
+        yield address.http(f"{name}-host", rules, host=address.host)
+    yield address.http(name, http_rules(address.prefix, infer, meta, shares, whose=whose, mirrors=not version))
+
+
+def _grpc(address: _Address, shares: Sequence[Share], *, name: str = "", whose: _Whose = ANYBODY) -> Iterator[Manifest]:
+    """Yield the routes by metadata and, where there is one, by host."""
+    name = name or address.name
+    named = [{"type": "Exact", "name": SERVICE_METADATA, "value": address.metadata}]
+    yield address.grpc(name, grpc_rules(shares, named=named, whose=whose))
+    if address.host:
+        yield address.grpc(f"{name}-host", grpc_rules(shares, named=[], whose=whose), host=address.host)
 
 
 def _versions(address: _Address, revisions: Sequence[DesiredRevision], shares: Mapping[str, int]) -> Iterator[Manifest]:
     """Yield the routes of requests that name a version: to who serves it, by share or, without one, alike."""
-    model = address.desired.service
     for version in sorted({revision.model_version for revision in revisions}):
         serving = [revision.name for revision in revisions if revision.model_version == version]
         total = sum(shares.get(name, 0) for name in serving)
         own = [Share(name, shares.get(name, 0) if total else 1) for name in serving]
-        infer, meta = infer_paths(model, version), meta_paths(model, version)
-        name = f"{address.name}-version-{version}"
-        if address.host:
-            rules = [_http_rule(_posts(infer), own), _http_rule(_gets(meta), own)]
-            yield address.http(f"{name}-host", rules, host=address.host)
-        yield address.http(name, _by_path(address, infer, meta, own))
+        yield from _http(address, own, name=f"{address.name}-version-{version}", version=version)
 
 
-def _by_path(
-    address: _Address, infer: Sequence[str], meta: Sequence[str], shares: Sequence[Share], *, mirrors: bool = False
-) -> list[Manifest]:
-    """Return one rule per path; the prefix of the path is taken off."""
-    return [
-        *(_http_rule(_posts([address.prefix + path]), shares, mirrors=mirrors, rewrite=path) for path in infer),
-        *(_http_rule(_gets([address.prefix + path]), shares, rewrite=path) for path in meta),
-    ]
-
-
-def _grpc(address: _Address, shares: Sequence[Share]) -> Iterator[Manifest]:
-    named = [{"type": "Exact", "name": SERVICE_METADATA, "value": address.metadata}]
-    yield address.grpc(address.name, _grpc_rules(shares, named))
-    if address.host:
-        yield address.grpc(f"{address.name}-host", _grpc_rules(shares, []), host=address.host)
-
-
-def _grpc_rules(shares: Sequence[Share], headers: Sequence[Manifest]) -> list[Manifest]:
-    def match(service: str, method: str) -> Manifest:
-        found: Manifest = {"method": {"type": "Exact", "service": service, "method": method}}
-        return {**found, "headers": list(headers)} if headers else found
-
-    refs = _backends(shares, GRPC_PORT)
-    infer = {"matches": [match(*GRPC_INFER)], "backendRefs": refs}
-    copies = _mirrors(shares, GRPC_PORT)
-    if copies:
-        infer["filters"] = copies
-    return [infer, {"matches": [match(*call) for call in GRPC_OTHERS], "backendRefs": refs}]
-
-
-def _posts(paths: Sequence[str]) -> list[Manifest]:
-    return [{"path": {"type": "Exact", "value": path}, "method": "POST"} for path in paths]
-
-
-def _gets(paths: Sequence[str]) -> list[Manifest]:
-    return [
-        {"path": {"type": "Exact", "value": path}, "method": method} for path in paths for method in ("GET", "HEAD")
-    ]
-
-
-def _http_rule(
-    matches: Sequence[Manifest], shares: Sequence[Share], *, mirrors: bool = False, rewrite: str = ""
-) -> Manifest:
-    filters: list[Manifest] = []
-    if rewrite:
-        path = {"type": "ReplaceFullPath", "replaceFullPath": rewrite}
-        filters.append({"type": "URLRewrite", "urlRewrite": {"path": path}})
-    if mirrors:
-        filters += _mirrors(shares, HTTP_PORT)
-    # Without an end of its own: how long a model may think is the client's to say.
-    rule: Manifest = {
-        "matches": list(matches),
-        "backendRefs": _backends(shares, HTTP_PORT),
-        "timeouts": {"request": "0s"},
-    }
-    if filters:
-        rule["filters"] = filters
-    return rule
-
-
-def _backends(shares: Sequence[Share], port: int) -> list[Manifest]:
-    return [
-        {
-            **_service(share, port),
-            "weight": share.weight,
-            "filters": [
-                {
-                    "type": "ResponseHeaderModifier",
-                    "responseHeaderModifier": {"set": [{"name": REVISION_HEADER, "value": share.revision}]},
-                }
-            ],
-        }
-        for share in shares
-    ]
-
-
-def _mirrors(shares: Sequence[Share], port: int) -> list[Manifest]:
-    return [
-        {
-            "type": "RequestMirror",
-            "requestMirror": {"backendRef": _service(share, port), "percent": share.mirror_percent},
-        }
-        for share in shares
-        if share.mirror_percent
-    ]
-
-
-def _service(share: Share, port: int) -> Manifest:
-    return {"group": "", "kind": "Service", "name": share.revision, "port": port}
+def _groups(address: _Address, revisions: Sequence[DesiredRevision]) -> Iterator[Manifest]:
+    """Yield the routes of requests that belong to a group, whatever the shares are, and name no version."""
+    for revision in revisions:
+        for index, whose in enumerate(by_route(revision.match)):
+            name, own = match_route(address.name, index), [Share(revision.name, 100)]
+            yield from _grpc(address, own, name=name, whose=whose)
+            yield from _http(address, own, name=name, whose=whose)

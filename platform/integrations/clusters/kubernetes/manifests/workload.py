@@ -8,6 +8,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     SERVICE,
     Manifest,
     manifest,
+    nobody,
     revision_labels,
     selector,
     service_labels,
@@ -54,6 +55,17 @@ def service(desired: Desired, revision: DesiredRevision) -> Manifest:
         revision.name,
         revision_labels(desired.service, revision.name),
         spec={"type": "ClusterIP", "selector": selector(desired.service, revision.name), "ports": ports},
+    )
+
+
+def service_of_nobody(desired: Desired) -> Manifest:
+    """Return the Service without endpoints that routes name while no revision may answer."""
+    ports = [
+        {"name": name, "port": port, "protocol": "TCP"} for name, port in (("http", HTTP_PORT), ("grpc", GRPC_PORT))
+    ]
+    labels = service_labels(desired.service)
+    return manifest(
+        "v1", "Service", desired, nobody(desired.service), labels, spec={"type": "ClusterIP", "ports": ports}
     )
 
 

@@ -1,0 +1,78 @@
+"""A first group of clients in the words of the Gateway API: lists of header matches. Pure.
+
+The Gateway API compares a header with one whole value or, where an implementation has it, with a regular expression
+(HTTPHeaderMatch, GRPCHeaderMatch: `Exact` is core, `RegularExpression` implementation-specific in syntax and support).
+Several values are therefore several matches, and a beginning is an expression, which `features.py` lets through only
+where the gateway is known to have them.
+
+A rule for the group wins over the same rule for everybody: of matches with the same path and method, or the same gRPC
+method, the one with more headers comes first (HTTPRouteRule.matches, GRPCRouteRule.matches), whatever route it is in.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import product
+
+from common.errors import InvalidInput
+from integrations.clusters.base import HeaderMatch, MatchKind
+from integrations.clusters.kubernetes.manifests.names import Manifest
+
+# A route has 128 matches at most and one of its rules 64 (HTTPRouteSpec.rules); each alternative has 16 in a route, of
+# which 12 are in the rule for a host's health and metadata.
+PER_ROUTE = 5
+_MOST = 64
+
+
+def alternatives(match: Sequence[HeaderMatch]) -> list[list[Manifest]]:
+    """Return the lists of header matches of which one has to hold; none for an empty group.
+
+    Raises:
+        InvalidInput: the values of `anyOf` make more combinations than routes are made for.
+    """
+    if not match:
+        return []
+    found = [list(each) for each in product(*(_values(header) for header in match))]
+    if len(found) > _MOST:
+        raise InvalidInput(
+            f"match has {len(found)} combinations of values; on Kubernetes each is a match of its own, and {_MOST} can "
+            "be made; name fewer values",
+            field="match",
+        )
+    return found
+
+
+def by_route(match: Sequence[HeaderMatch]) -> Iterator[list[list[Manifest]]]:
+    """Yield the alternatives that each of the routes of a group has."""
+    found = alternatives(match)
+    for first in range(0, len(found), PER_ROUTE):
+        yield found[first : first + PER_ROUTE]
+
+
+def needs_expressions(match: Sequence[HeaderMatch]) -> bool:
+    """Return whether the gateway has to compare headers with regular expressions."""
+    return any(header.kind is MatchKind.PREFIX for header in match)
+
+
+def to_json(groups: Mapping[str, Sequence[HeaderMatch]]) -> str:
+    """Return groups by revision as text."""
+    written = {revision: [asdict(header) for header in match] for revision, match in groups.items()}
+    return json.dumps(written, sort_keys=True)
+
+
+def from_json(text: str) -> dict[str, tuple[HeaderMatch, ...]]:
+    """Return the groups of which `to_json` made the text; none of an empty one."""
+    return {
+        revision: tuple(HeaderMatch(each["header"], MatchKind(each["kind"]), tuple(each["values"])) for each in match)
+        for revision, match in json.loads(text or "{}").items()
+    }
+
+
+def _values(header: HeaderMatch) -> Iterator[Manifest]:
+    for value in header.values:
+        if header.kind is MatchKind.PREFIX:
+            # Anchored: whether all of the value has to match is the implementation's.
+            yield {"type": "RegularExpression", "name": header.header, "value": f"^{re.escape(value)}.*$"}
+        else:
+            yield {"type": "Exact", "name": header.header, "value": value}

@@ -1,0 +1,165 @@
+"""What clients meet on a gateway that does as a service's routes say: groups, versions, hosts, and nobody there."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import grpc
+import httpx
+import pytest
+
+from integrations.clusters.base import Desired, DesiredRevision, HeaderMatch, MatchKind
+from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.driver import KubernetesDriver
+from tests.cluster.harness import Harness, harness
+from tests.cluster.plane import ControlPlane
+from tests.integrations.conftest import INFER, infer_json, infer_message, model, until
+
+pytestmark = pytest.mark.cluster
+_WITHIN_S = 300.0
+_PATH = "/serving/default/digits"
+_DOMAIN = "models.test"
+_BETA = (HeaderMatch("x-group", MatchKind.ANY_OF, ("beta", "staff")), HeaderMatch("x-os", MatchKind.EXACT, ("a",)))
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass
+class Routed:
+    """A service `digits` and its clients."""
+
+    harness: Harness
+    driver: KubernetesDriver
+    generation: int = 0
+
+    def revision(self, number: int, weight: int, **more: Any) -> DesiredRevision:
+        stored = self.harness.store(model(number))
+        name = f"digits-{number:05}"
+        return DesiredRevision(name, "digits", str(number), stored.uri, stored.digest, 1, weight, **more)
+
+    def apply(self, *revisions: DesiredRevision) -> None:
+        self.generation += 1
+        self.driver.apply(Desired("default", "digits", self.generation, revisions))
+
+    def until_confirmed(self, *revisions: DesiredRevision) -> None:
+        """Apply again and again, as the reconciler does, until the gateway does what is desired."""
+        self.apply(*revisions)
+        wanted = {each.name: (each.weight_percent, each.match) for each in revisions}
+
+        def look() -> bool:
+            self.driver.apply(Desired("default", "digits", self.generation, revisions))
+            seen = self.driver.observe("default", "digits")
+            return {each.name: (each.weight_percent, each.match) for each in seen.revisions} == wanted
+
+        until(look, f"the gateway does {wanted}", _WITHIN_S)
+
+    def http(self, path: str, *headers: tuple[str, str], base: str = _PATH, host: str = "") -> tuple[int, str]:
+        """Return the status and the revision that answered a POST."""
+        named = [*headers, ("host", host)] if host else list(headers)
+        url = f"{self.harness.gateway.url}{base}{path}"
+        answer = httpx.post(url, content=infer_json(), headers=named, timeout=20, trust_env=False)
+        return answer.status_code, answer.headers.get("fairlead-revision", "")
+
+    def grpc(self, *headers: tuple[str, str], host: str = "") -> str:
+        """Return the revision that answered, or the code of the refusal."""
+        options = [("grpc.default_authority", host)] if host else []
+        metadata = headers if host else (("fairlead-service", "default/digits"), *headers)
+        with grpc.insecure_channel(urlsplit(self.harness.gateway.url).netloc, options=options) as channel:
+            try:
+                _, call = channel.unary_unary(INFER).with_call(infer_message(), metadata=metadata, timeout=20)
+            except grpc.RpcError as error:
+                return str(error.code().name)
+            return str(dict(call.initial_metadata()).get("fairlead-revision", ""))
+
+
+@pytest.fixture(scope="module")
+def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    with harness(plane, tmp_path_factory.mktemp("routes")) as running:
+        yield running
+
+
+@pytest.fixture
+def routed(cluster: Harness) -> Iterator[Routed]:
+    driver = KubernetesDriver(cluster.api, replace(cluster.options, domain=_DOMAIN))
+    service = Routed(cluster, driver)
+    yield service
+    driver.delete("default", "digits", service.generation)
+    until(lambda: driver.observe("default", "digits").generation == 0, "the service is gone", _WITHIN_S)
+
+
+@pytest.mark.parametrize(
+    "host", [pytest.param("", id="by path"), pytest.param(f"digits.default.{_DOMAIN}", id="by host")]
+)
+def test_a_group_gets_the_canary_and_nobody_else_does(routed: Routed, host: str) -> None:
+    routed.until_confirmed(routed.revision(1, 100), routed.revision(2, 0, match=_BETA))
+    base = "" if host else _PATH
+    whose: dict[Headers, str] = {
+        (("x-group", "beta"), ("x-os", "a")): "digits-00002",
+        (("x-group", "staff"), ("x-os", "a")): "digits-00002",
+        (("x-group", "beta"),): "digits-00001",
+        (("x-os", "a"),): "digits-00001",
+        (("x-group", "beta2"), ("x-os", "a")): "digits-00001",
+        (): "digits-00001",
+    }
+    for headers, revision in whose.items():
+        assert routed.grpc(*headers, host=host) == revision, headers
+        for path in ("/v2/models/digits/infer", "/v1/models/digits:predict"):
+            status, answered = routed.http(path, *headers, base=base, host=host)
+            assert answered == revision, (headers, path, status)
+
+
+def test_who_names_a_version_gets_it_whatever_the_group(routed: Routed) -> None:
+    routed.until_confirmed(routed.revision(1, 100), routed.revision(2, 0, match=_BETA))
+    beta = (("x-group", "beta"), ("x-os", "a"))
+    for number in (1, 2):
+        path = f"/v2/models/digits/versions/{number}/infer"
+        assert routed.http(path, *beta) == (200, f"digits-{number:05}")
+        assert routed.http(path, base="", host=f"digits.default.{_DOMAIN}") == (200, f"digits-{number:05}")
+
+
+def test_a_group_ends_with_its_step(routed: Routed) -> None:
+    beta = (("x-group", "beta"), ("x-os", "a"))
+    routed.until_confirmed(routed.revision(1, 100), routed.revision(2, 0, match=_BETA))
+    routed.until_confirmed(routed.revision(1, 100), routed.revision(2, 0))
+    until(lambda: routed.http("/v2/models/digits/infer", *beta) == (200, "digits-00001"), "the group gets stable")
+    assert routed.grpc(*beta) == "digits-00001"
+
+
+def test_a_new_service_answers_503_until_it_is_let_in(routed: Routed) -> None:
+    path, new = "/v2/models/digits/infer", routed.revision(1, 0)
+    with routed.harness.kubelet.paused():
+        routed.apply(new)
+        until(lambda: routed.http(path)[0] != 404, "the service is routed", _WITHIN_S)
+        for _ in range(20):
+            assert routed.http(path) == (503, "")
+        assert routed.http("/v2/models/digits/versions/1/infer")[0] == 503
+        until(lambda: routed.grpc() != "UNIMPLEMENTED", "the service is routed for gRPC", _WITHIN_S)
+        assert routed.grpc() == "UNAVAILABLE"
+    until(lambda: _ready(routed, "digits-00001"), "its replica is ready", _WITHIN_S)
+    assert routed.http(path) == (503, "")
+    routed.until_confirmed(replace(new, weight_percent=100))
+    assert routed.http(path) == (200, "digits-00001")
+    assert routed.grpc() == "digits-00001"
+
+
+def test_a_revision_whose_replicas_all_died_answers_503(routed: Routed) -> None:
+    path, only = "/v2/models/digits/infer", routed.revision(1, 100)
+    routed.until_confirmed(only)
+    seen = routed.driver.observe("default", "digits").revision("digits-00001")
+    assert seen is not None
+    with routed.harness.kubelet.paused():  # so that no other replica comes
+        routed.harness.kubelet.pod(seen.replicas[0].name).kill()
+        with routed.harness.plane.client() as client:
+            place = kinds.POD.path("default", seen.replicas[0].name)
+            client.request("DELETE", place, json={"gracePeriodSeconds": 0}).raise_for_status()
+        until(lambda: not _ready(routed, "digits-00001"), "nobody is ready", _WITHIN_S)
+        routed.driver.apply(Desired("default", "digits", routed.generation, (only,)))
+        until(lambda: routed.http(path)[0] == 503, "the gateway knows", _WITHIN_S)
+        assert [routed.http(path)[0] for _ in range(20)] == [503] * 20
+        assert routed.grpc() == "UNAVAILABLE"
+    until(lambda: routed.http(path) == (200, "digits-00001"), "another replica answers", _WITHIN_S)
+
+
+def _ready(routed: Routed, name: str) -> bool:
+    seen = routed.driver.observe("default", "digits").revision(name)
+    return seen is not None and seen.ready_replicas > 0
