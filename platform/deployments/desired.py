@@ -11,6 +11,7 @@ from integrations.clusters.base import (
     Autoscaling,
     Desired,
     DesiredRevision,
+    DriftPolicy,
     HeaderMatch,
     Logger,
     Resources,
@@ -71,6 +72,7 @@ class ServiceState:
         restart_number: replicas of a lower one are to be started anew.
         compared_percent: of the requests whose answers by stable and by the canary are to be compared.
         recorded_percent: of the requests to stable that are to be kept with their answers.
+        drift: what becomes of changes made by hand on its cluster.
     """
 
     namespace: str
@@ -84,6 +86,7 @@ class ServiceState:
     restart_number: int = 0
     compared_percent: float = 0.0
     recorded_percent: float = 0.0
+    drift: DriftPolicy = DriftPolicy.HEAL
 
     def first(self, role: Role) -> RevisionState | None:
         """Return the revision of a role that only one can have."""
@@ -170,4 +173,5 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
         ),
         preview=preview_of(service),
         affinity=affinity_of(service),
+        drift=service.drift,
     )

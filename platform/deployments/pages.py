@@ -95,6 +95,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "deployments/_questions.html",
             "deployments/_rollout_progress.html",
             "deployments/_revisions.html",
+            "deployments/_drift.html",
             "deployments/_recordings.html",
             "deployments/_calling.html",
             "deployments/_events.html",

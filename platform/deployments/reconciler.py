@@ -17,7 +17,7 @@ from django.db import transaction
 
 from common import request_id
 from common.errors import NotFound, Unavailable
-from deployments import capacity, comparing, lease, replicas, rows, watching
+from deployments import capacity, comparing, drifting, lease, replicas, rows, watching
 from deployments.asking import Ask, ask_nobody
 from deployments.evidence import Evidence, Metrics, gather
 from deployments.history import Kind
@@ -30,7 +30,7 @@ from deployments.recording import Change, changing, load
 from deployments.rollout import CanarySeen, Observation, advance, pass_over
 from deployments.rollout.approvals import Tally
 from deployments.selectors import approval_tally
-from integrations.clusters.base import ClusterDriver, Observed, ObservedRevision, Sample
+from integrations.clusters.base import ClusterDriver, Drift, Observed, ObservedRevision, Sample
 
 BLIND = timedelta(minutes=1)
 """A longer time without a look at the cluster (all was off, or the cluster away) counts for no hold and no deadline."""
@@ -132,7 +132,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
     desired = change.desired()
     if not lease.holds(read.service.pk, owner, outside.clock()):
         return Outcome.OVERTAKEN
-    outside.driver.apply(desired)
+    _note_drift(change.service, outside.driver.apply(desired), change.now)
     return Outcome.DONE
 
 
@@ -254,6 +254,18 @@ def _follow_cluster(change: Change, seen: Observed) -> None:
     change.put_revisions(retire(state, seen, change.now).revisions)
     watching.note_restarts(change, seen)
     service.observed = watching.summary(seen)
+
+
+def _note_drift(service: InferenceService, found: Sequence[Drift], now: datetime) -> None:
+    """Record what was changed by hand on the cluster; where nothing of that is new, nothing is written."""
+    before = drifting.stored(service.drift)
+    after, lines = drifting.note(before, found, now)
+    if after == before:
+        return
+    with changing(service.pk, now=now) as change:
+        change.service.drift = drifting.to_json(after)
+        for line in lines:
+            change.event(line.kind, line.message, by_itself=True)
 
 
 def _describe(change: Change, seen: Observed | None, problem: str) -> None:

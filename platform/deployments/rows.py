@@ -16,7 +16,7 @@ from deployments.rollout import Portion, RolloutState, approvals
 from deployments.scaling import ScaleMetric, Scaling
 from deployments.spec import ServiceSpec, logger_json, stored_logger
 from deployments.waits import Condition, ServiceFacts, condition_of
-from integrations.clusters.base import Resources
+from integrations.clusters.base import DriftPolicy, Resources
 
 
 def rollout_state(row: Rollout) -> RolloutState:
@@ -151,6 +151,7 @@ def service_state(service: InferenceService, revisions: Iterable[Revision], roll
         restart_number=service.restart_number,
         compared_percent=0.0 if state is None or state.comparison is None else state.comparison.sample_percent,
         recorded_percent=service.recorded_percent,
+        drift=DriftPolicy(service.drift_policy),
         revisions=tuple(revision_state(revision) for revision in revisions),
     )
 

@@ -223,11 +223,33 @@ class FileView:
 
 
 @dataclass(frozen=True, slots=True)
+class DriftView:
+    """A change made by hand on the cluster, in one sentence and part by part (`integrations.clusters.base.Drift`).
+
+    Attributes:
+        changed_at: when the manager wrote last; None where that is not known.
+        since: when it was found first.
+        times: how often it was put back; 1 where it is left.
+    """
+
+    message: str
+    object: str
+    path: str
+    wanted: str
+    found: str
+    manager: str
+    changed_at: datetime | None
+    since: datetime
+    healed: bool
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceView:
     """A service with its running revisions and its newest rollout; `preview_url` is there in a blue/green rollout.
 
     `model_version` is None while the first is imported, `import_state` tells of that. `waits` says why it waits, be it
-    because of its rollout; None where it waits for nothing.
+    because of its rollout; None where it waits for nothing. `drift` is what was changed by hand on its cluster.
     """
 
     id: int
@@ -249,6 +271,8 @@ class ServiceView:
     preview_url: str | None = None
     import_state: ImportView | None = None
     waits: Wait | None = None
+    drift_policy: str = "heal"
+    drift: tuple[DriftView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

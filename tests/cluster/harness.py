@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from integrations.artifacts import ArtifactStore, StoredArtifact
-from integrations.clusters.base import ClusterDriver, Desired, Observed
+from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
@@ -127,13 +127,14 @@ class Repeating:
     _wishes: dict[tuple[str, str], Desired] = field(default_factory=dict)
     _deleted: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def apply(self, desired: Desired) -> None:
+    def apply(self, desired: Desired) -> Sequence[Drift]:
         """Apply, and remember it unless it is older than what is remembered."""
-        self.inner.apply(desired)
+        found = self.inner.apply(desired)
         key = (desired.namespace, desired.service)
         known = self._wishes[key].generation if key in self._wishes else self._deleted.get(key, 0)
         if known <= desired.generation:
             self._wishes[key] = desired
+        return found
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Delete, and want nothing any more."""

@@ -13,6 +13,7 @@ from integrations.clusters.base import (
     Candidate,
     Component,
     Desired,
+    Drift,
     Exchange,
     Job,
     JobResult,
@@ -73,9 +74,10 @@ class FakeCluster:
     workloads: dict[str, WorkloadIdentity] = field(default_factory=dict)
     asked_tokens: list[str] = field(default_factory=list)
     away: str = ""
+    drift: list[Drift] = field(default_factory=list)
     on_apply: Callable[[Desired], None] = lambda _desired: None
 
-    def apply(self, desired: Desired) -> None:
+    def apply(self, desired: Desired) -> list[Drift]:
         self._reach()
         self.on_apply(desired)
         self.applied.append(desired)
@@ -83,6 +85,7 @@ class FakeCluster:
         if key not in self.desired or self.desired[key].generation <= desired.generation:
             self.desired[key] = desired
             self.deleted.discard(key)
+        return self.drift
 
     def observe(self, namespace: str, service: str) -> Observed:
         self._reach()

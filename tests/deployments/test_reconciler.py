@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from common.errors import NotFound, Unavailable
+from common.errors import InvalidInput, NotFound, Unavailable
 from deployments.lease import LEASE
-from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
+from deployments.models import AnalysisRun, Cluster, InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.reconciler import Outcome, tick
-from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_delete
-from integrations.clusters.base import Desired, Observed, Sample
+from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_apply, service_delete
+from integrations.clusters.base import Desired, Drift, DriftPolicy, Observed, Sample
 from registry.lifecycle import Status
 from tests.deployments.conftest import Platform
 
@@ -507,3 +507,39 @@ def test_a_database_older_than_the_cluster_overtakes_its_generation(platform: Pl
     platform.turn()
     service = InferenceService.objects.get()
     assert platform.cluster.desired["default", "digits"].generation == service.generation > 1
+
+
+def test_what_was_changed_by_hand_is_shown_and_told_once(platform: Platform) -> None:
+    platform.live()
+    platform.cluster.drift = [Drift("Service/digits-00001", "spec.type", "1", "2", "kubectl-edit", 0.0)]
+    platform.turn()
+    changes = platform.view().changes
+    platform.turn()
+    (shown,) = platform.view().drift
+    assert (shown.path, shown.manager, shown.healed) == ("spec.type", "kubectl-edit", False)
+    assert platform.view().changes == changes
+    platform.cluster.drift = []
+    platform.turn()
+    assert platform.view().drift == ()
+    assert [kind for kind in platform.events() if kind.startswith("Drift")] == ["DriftFound", "DriftGone"]
+
+
+def test_the_cluster_is_told_what_becomes_of_drift(platform: Platform) -> None:
+    platform.live()
+    Cluster.objects.update(kind="kubernetes")
+    document = platform.document()
+    document["spec"]["drift"] = "keep"
+    service_apply(document=document, namespace=None, name=None, actor="alice", now=platform.clock())
+    platform.turn()
+    assert platform.cluster.applied[-1].drift is DriftPolicy.KEEP
+    assert platform.view().stable_revision == "digits-00001"
+    assert platform.view().rollout is None
+
+
+def test_the_local_cluster_refuses_a_word_on_drift(platform: Platform) -> None:
+    platform.version(1)
+    platform.policy()
+    document = platform.document()
+    document["spec"]["drift"] = "heal"
+    with pytest.raises(InvalidInput, match=r"spec\.drift is for services on Kubernetes"):
+        service_apply(document=document, namespace=None, name=None, actor="alice", now=platform.clock())

@@ -14,6 +14,7 @@ from deployments.policy import When
 from deployments.rollout.webhooks import Answer
 from deployments.shapes import (
     AnalysisRunView,
+    DriftView,
     EventView,
     FileView,
     Plan,
@@ -26,6 +27,7 @@ from deployments.shapes import (
     StepView,
 )
 from deployments.waits import Wait
+from integrations.clusters.base import DriftPolicy
 
 
 class PolicySerializer(serializers.Serializer[RolloutPolicy]):
@@ -250,6 +252,21 @@ class FileSerializer(serializers.Serializer[FileView]):
     message = serializers.CharField()
 
 
+class DriftSerializer(serializers.Serializer[DriftView]):
+    """A change made by hand on the cluster, and what became of it."""
+
+    message = serializers.CharField()
+    object = serializers.CharField(help_text="Kind and name.")
+    path = serializers.CharField(help_text="The field; empty where the object is gone.")
+    wanted = serializers.CharField()
+    found = serializers.CharField(help_text="As JSON; empty where it was taken away.")
+    manager = serializers.CharField(help_text="Who owns the field; empty where that is not recorded.")
+    changed_at = serializers.DateTimeField(allow_null=True, help_text="When the manager wrote the object last.")
+    since = serializers.DateTimeField(help_text="When it was found first.")
+    healed = serializers.BooleanField(help_text="Whether it was put back; it is left otherwise.")
+    times = serializers.IntegerField(help_text="How often it was put back.")
+
+
 class ServiceSerializer(serializers.Serializer[ServiceView]):
     """A service with its running revisions and its newest rollout."""
 
@@ -270,6 +287,8 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     revisions = RevisionSerializer(many=True)
     rollout = RolloutSerializer(allow_null=True)
     file = FileSerializer()
+    drift_policy = serializers.ChoiceField(choices=[policy.value for policy in DriftPolicy])
+    drift = DriftSerializer(many=True, help_text="What was changed by hand on its cluster.")
     created_at = serializers.DateTimeField()
 
 

@@ -7,6 +7,7 @@ from deployments.desired import Role
 from deployments.models.choices import choices
 from deployments.models.policies import RolloutPolicy
 from deployments.phases import ServicePhase
+from integrations.clusters.base import DriftPolicy
 
 
 class Cluster(models.Model):
@@ -53,6 +54,8 @@ class InferenceService(models.Model):
         replica_restarts: restarts of each replica that events were written for.
         restart_number: rises when all its replicas are to be started anew.
         recorded_percent: of its requests that are recorded now (`models.Recording`); 0 for none.
+        drift_policy: what becomes of changes made by hand on its cluster (`DriftPolicy`).
+        drift: those that were found (`deployments.drifting`).
         tap_cursor: up to where everything that the taps of its replicas recorded was made use of.
     """
 
@@ -85,6 +88,10 @@ class InferenceService(models.Model):
     replica_restarts = models.JSONField(default=dict)
     restart_number = models.PositiveIntegerField(default=0)
     recorded_percent = models.FloatField(default=0)
+    drift_policy = models.CharField(
+        max_length=10, choices=choices(DriftPolicy), default=DriftPolicy.HEAL, db_default=DriftPolicy.HEAL
+    )
+    drift = models.JSONField(default=list)
     tap_cursor = models.TextField(blank=True)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)

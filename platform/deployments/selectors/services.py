@@ -2,18 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from django.conf import settings
 from django.db.models import Max, Q, QuerySet
 
 from common.errors import InvalidInput, NotFound
-from deployments import rows
+from deployments import drifting, rows
 from deployments.desired import Role
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.selectors.revisions import revision_rows, revision_view
 from deployments.selectors.rollouts import OF_ROLLOUT, rollout_views
-from deployments.shapes import FileView, ImportView, RolloutView, ServiceView
+from deployments.shapes import DriftView, FileView, ImportView, RolloutView, ServiceView
 from deployments.spec import parse_service
 from deployments.waits import wait_of_service
 from integrations.clusters.base import PREVIEW_SUFFIX
@@ -90,7 +91,29 @@ def _service_view(
             service.waits_since or service.created_at,
             None if rollout is None else rollout.waits,
         ),
+        drift_policy=service.drift_policy,
+        drift=tuple(map(_drift_view, drifting.stored(service.drift))),
     )
+
+
+def _drift_view(shown: drifting.Shown) -> DriftView:
+    drift = shown.drift
+    return DriftView(
+        drifting.sentence(drift),
+        drift.object,
+        drift.path,
+        drift.wanted,
+        drift.found,
+        drift.manager,
+        None if drift.at is None else _time(drift.at),
+        _time(shown.since),
+        drift.healed,
+        shown.times,
+    )
+
+
+def _time(unix_s: float) -> datetime:
+    return datetime.fromtimestamp(unix_s, tz=UTC)
 
 
 def _import_view(service: InferenceService, awaited: ModelImport) -> ImportView:

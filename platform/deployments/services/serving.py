@@ -17,8 +17,8 @@ from deployments.rollout.approvals import Author
 from deployments.services.contracts import accepted
 from deployments.services.importing import begin_import, must_import
 from deployments.services.turning import check_ready, give_up, turn_to
-from deployments.spec import ServiceSpec, parse_service
-from integrations.clusters.base import PREVIEW_SUFFIX
+from deployments.spec import ServiceSpec, parse_service, refuse_on
+from integrations.clusters.base import PREVIEW_SUFFIX, DriftPolicy
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
 
@@ -84,6 +84,7 @@ def service_apply(
     )
     with changing(service.pk, now=now) as change:
         _refuse_if_deleting(change.service)
+        refuse_on(change.service.cluster.kind, spec)
         earlier = None if created else spec_of(change.service)
         is_to_import = must_import(change.service, earlier, spec)
         if created:
@@ -94,6 +95,7 @@ def service_apply(
             change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
         before = None if created else {"document": change.service.document}
         change.service.document, change.service.policy = document, policy
+        change.service.drift_policy = spec.drift or DriftPolicy.HEAL
         change.service.alias_problem = ""
         rollout = None
         if is_to_import:

@@ -4,6 +4,7 @@ A field that cannot be honoured is refused by its dotted name, never ignored (do
 that are).
 """
 
+from deployments.spec.clusters import refuse_on
 from deployments.spec.file import imported_model, parse_service
 from deployments.spec.logger import logger_json, stored_logger
 from deployments.spec.model import CONFIG, STORAGE_URI
@@ -19,5 +20,6 @@ __all__ = [
     "imported_model",
     "logger_json",
     "parse_service",
+    "refuse_on",
     "stored_logger",
 ]

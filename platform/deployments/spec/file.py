@@ -5,6 +5,7 @@ from common.names import check_dns_label
 from deployments.document import Document
 from deployments.scaling import parse_scaling
 from deployments.spec.batcher import with_batcher
+from deployments.spec.clusters import parse_drift
 from deployments.spec.logger import parse_logger
 from deployments.spec.model import parse_config, parse_env, parse_storage_uri
 from deployments.spec.resources import parse_resources
@@ -54,6 +55,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         model_config=with_batcher(predictor, parse_config(model)),
         logger=parse_logger(predictor),
         policy=None if rollout is None else rollout.text("policy"),
+        drift=parse_drift(spec),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)

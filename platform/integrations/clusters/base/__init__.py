@@ -18,6 +18,7 @@ from integrations.clusters.base.desired import (
     SessionAffinity,
     Tap,
 )
+from integrations.clusters.base.drift import Drift, DriftPolicy
 from integrations.clusters.base.driver import ClusterDriver
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.identity import AUDIENCE, WorkloadIdentity
@@ -43,6 +44,8 @@ __all__ = [
     "Component",
     "Desired",
     "DesiredRevision",
+    "Drift",
+    "DriftPolicy",
     "Exchange",
     "HeaderMatch",
     "Job",

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from integrations.clusters.base.drift import DriftPolicy
+
 PREVIEW_SUFFIX = "-preview"
 """A service's preview is reached as the service is, under its name with this at the end."""
 
@@ -149,6 +151,7 @@ class Desired:
     Attributes:
         preview: the revision that answers at the service's preview address; empty where there is no such address.
         affinity: None leaves every request to chance.
+        drift: what becomes of changes that were made by hand, where a cluster has such.
     """
 
     namespace: str
@@ -157,3 +160,4 @@ class Desired:
     revisions: tuple[DesiredRevision, ...]
     preview: str = ""
     affinity: SessionAffinity | None = None
+    drift: DriftPolicy = DriftPolicy.HEAL

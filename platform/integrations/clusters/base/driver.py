@@ -1,10 +1,11 @@
 """The verbs of a cluster driver. Standard library only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from integrations.clusters.base.desired import Desired
+from integrations.clusters.base.drift import Drift
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.identity import WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobResult
@@ -14,8 +15,11 @@ from integrations.clusters.base.observed import Nodes, Observed
 class ClusterDriver(Protocol):
     """The verbs. All raise `common.errors.Unavailable` where the cluster cannot be reached."""
 
-    def apply(self, desired: Desired) -> None:
-        """Make the cluster work towards `desired`; returns when it is handed over, not when it is so."""
+    def apply(self, desired: Desired) -> Sequence[Drift]:
+        """Make the cluster work towards `desired`; returns when it is handed over, not when it is so.
+
+        What it returns was changed by hand since it was applied, and was put back or left, as `desired.drift` says.
+        """
 
     def observe(self, namespace: str, service: str) -> Observed:
         """Return the service as it is; an unknown one has generation 0 and no revisions."""

@@ -13,9 +13,9 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPermitted, Unavailable
+from integrations.clusters.kubernetes.drift import FIELD_MANAGER
 from integrations.clusters.kubernetes.kinds import Kind, kind_of
 
-FIELD_MANAGER = "fairlead"
 _TIMEOUT_S = (3.0, 10.0)  # to connect, to read
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"
@@ -63,8 +63,11 @@ class Api:
         named = ({**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in found)  # a list leaves it out
         return sorted(named, key=lambda each: str(each["metadata"]["name"]))
 
-    def apply(self, manifest: Json, *, dry_run: bool = False) -> Json:
+    def apply(self, manifest: Json, *, dry_run: bool = False, force: bool = False) -> Json:
         """Have the server merge a manifest into what is there, as the one manager of its fields.
+
+        Args:
+            force: take over the fields that others manage.
 
         Raises:
             ManagedElsewhere: somebody else manages one of the fields and wants another value.
@@ -75,6 +78,8 @@ class Api:
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
         if dry_run:
             query["dryRun"] = "All"
+        if force:
+            query["force"] = "true"
         path = kind_of(manifest).path(metadata["namespace"], metadata["name"])
         return self._call("PATCH", path, query=query, body=manifest, content_type=_APPLY)
 
@@ -84,10 +89,21 @@ class Api:
         namespace = manifest.get("metadata", {}).get("namespace", "")
         return self._call("POST", kind_of(manifest).path(namespace), query=query, body=manifest)
 
-    def merge(self, kind: Kind, namespace: str, name: str, changes: Json, subresource: str = "") -> Json:
-        """Change fields of an object or its subresource; with a resourceVersion only if it is still that one."""
-        path = kind.path(namespace, name) + (f"/{subresource}" if subresource else "")
+    def merge(self, kind: Kind, namespace: str, name: str, changes: Json) -> Json:
+        """Change fields of an object; with a resourceVersion only if it is still that one."""
+        path = kind.path(namespace, name)
         return self._call("PATCH", path, query={"fieldManager": FIELD_MANAGER}, body=changes, content_type=_MERGE)
+
+    def scale(self, kind: Kind, metadata: Json, replicas: int) -> None:
+        """Set the number of replicas of an object, whoever set it before, unless it was changed since it was read.
+
+        It is an apply, since the API server does not record who else changes the number before somebody applied it.
+        """
+        read = {name: metadata[name] for name in ("name", "namespace", "resourceVersion")}
+        body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": read, "spec": {"replicas": replicas}}
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        path = f"{kind.path(metadata['namespace'], metadata['name'])}/scale"
+        self._call("PATCH", path, query=query, body=body, content_type=_APPLY)
 
     def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, propagation: str = "Background") -> None:
         """Delete the object of that uid with what it owns; none of that name, or another one, is no error."""

@@ -16,6 +16,8 @@ from integrations.clusters.base import (
     Candidate,
     Component,
     Desired,
+    Drift,
+    DriftPolicy,
     Exchange,
     Job,
     JobResult,
@@ -47,17 +49,19 @@ class KubernetesDriver:
         self._api = api
         self._options = options
 
-    def apply(self, desired: Desired) -> None:
+    def apply(self, desired: Desired) -> list[Drift]:
         """Make the API server have what is desired; a lower generation than what it took up is ignored.
+
+        What others changed is put back or left, as `drift` says, and returned.
 
         Raises:
             InvalidInput: something is desired that cannot be done on Kubernetes, by name; nothing was changed.
-            Conflict: somebody else manages fields of ours and wants them otherwise; all else was applied.
+            Conflict: an object of that name is there that is none of ours; all else was applied.
         """
         self._refuse(desired)
         entry = ledger.take(self._api, desired.namespace, desired.service, desired.generation)
         if entry is None:
-            return None
+            return []
         for _ in range(_TRIES):
             try:
                 return self._apply(desired, entry)
@@ -136,61 +140,96 @@ class KubernetesDriver:
         found = self._api.get(kinds.GATEWAY_CLASS, "", name) if name else None
         refuse_unsupported(desired, GatewayClass.read(gateway, found), reference.name)
 
-    def _apply(self, desired: Desired, entry: ledger.Entry) -> None:
+    def _apply(self, desired: Desired, entry: ledger.Entry) -> list[Drift]:
         there = {kind: self._list(kind, desired.namespace, desired.service) for kind in kinds.PRUNED}
         routes = [route for kind in _ROUTES for route in there[kind]]
         if _generation(desired.service, there[kinds.HTTP_ROUTE]) > desired.generation:
-            return
+            return []
         slices = self._list(kinds.ENDPOINT_SLICE, desired.namespace, desired.service)
         desired, given = _able(desired, slices)
         before = confirmation(desired.service, routes, self._options.gateway).routed
         manifests = render(desired, given, self._options)
+        found: list[Drift] = []
         conflicts = []
         for manifest in manifests:
+            manifest["metadata"]["ownerReferences"] = [entry.owner]
+            known = next((each for each in there[kinds.kind_of(manifest)] if _is_same(each, manifest)), None)
             try:
-                self._bring(manifest, there[kinds.kind_of(manifest)], entry, before)
+                if known is not None:
+                    found += self._keep_up(manifest, known, desired.drift, before)
+                elif drift.name_of(manifest) in entry.objects:
+                    found += self._bring_back(manifest, desired.drift, before)
+                else:
+                    self._bring(drift.sealed(manifest), before)
             except ManagedElsewhere as error:
                 conflicts.append(error.message)
             except Conflict as error:
                 raise _ChangedError from error
+        ledger.note(self._api, desired.namespace, entry, map(drift.name_of, manifests))
         self._prune(there, manifests)  # autoscalers that are to be gone must not answer to what follows
-        self._scale(desired)
+        found += self._scale(desired)
         if conflicts:
             raise Conflict("; ".join(conflicts))
+        return found
 
-    def _bring(self, manifest: Manifest, there: Sequence[Json], entry: ledger.Entry, before: Routed) -> None:
-        """Apply one manifest where it is not applied yet; a route only as it was read."""
-        metadata = manifest["metadata"]
-        metadata["ownerReferences"] = [entry.owner]
+    def _keep_up(self, manifest: Manifest, known: Json, policy: DriftPolicy, before: Routed) -> list[Drift]:
+        """Apply one manifest where what is there is not as wanted (`drift` says what becomes of others' changes)."""
         wanted = drift.sealed(manifest)
-        known = next((each for each in there if each["metadata"]["name"] == metadata["name"]), None)
-        if known is not None and drift.is_applied(wanted, known):
-            return
-        if kinds.kind_of(manifest) in _ROUTES:
+        is_applied = drift.has_seal(wanted, known)
+        wanted = drift.ceded(wanted, known, self._options.allowed_managers)
+        differences = drift.differences(wanted, known)
+        heals = policy is DriftPolicy.HEAL
+        if not heals:
+            wanted = drift.without(wanted, [each.path for each in differences])
+        if not is_applied or (heals and differences):
+            self._bring(wanted, before, known, force=bool(heals and differences))
+        return [each.of(manifest, healed=heals) for each in differences]
+
+    def _bring_back(self, manifest: Manifest, policy: DriftPolicy, before: Routed) -> list[Drift]:
+        """Make an object anew that is there no more, or no more known as ours."""
+        heals = policy is DriftPolicy.HEAL
+        if heals:
+            self._bring(drift.sealed(manifest), before)
+        return [Drift(drift.name_of(manifest), "", "the object", "", healed=heals)]
+
+    def _bring(self, wanted: Manifest, before: Routed, known: Json | None = None, *, force: bool = False) -> None:
+        """Apply a sealed manifest; a route only as it was read."""
+        if kinds.kind_of(wanted) in _ROUTES:
             wanted["metadata"]["annotations"][CONFIRMED] = before.to_json()
             if known is not None:
                 wanted["metadata"]["resourceVersion"] = known["metadata"]["resourceVersion"]
-        self._api.apply(wanted)
+        self._api.apply(wanted, force=force)
 
-    def _scale(self, desired: Desired) -> None:
+    def _scale(self, desired: Desired) -> list[Drift]:
         """Set the number of replicas where it is another one; an autoscaler may have more of them.
 
-        Only as it was read: where an autoscaler was faster its number stands, and the next turn looks again.
+        Only as it was read: where an autoscaler was faster its number is looked at again.
         """
+        found: dict[str, Drift] = {}
+        for _ in range(_TRIES):
+            with suppress(Conflict):
+                self._scale_as_read(desired, found)
+                break
+        return list(found.values())
+
+    def _scale_as_read(self, desired: Desired, found: dict[str, Drift]) -> None:
+        """Set numbers of replicas, and note those that were set by hand; raises Conflict where one was changed."""
         wanted = {revision.name: revision for revision in desired.revisions}
         for deployment in self._list(kinds.DEPLOYMENT, desired.namespace, desired.service):
             metadata, there = deployment["metadata"], deployment["spec"]["replicas"]
-            revision = wanted.get(metadata["name"])
-            if revision is None or "deletionTimestamp" in metadata:
+            revision, owners = wanted.get(metadata["name"]), drift.replicas_owners(deployment)
+            if revision is None or "deletionTimestamp" in metadata or (there == revision.replicas and owners):
                 continue
-            is_more = there > revision.replicas and not is_autoscaled(revision, self._options)
-            if there < revision.replicas or is_more:
-                change = {
-                    "metadata": {"resourceVersion": metadata["resourceVersion"]},
-                    "spec": {"replicas": revision.replicas},
-                }
-                with suppress(Conflict):
-                    self._api.merge(kinds.DEPLOYMENT, desired.namespace, revision.name, change, subresource="scale")
+            if there > revision.replicas and is_autoscaled(revision, self._options):
+                continue
+            if any(owner.manager in self._options.allowed_managers for owner in owners):
+                continue
+            by_hand = drift.scaled_by_hand(deployment, revision.replicas)
+            is_left = by_hand is not None and desired.drift is DriftPolicy.KEEP
+            if by_hand is not None:
+                found[revision.name] = by_hand.of(deployment, healed=not is_left)
+            if not is_left:
+                self._api.scale(kinds.DEPLOYMENT, metadata, revision.replicas)
 
     def _prune(self, there: Mapping[kinds.Kind, Sequence[Json]], manifests: Iterable[Manifest]) -> None:
         """Remove what is no longer desired."""
@@ -223,6 +262,11 @@ def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, 
         each if ready.get(each.name) else replace(each, mirror_percent=0, match=()) for each in desired.revisions
     )
     return replace(desired, revisions=revisions), given
+
+
+def _is_same(there: Json, manifest: Manifest) -> bool:
+    """Return whether an object of a manifest's kind is the manifest's own."""
+    return bool(there["metadata"]["name"] == manifest["metadata"]["name"])
 
 
 def _generation(service: str, routes: Sequence[Json]) -> int:

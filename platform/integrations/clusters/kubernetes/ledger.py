@@ -1,9 +1,12 @@
 """One ConfigMap per service, which owns all the rest of it and keeps the highest generation that was ever taken up.
 
-It is changed by its resourceVersion only, so that of two workers one wins. A service is deleted by deleting it in the
+It is changed by its resourceVersion only, so that of two workers one wins. It also names the objects that were made, so
+that one which is missing is known to have been deleted by hand. A service is deleted by deleting it in the
 foreground: it stays, and refuses older wishes, until Kubernetes' garbage collector has removed all that it owns.
 """
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +16,19 @@ from integrations.clusters.kubernetes.kinds import CONFIG_MAP
 from integrations.clusters.kubernetes.manifests.names import GENERATION, ledger_name, service_labels
 
 _TRIES = 5
+_OBJECTS = "objects"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the ledger says of a service."""
+    """What the ledger says of a service; `objects` are kinds and names, such as `Deployment/digits-00001`."""
 
     name: str
     uid: str
     resource_version: str
     generation: int
     leaving: bool
+    objects: frozenset[str] = frozenset()
 
     @property
     def owner(self) -> dict[str, Any]:
@@ -56,6 +61,16 @@ def take(api: Api, namespace: str, service: str, generation: int) -> Entry | Non
         except Conflict:
             continue
     raise Unavailable(f"service {namespace}/{service} is being changed by others; it is tried again")
+
+
+def note(api: Api, namespace: str, entry: Entry, objects: Iterable[str]) -> None:
+    """Write down which objects were made; who changed the entry meanwhile writes down theirs."""
+    made = frozenset(objects)
+    if made == entry.objects:
+        return
+    changes = {"metadata": {"resourceVersion": entry.resource_version}, "data": {_OBJECTS: "\n".join(sorted(made))}}
+    with suppress(Conflict):
+        api.merge(CONFIG_MAP, namespace, entry.name, changes)
 
 
 def close(api: Api, namespace: str, service: str, generation: int) -> Entry | None:
@@ -100,4 +115,5 @@ def _entry(found: dict[str, Any]) -> Entry:
         resource_version=metadata["resourceVersion"],
         generation=int(metadata.get("annotations", {}).get(GENERATION, "0")),
         leaving="deletionTimestamp" in metadata,
+        objects=frozenset(found.get("data", {}).get(_OBJECTS, "").split()),
     )

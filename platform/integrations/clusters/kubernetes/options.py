@@ -45,6 +45,9 @@ class Options:
         control_plane_ca_config_map: ConfigMap of each service's namespace whose `ca.crt` has the certificate authority
             of that address; empty for the authorities that the runtime's image knows.
         drain_s: longest time that accepted requests are given to finish.
+        allowed_managers: field managers that may own fields of what is applied; such fields are left to them. To let
+            a HorizontalPodAutoscaler of the operator's own set replicas, name `kube-controller-manager`, as which it
+            writes.
         pre_stop_s: how long a replica goes on serving after it was told to end, until no gateway sends to it any more.
     """
 
@@ -62,3 +65,4 @@ class Options:
     control_plane_ca_config_map: str = ""
     drain_s: int = 30
     pre_stop_s: int = 5
+    allowed_managers: tuple[str, ...] = ()

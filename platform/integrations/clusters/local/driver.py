@@ -4,7 +4,7 @@ It starts nothing but jobs; a worker that dies takes no model with it.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from integrations.clusters.base import (
     Candidate,
     Component,
     Desired,
+    Drift,
     Exchange,
     Job,
     JobResult,
@@ -50,9 +51,10 @@ class LocalDriver:
     def __init__(self, folder: Path) -> None:
         self._layout = Layout(folder.absolute())
 
-    def apply(self, desired: Desired) -> None:
+    def apply(self, desired: Desired) -> Sequence[Drift]:
         """Hand `desired` to the agent; a lower generation than what is there is ignored, the same again not written."""
         self._order(Order(desired))
+        return ()  # nobody but the agent has its hands on what runs
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Ask the agent to take the service off; it forgets the service when its last process has ended."""

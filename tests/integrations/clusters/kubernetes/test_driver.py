@@ -1,6 +1,7 @@
 """The driver on a real control plane, without nodes: what it writes, and what it does where others write too."""
 
 import itertools
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,7 @@ import httpx
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
-from integrations.clusters.base import Autoscaling, Desired, DesiredRevision
+from integrations.clusters.base import Autoscaling, Desired, DesiredRevision, Drift, DriftPolicy
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
@@ -19,6 +20,8 @@ from tests.cluster.plane import ControlPlane
 
 pytestmark = pytest.mark.cluster
 OPTIONS = Options(GatewayReference("gateway", "gateways"), "fairlead/serving-runtime:test", "models", "/artifacts")
+HEAL, KEEP = DriftPolicy.HEAL, DriftPolicy.KEEP
+HERS = {"team": "vision"}
 _numbers = itertools.count(1)
 
 
@@ -31,8 +34,8 @@ class Place:
     client: httpx.Client
     namespace: str
 
-    def apply(self, generation: int, *revisions: DesiredRevision, **more: Any) -> None:
-        self.driver.apply(Desired(self.namespace, "digits", generation, revisions, **more))
+    def apply(self, generation: int, *revisions: DesiredRevision, **more: Any) -> list[Drift]:
+        return self.driver.apply(Desired(self.namespace, "digits", generation, revisions, **more))
 
     def objects(self, kind: kinds.Kind) -> dict[str, dict[str, Any]]:
         found = self.api.list(kind, self.namespace, {SERVICE: "digits"})
@@ -52,6 +55,12 @@ class Place:
         headers = {"content-type": "application/merge-patch+json"}
         path = f"{kind.path(self.namespace, name)}?fieldManager=kubectl-edit"
         self.client.patch(path, json=changes, headers=headers).raise_for_status()
+
+    def scale(self, name: str, replicas: int, *, by: str) -> None:
+        """Change the number of replicas as `kubectl scale` and autoscalers do."""
+        headers = {"content-type": "application/merge-patch+json"}
+        path = f"{kinds.DEPLOYMENT.path(self.namespace, name)}/scale?fieldManager={by}"
+        self.client.patch(path, json={"spec": {"replicas": replicas}}, headers=headers).raise_for_status()
 
 
 @pytest.fixture
@@ -80,20 +89,113 @@ def test_the_same_again_writes_nothing(place: Place) -> None:
     assert place.versions() == before
 
 
-def test_what_was_deleted_by_hand_comes_back(place: Place) -> None:
+def test_what_was_deleted_by_hand_comes_back_and_is_told(place: Place) -> None:
     place.apply(1, revision(1, 100))
     place.client.delete(kinds.SERVICE.path(place.namespace, "digits-00001")).raise_for_status()
-    place.apply(1, revision(1, 100))
+    assert place.apply(1, revision(1, 100)) == [Drift("Service/digits-00001", "", "the object", "", healed=True)]
     assert list(place.objects(kinds.SERVICE)) == ["digits-00001"]
+    assert place.apply(1, revision(1, 100)) == []
 
 
-def test_a_field_that_somebody_else_took_over_is_reported_and_all_else_is_applied(place: Place) -> None:
+def test_what_was_deleted_by_hand_stays_away_where_drift_is_kept(place: Place) -> None:
+    place.apply(1, revision(1, 100), drift=KEEP)
+    place.client.delete(kinds.SERVICE.path(place.namespace, "digits-00001")).raise_for_status()
+    for _ in range(2):
+        assert [each.object for each in place.apply(1, revision(1, 100), drift=KEEP)] == ["Service/digits-00001"]
+    assert list(place.objects(kinds.SERVICE)) == []
+
+
+def test_a_revision_that_comes_back_after_it_ended_is_no_drift(place: Place) -> None:
+    place.apply(1, revision(1, 100), revision(2, 0))
+    place.apply(2, revision(1, 100))
+    assert place.apply(3, revision(1, 100), revision(2, 0), drift=KEEP) == []
+    assert list(place.objects(kinds.DEPLOYMENT)) == ["digits-00001", "digits-00002"]
+
+
+def test_a_field_that_somebody_changed_is_put_back_and_told_with_who_it_was(place: Place) -> None:
     place.apply(1, revision(1, 100))
     place.change(kinds.DISRUPTION_BUDGET, "digits-00001", {"spec": {"maxUnavailable": 5}})
-    with pytest.raises(Conflict, match=r"kubectl-edit(.|\n)*maxUnavailable"):
-        place.apply(2, revision(1, 100), revision(2, 0))
-    assert place.objects(kinds.DISRUPTION_BUDGET)["digits-00001"]["spec"]["maxUnavailable"] == 5
+    (found,) = place.apply(1, revision(1, 100))
+    assert (found.object, found.path) == ("PodDisruptionBudget/digits-00001", "spec.maxUnavailable")
+    assert (found.wanted, found.found, found.manager, found.healed) == ("1", "5", "kubectl-edit", True)
+    assert found.at == pytest.approx(time.time(), abs=600)
+    assert place.objects(kinds.DISRUPTION_BUDGET)["digits-00001"]["spec"]["maxUnavailable"] == 1
+    assert place.apply(1, revision(1, 100)) == []
+
+
+def test_a_field_that_somebody_changed_is_left_where_drift_is_kept_and_all_else_is_applied(place: Place) -> None:
+    place.apply(1, revision(1, 100), drift=KEEP)
+    place.change(kinds.DISRUPTION_BUDGET, "digits-00001", {"spec": {"maxUnavailable": 5}, "metadata": {"labels": HERS}})
+    for _ in range(2):
+        (found,) = place.apply(2, revision(1, 100), revision(2, 0), drift=KEEP)
+        assert (found.path, found.healed) == ("spec.maxUnavailable", False)
+    budget = place.objects(kinds.DISRUPTION_BUDGET)["digits-00001"]
+    assert (budget["spec"]["maxUnavailable"], budget["metadata"]["labels"]["team"]) == (5, "vision")
     assert list(place.objects(kinds.DEPLOYMENT)) == ["digits-00001", "digits-00002"]
+    place.apply(2, revision(1, 100), revision(2, 0))
+    budget = place.objects(kinds.DISRUPTION_BUDGET)["digits-00001"]
+    assert (budget["spec"]["maxUnavailable"], budget["metadata"]["labels"]["team"]) == (1, "vision")
+
+
+def test_a_route_and_a_pod_template_that_were_edited_are_put_back(place: Place) -> None:
+    place.apply(1, revision(1, 90), revision(2, 10))
+    place.apply(1, revision(1, 90), revision(2, 10))
+    route = place.objects(kinds.HTTP_ROUTE)["digits"]["spec"]["rules"]
+    route[0]["backendRefs"][0]["weight"] = 1
+    place.change(kinds.HTTP_ROUTE, "digits", {"spec": {"rules": route}})
+    containers = place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["template"]["spec"]["containers"]
+    containers[0]["image"] = "other:1"
+    containers.append({"name": "sidecar", "image": "sidecar:1"})
+    place.change(kinds.DEPLOYMENT, "digits-00001", {"spec": {"template": {"spec": {"containers": containers}}}})
+    found = {each.object: each for each in place.apply(1, revision(1, 90), revision(2, 10))}
+    assert found["HTTPRoute/digits"].path == "spec.rules[0].backendRefs[0].weight"
+    assert found["Deployment/digits-00001"].path == "spec.template.spec.containers[name=runtime].image"
+    assert place.objects(kinds.HTTP_ROUTE)["digits"]["spec"]["rules"][0]["backendRefs"][0]["weight"] == 90
+    there = place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["template"]["spec"]["containers"]
+    assert [each["image"] for each in there] == [OPTIONS.runtime_image, "sidecar:1"]
+    assert place.apply(1, revision(1, 90), revision(2, 10)) == []
+
+
+def test_a_field_of_an_allowed_manager_is_left_to_them_and_is_no_drift(place: Place) -> None:
+    place.driver = KubernetesDriver(place.api, replace(OPTIONS, allowed_managers=("kubectl-edit",)))
+    place.apply(1, revision(1, 100))
+    place.change(kinds.DISRUPTION_BUDGET, "digits-00001", {"spec": {"maxUnavailable": 5}})
+    assert place.apply(2, revision(1, 100)) == []
+    assert place.objects(kinds.DISRUPTION_BUDGET)["digits-00001"]["spec"]["maxUnavailable"] == 5
+
+
+def test_replicas_that_were_scaled_by_hand_are_put_back_or_left(place: Place) -> None:
+    place.apply(1, revision(1, 100))
+
+    def replicas_after(policy: DriftPolicy) -> int:
+        place.scale("digits-00001", 4, by="kubectl")
+        (found,) = place.apply(1, revision(1, 100), drift=policy)
+        assert (found.path, found.wanted, found.found, found.manager) == ("spec.replicas", "1", "4", "kubectl")
+        return int(place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"])
+
+    assert replicas_after(KEEP) == 4
+    assert replicas_after(HEAL) == 1
+
+
+def test_replicas_that_an_allowed_manager_set_are_left(place: Place) -> None:
+    place.driver = KubernetesDriver(place.api, replace(OPTIONS, allowed_managers=("kube-controller-manager",)))
+    place.apply(1, revision(1, 100))
+    place.scale("digits-00001", 4, by="kube-controller-manager")
+    assert place.apply(2, revision(1, 100, replicas=2)) == []
+    assert place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 4
+
+
+def test_an_object_that_never_was_ours_is_reported_and_not_taken_over(place: Place) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "digits-00001"},
+        "spec": {"maxUnavailable": 5, "selector": {}},
+    }
+    place.client.post(kinds.DISRUPTION_BUDGET.path(place.namespace), json=budget).raise_for_status()
+    with pytest.raises(Conflict, match=r"(.|\n)*maxUnavailable"):
+        place.apply(1, revision(1, 100))
+    assert list(place.objects(kinds.DEPLOYMENT)) == ["digits-00001"]
 
 
 def test_replicas_are_scaled_and_belong_to_nobody_else(place: Place) -> None:
@@ -115,9 +217,7 @@ def test_an_autoscaler_goes_up_from_what_the_reconciler_wants_and_is_not_fought(
         return int(place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"])
 
     assert wish(1, 2) == 2
-    place.api.merge(
-        kinds.DEPLOYMENT, place.namespace, "digits-00001", {"spec": {"replicas": 4}}, "scale"
-    )  # as under load
+    place.scale("digits-00001", 4, by="kube-controller-manager")  # as under load
     assert wish(1, 2) == 4
     assert wish(2, 5) == 5
     assert place.objects(kinds.AUTOSCALER)["digits-00001"]["spec"]["minReplicas"] == 5

@@ -1,0 +1,22 @@
+"""Fields of a service file that only some kinds of clusters can honour. Pure."""
+
+from common.errors import InvalidInput
+from deployments.document import Document
+from deployments.spec.values import ServiceSpec
+from integrations.clusters.base import DriftPolicy
+
+LOCAL = "local"
+
+
+def parse_drift(spec: Document) -> DriftPolicy | None:
+    """Return what `spec.drift` says; None where it says nothing."""
+    return spec.choice("drift", DriftPolicy, DriftPolicy.HEAL) if spec.raw("drift", None) is not None else None
+
+
+def refuse_on(kind: str, spec: ServiceSpec) -> None:
+    """Raise InvalidInput, naming the field, where a cluster of that kind cannot honour what the file says."""
+    if kind == LOCAL and spec.drift is not None:
+        raise InvalidInput(
+            "spec.drift is for services on Kubernetes: nobody else changes what the local cluster runs; leave it out",
+            field="spec.drift",
+        )

@@ -1,0 +1,80 @@
+"""Who owns which field of an object, by its `managedFields` (server-side apply). Pure.
+
+A path is a tuple of the keys that `fieldsV1` has: `f:NAME` for a field, `k:{"name":"x"}` for an element of a list
+whose elements have an identity. A list without such elements is one value. A field belongs to whoever wrote its present
+value: who changes it takes it from all others, and who removes it leaves no trace.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+Json = Mapping[str, Any]
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A manager of a field; `at` is when it last wrote any field of the object, in Unix seconds."""
+
+    manager: str
+    at: float | None = None
+
+
+class Ownership:
+    """Answers for one object."""
+
+    def __init__(self, there: Json) -> None:
+        self._entries: list[Json] = [
+            each for each in there.get("metadata", {}).get("managedFields", ()) if each.get("fieldsV1")
+        ]
+
+    def owners(self, path: Path) -> Iterator[Owner]:
+        """Yield who owns the field at `path`, or some part of it."""
+        for entry in self._entries:
+            if _at(entry["fieldsV1"], path) is not None:
+                written = entry.get("time")
+                yield Owner(
+                    entry.get("manager", ""), None if written is None else datetime.fromisoformat(written).timestamp()
+                )
+
+    def is_owned_by(self, managers: Iterable[str], path: Path) -> bool:
+        """Return whether one of the managers owns the field at `path`."""
+        wanted = set(managers)
+        return any(owner.manager in wanted for owner in self.owners(path))
+
+    def identity(self, path: Path) -> tuple[str, ...]:
+        """Return the fields that make up an element's identity in the list at `path`; none where it is one value."""
+        for entry in self._entries:
+            for key in _at(entry["fieldsV1"], path) or ():
+                if key.startswith("k:"):
+                    return tuple(json.loads(key.removeprefix("k:")))
+        return ()
+
+
+def element(identity: Iterable[str], value: Json) -> str:
+    """Return the key of a list's element in a path."""
+    keys = {name: value.get(name) for name in sorted(identity)}
+    return f"k:{json.dumps(keys, separators=(',', ':'))}"
+
+
+def shown(path: Path) -> str:
+    """Return a path as people write it, such as `spec.containers[name=runtime].image`."""
+    text = ""
+    for key in path:
+        if key.startswith("k:"):
+            text += f"[{','.join(f'{name}={value}' for name, value in json.loads(key[2:]).items())}]"
+        else:
+            text += f".{key.removeprefix('f:')}" if text else key.removeprefix("f:")
+    return text
+
+
+def _at(fields: Json, path: Path) -> Json | None:
+    """Return what is below `path`, None where the path is not there."""
+    for key in path:
+        if key not in fields:
+            return None
+        fields = fields[key]
+    return fields
