@@ -43,8 +43,8 @@ def stop_replays(**_: object) -> None:
     _stopping.set()
 
 
-def replay_make(replay_id: int, driver_of: Callable[[str], ClusterDriver]) -> None:
-    """Make the replay, unless somebody else is at it or it is not due; `driver_of` takes a cluster's kind."""
+def replay_make(replay_id: int, driver_of: Callable[[int], ClusterDriver]) -> None:
+    """Make the replay, unless somebody else is at it or it is not due; `driver_of` takes a cluster's id."""
     claim = replay_begin(replay_id=replay_id, now=timezone.now(), lease=LEASE)
     if claim is None:
         return
@@ -62,7 +62,7 @@ def replay_make(replay_id: int, driver_of: Callable[[str], ClusterDriver]) -> No
                 raise _LetGo
 
         try:
-            report = _answered(claim, driver_of(claim.cluster_kind), note)
+            report = _answered(claim, driver_of(claim.cluster_id), note)
         except _LetGo:
             if _stopping.is_set():
                 replay_put_back(claim=claim, now=timezone.now())

@@ -255,6 +255,7 @@ class ServiceView:
     id: int
     namespace: str
     name: str
+    cluster: str
     url: str
     phase: str
     reason: str

@@ -17,12 +17,12 @@ from common.errors import FairleadError, Unavailable
 from common.hints import send
 from deployments import deliveries, questions, reconciler, replaying, retention, telemetry, watching
 from deployments.asking import Ask, ask_nobody
+from deployments.connecting import driver_of
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
-from deployments.services import alias_follow, cluster_default, import_follow, recordings_forget
+from deployments.services import alias_follow, cluster_local_made, import_follow, recordings_forget
 from deployments.services.replays import MAX_CONCURRENT, replays_due
 from integrations import metrics
-from integrations.clusters import driver_for
 from integrations.clusters.base import ClusterDriver
 from integrations.prometheus import Prometheus
 from integrations.webhooks import post
@@ -37,17 +37,17 @@ _WEBHOOK_TIMEOUT_S = 10.0
 def reconcile(service_id: int) -> None:
     """Give one service a tick; once more at once if somebody changed it meanwhile."""
     cluster = Cluster.objects.filter(services=service_id).first()
-    if cluster is not None and _tick(service_id, _driver(cluster)) is Outcome.OVERTAKEN:
-        _tick(service_id, _driver(cluster))
+    if cluster is not None and _tick(service_id, driver_of(cluster)) is Outcome.OVERTAKEN:
+        _tick(service_id, driver_of(cluster))
 
 
 @shared_task(expires=2 * settings.RECONCILE_INTERVAL_S)
 def sweep() -> None:
     """Give a tick to every service that had none lately, those that waited longest first."""
-    cluster_default(now=timezone.now())
+    cluster_local_made(now=timezone.now())
     began = time.monotonic()
     for cluster in Cluster.objects.all():
-        driver = _driver(cluster)
+        driver = driver_of(cluster)
         _note_components(cluster, driver)
         for service_id in _due(cluster):
             if time.monotonic() - began > _BUDGET_S:
@@ -76,7 +76,7 @@ def forget_recordings() -> None:
 @shared_task(expires=60)
 def replay(replay_id: int) -> None:
     """Have a recording answered again, unless somebody else is at it."""
-    replaying.replay_make(replay_id, lambda kind: driver_for(kind, cluster_folder=settings.CLUSTER_FOLDER))
+    replaying.replay_make(replay_id, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)))
     sweep_replays()
 
 
@@ -179,7 +179,3 @@ def _note_components(cluster: Cluster, driver: ClusterDriver) -> None:
     except Unavailable as error:
         logger.warning("cluster %s cannot be read: %s", cluster.name, error)
         watching.note_silence(cluster_id=cluster.pk, problem=error.message, now=timezone.now())
-
-
-def _driver(cluster: Cluster) -> ClusterDriver:
-    return driver_for(cluster.kind, cluster_folder=settings.CLUSTER_FOLDER)

@@ -12,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from common.errors import InvalidInput
 from common.uris import Address, parse_prefixes
+from common.web import is_web_address
 
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
@@ -56,6 +57,12 @@ def integer(name: str, default: int, *, minimum: int = 0) -> int:
     return int(value)
 
 
+def folder(name: str) -> Path | None:
+    """Return `name` as a path without symbolic links; None where it is unset."""
+    value = text(name)
+    return Path(value).resolve() if value else None
+
+
 def origin(name: str, default: str) -> str:
     """Return `name` as http(s)://HOST[:PORT], without a path."""
     value = text(name, default).rstrip("/")
@@ -70,13 +77,7 @@ def web_address(name: str) -> str:
     value = text(name).rstrip("/")
     if not value:
         return ""
-    try:
-        parts = urlsplit(value)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        usable = usable and parts.username is None and not parts.query and not parts.fragment
-    except ValueError:  # of a port or an IPv6 address
-        usable = False
-    if not usable:
+    if not is_web_address(value):
         raise ImproperlyConfigured(
             f"{name} is not http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH], without user, query and fragment"
         )

@@ -102,6 +102,8 @@ RETAIN_MEASUREMENTS = timedelta(days=env.integer("FAIRLEAD_RETAIN_MEASUREMENTS_D
 
 # --- the cluster ------------------------------------------------------------------------------------------------------
 CLUSTER_FOLDER = HOME / "cluster"
+DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
+KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
 GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")
 MODEL_CHECK_TIMEOUT_S = env.integer("FAIRLEAD_MODEL_CHECK_TIMEOUT_S", 120, minimum=1)
 

@@ -16,9 +16,8 @@ from common import hints
 from common.errors import FairleadError, Unavailable
 from common.uris import parse
 from integrations import sources
-from integrations.clusters import driver_for
 from integrations.clusters.base import Job, JobKind, JobResult
-from registry import imports
+from registry import imports, place
 from registry.checks import MAX_CONCURRENT, Claim, check_begin, check_end, check_renew
 from registry.holding import LEASE, RENEW_EVERY_S, held
 from registry.inspection import NotAccepted, read_inspection, read_profile
@@ -82,8 +81,9 @@ def _ask(claim: Claim) -> Outcome:
 
 
 def _run(kind: JobKind, claim: Claim) -> JobResult:
-    driver = driver_for("local", cluster_folder=settings.CLUSTER_FOLDER)
-    return driver.run(Job(kind=kind, artifact_uri=claim.artifact_uri, timeout_s=float(settings.MODEL_CHECK_TIMEOUT_S)))
+    return place.driver().run(
+        Job(kind=kind, artifact_uri=claim.artifact_uri, timeout_s=float(settings.MODEL_CHECK_TIMEOUT_S))
+    )
 
 
 class _LetGo(BaseException):

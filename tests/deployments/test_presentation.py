@@ -47,6 +47,7 @@ SERVICE = ServiceView(
     id=1,
     namespace="default",
     name="digits",
+    cluster="local",
     url="http://127.0.0.1:8090/serving/default/digits/v2/models/digits",
     phase="Progressing",
     reason="",

@@ -14,7 +14,7 @@ from tests.deployments.conftest import Platform
 
 @pytest.fixture
 def swept(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> Platform:
-    monkeypatch.setattr(tasks, "driver_for", lambda _kind, **_: platform.cluster)
+    monkeypatch.setattr(tasks, "driver_of", lambda _cluster: platform.cluster)
     monkeypatch.setattr(tasks.metrics, "collect", platform.metrics)
     return platform
 

@@ -23,7 +23,7 @@ DEADLINE_S = 60.0
 def platform(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Platform:
     """Services on the database, which the worker's threads share, and a fake cluster, which its tasks find."""
     made = Platform()
-    monkeypatch.setattr(tasks, "driver_for", lambda _kind, **_: made.cluster)
+    monkeypatch.setattr(tasks, "driver_of", lambda _cluster: made.cluster)
     monkeypatch.setattr(tasks.metrics, "collect", made.metrics)
     return made
 

@@ -18,7 +18,7 @@ from accounts.scopes import Scope
 from common.errors import Unavailable
 from fairlead.celery import app
 from integrations.clusters.base import Job, JobKind, JobResult
-from registry import tasks
+from registry import place, tasks
 from registry.lifecycle import MAX_ATTEMPTS, Status
 from registry.models import ModelVersion
 
@@ -48,7 +48,7 @@ class FakeCluster:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeCluster]:
     def use(*ends: JobResult | Exception) -> FakeCluster:
         fake = FakeCluster(*ends)
-        monkeypatch.setattr(tasks, "driver_for", lambda kind, cluster_folder: fake)
+        monkeypatch.setattr(place, "driver", lambda: fake)
         return fake
 
     return use
@@ -147,7 +147,7 @@ def test_the_claim_is_renewed_for_as_long_as_the_runtime_takes(
                 held_until.append(ModelVersion.objects.values_list("next_check_at", flat=True).get(pk=version.pk))
             return JobResult(2, '{"schema":"fairlead.inspect/v1","error":"no"}')
 
-    monkeypatch.setattr(tasks, "driver_for", lambda kind, cluster_folder: SlowCluster())
+    monkeypatch.setattr(place, "driver", SlowCluster)
     tasks.check_version(version.pk)
     assert len(set(held_until)) == 4
     assert held_until == sorted(held_until)

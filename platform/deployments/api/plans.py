@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.conf import settings
 from rest_framework import serializers
 
+from deployments.connecting import driver_of
+from deployments.services import cluster_of
 from deployments.shapes import AnalysisPlan
 from integrations import metrics
-from integrations.clusters import driver_for
 from integrations.clusters.base import Sample
 
 
@@ -45,5 +45,5 @@ class AnalysisPlanSerializer(serializers.Serializer[AnalysisPlan]):
 
 def look(namespace: str, name: str) -> Sequence[Sample]:
     """Return the counters of a service as they are now; raises Unavailable."""
-    driver = driver_for("local", cluster_folder=settings.CLUSTER_FOLDER)
+    driver = driver_of(cluster_of(namespace=namespace, name=name))
     return metrics.collect(driver.observe(namespace, name))

@@ -272,6 +272,7 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
 
     namespace = serializers.CharField()
     name = serializers.CharField()
+    cluster = serializers.CharField()
     url = serializers.CharField()
     preview_url = serializers.CharField(allow_null=True)
     phase = serializers.CharField()

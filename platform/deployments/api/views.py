@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from django.conf import settings
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -35,11 +34,11 @@ from deployments.api.serializers import (
     RolloutStartSerializer,
     ServiceSerializer,
 )
+from deployments.connecting import driver_of
 from deployments.desired import Role
 from deployments.models import Rollout
 from deployments.phases import Phase, ServicePhase
 from deployments.policy import Strategy
-from integrations.clusters import driver_for
 
 
 class PolicyListView(_ListView):
@@ -128,8 +127,9 @@ class ServiceDetailView(APIView):
         uri = storage_uri_of(request.data)
         require_model_use(caller_token(request), uri)
         require_model_import(caller_token(request), uri, namespace, name)
-        driver = driver_for("local", cluster_folder=settings.CLUSTER_FOLDER)
-        services.service_check(document=request.data, namespace=namespace, name=name, driver=driver)
+        services.service_check(
+            document=request.data, namespace=namespace, name=name, driver_of=driver_of, now=timezone.now()
+        )
         if is_dry_run(request):
             plan = services.service_plan(
                 document=request.data,

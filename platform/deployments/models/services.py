@@ -14,6 +14,9 @@ class Cluster(models.Model):
     """Where services run.
 
     Attributes:
+        document: the cluster file as it was last applied, `stored` in the place of a kubeconfig; None for `local`.
+        credentials: those of the kubeconfig that was given, encrypted; empty where none was.
+        gateway_url: where clients reach its gateway; empty for `local`, where a setting says so.
         components: what was last seen of the parts that are no models: name -> {"ready", "restarts", "message"}.
         event_seq: the number of the newest event of the cluster itself.
         checked_at: when the worker looked last; `problem` says why it saw nothing then.
@@ -21,6 +24,9 @@ class Cluster(models.Model):
 
     name = models.CharField(max_length=63, unique=True)
     kind = models.CharField(max_length=20)
+    document = models.JSONField(null=True)
+    credentials = models.TextField(blank=True)
+    gateway_url = models.TextField(blank=True)
     components = models.JSONField(default=dict)
     event_seq = models.BigIntegerField(default=0)
     checked_at = models.DateTimeField(null=True)

@@ -23,7 +23,9 @@ from registry.models import ModelImport
 
 def service_query() -> QuerySet[InferenceService]:
     """Return all services with what `service_views` reads of them."""
-    return InferenceService.objects.select_related("policy", "model_version__model", "awaited_import__version__model")
+    return InferenceService.objects.select_related(
+        "cluster", "policy", "model_version__model", "awaited_import__version__model"
+    )
 
 
 def service_get(*, namespace: str, name: str) -> InferenceService:
@@ -71,7 +73,8 @@ def _service_view(
         id=service.pk,
         namespace=service.namespace,
         name=service.name,
-        url=f"{settings.GATEWAY_URL}/serving/{service.namespace}/{service.name}/v2/models/{service.name}",
+        cluster=service.cluster.name,
+        url=f"{_gateway(service)}/serving/{service.namespace}/{service.name}/v2/models/{service.name}",
         preview_url=_preview_url(service) if state.has_preview else None,
         phase=service.phase,
         reason=_reason(service),
@@ -143,7 +146,11 @@ def _file_view(service: InferenceService, stable: Revision | None, newest: Rollo
 
 def _preview_url(service: InferenceService) -> str:
     name = f"{service.name}{PREVIEW_SUFFIX}"
-    return f"{settings.GATEWAY_URL}/serving/{service.namespace}/{name}/v2/models/{service.name}"
+    return f"{_gateway(service)}/serving/{service.namespace}/{name}/v2/models/{service.name}"
+
+
+def _gateway(service: InferenceService) -> str:
+    return service.cluster.gateway_url or settings.GATEWAY_URL
 
 
 def _reason(service: InferenceService) -> str:

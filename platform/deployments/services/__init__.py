@@ -2,6 +2,8 @@
 
 from deployments.services.approving import rollout_approve, rollout_reject, rollout_withdraw
 from deployments.services.checking import service_check
+from deployments.services.choosing import cluster_default, cluster_local_made, cluster_of, driver_default
+from deployments.services.clusters import cluster_apply, cluster_delete
 from deployments.services.contracts import check_reason
 from deployments.services.importing import import_follow
 from deployments.services.policies import policy_apply, policy_delete
@@ -11,12 +13,17 @@ from deployments.services.replays import replay_start
 from deployments.services.restarting import service_restart
 from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
-from deployments.services.serving import alias_follow, cluster_default, service_apply, service_delete
+from deployments.services.serving import alias_follow, service_apply, service_delete
 
 __all__ = [
     "alias_follow",
     "check_reason",
+    "cluster_apply",
     "cluster_default",
+    "cluster_delete",
+    "cluster_local_made",
+    "cluster_of",
+    "driver_default",
     "import_follow",
     "policy_apply",
     "policy_delete",

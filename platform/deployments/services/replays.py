@@ -43,7 +43,7 @@ class ReplayClaim:
 
     id: uuid.UUID
     replay_id: int
-    cluster_kind: str
+    cluster_id: int
     recording_id: int
     length: int
     candidate: Candidate
@@ -108,7 +108,7 @@ def replay_begin(*, replay_id: int, now: datetime, lease: timedelta) -> ReplayCl
 
     One that cannot be made any more, since its recording is gone or its attempts are used up, has FAILED then.
     """
-    related = ("service__cluster", "recording", "model_version")
+    related = ("service", "recording", "model_version")
     row = Replay.objects.select_related(*related).filter(pk=replay_id).first()
     if row is None or not replay_lifecycle.may_begin(state_of(row), now):
         return None
@@ -131,7 +131,7 @@ def replay_begin(*, replay_id: int, now: datetime, lease: timedelta) -> ReplayCl
     return ReplayClaim(
         id=claim_id,
         replay_id=row.pk,
-        cluster_kind=row.service.cluster.kind,
+        cluster_id=row.service.cluster_id,
         recording_id=row.recording.pk,
         length=row.recording.bytes,
         candidate=_candidate(row),

@@ -10,10 +10,11 @@ from common.errors import Conflict, FairleadError, InvalidInput, NotFound
 from deployments import hints
 from deployments.contract import Contract
 from deployments.history import Kind
-from deployments.models import Cluster, InferenceService, RolloutPolicy
+from deployments.models import InferenceService, RolloutPolicy
 from deployments.phases import ServicePhase
 from deployments.recording import Change, changing
 from deployments.rollout.approvals import Author
+from deployments.services.choosing import check_stays, cluster_chosen
 from deployments.services.contracts import accepted
 from deployments.services.importing import begin_import, must_import
 from deployments.services.turning import check_ready, give_up, turn_to
@@ -24,12 +25,6 @@ from registry.selectors import model_version_resolve
 
 PLATFORM = "fairlead"
 """Who the audit log names for what the platform does by itself."""
-
-
-def cluster_default(*, now: datetime) -> Cluster:
-    """Return the cluster of the embedded mode, made where it is not yet."""
-    cluster, _ = Cluster.objects.get_or_create(name="local", defaults={"kind": "local", "created_at": now})
-    return cluster
 
 
 @transaction.atomic
@@ -53,8 +48,8 @@ def service_apply(
 
     Raises:
         InvalidInput: the file is wrong, or names files elsewhere that may not be imported.
-        NotFound: the model, version, alias or policy it names is not there.
-        Conflict: the version is not READY; the service is being deleted.
+        NotFound: the model, version, alias, policy or cluster it names is not there.
+        Conflict: the version is not READY; the service is being deleted, or runs on another cluster.
         ContractBroken: what it serves would break clients of what is live.
     """
     spec = parse_service(document, namespace=namespace, name=name)
@@ -73,7 +68,7 @@ def service_apply(
         namespace=spec.namespace,
         name=spec.name,
         defaults={
-            "cluster": cluster_default(now=now),
+            "cluster": cluster_chosen(spec.cluster, now=now),
             "document": document,
             "policy": policy,
             "model_version": version,
@@ -86,6 +81,7 @@ def service_apply(
         _refuse_if_deleting(change.service)
         refuse_on(change.service.cluster.kind, spec)
         earlier = None if created else spec_of(change.service)
+        check_stays(change.service, spec.cluster)
         is_to_import = must_import(change.service, earlier, spec)
         if created:
             change.event(Kind.SERVICE_CREATED, f"service {service} was created by {actor}")

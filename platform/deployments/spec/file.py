@@ -55,6 +55,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         model_config=with_batcher(predictor, parse_config(model)),
         logger=parse_logger(predictor),
         policy=None if rollout is None else rollout.text("policy"),
+        cluster=spec.text("cluster", default=""),
         drift=parse_drift(spec),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):

@@ -23,13 +23,16 @@ def parse_resources(model: Document) -> Resources:
     cpu, memory = requests.raw("cpu", None), requests.raw("memory", None)
     result = Resources(
         cpu_cores=None if cpu is None else float(parse_quantity(cpu, _CPU_UNITS, requests.path("cpu"), "500m or 2")),
-        memory_bytes=None
-        if memory is None
-        else int(parse_quantity(memory, _MEMORY_UNITS, requests.path("memory"), "512Mi")),
+        memory_bytes=None if memory is None else parse_memory(memory, requests.path("memory")),
     )
     requests.refuse_unknown()
     resources.refuse_unknown()
     return result
+
+
+def parse_memory(value: object, field: str) -> int:
+    """Return a quantity of memory such as `512Mi` in bytes."""
+    return int(parse_quantity(value, _MEMORY_UNITS, field, "512Mi"))
 
 
 def parse_quantity(value: object, units: Mapping[str, Decimal | int], field: str, example: str) -> Decimal:

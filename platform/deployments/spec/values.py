@@ -15,6 +15,7 @@ class ServiceSpec:
         storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
         model_config: fields of a Triton ModelConfig laid over the model's own.
         logger: who is told of every request and answer; None for nobody.
+        cluster: where it runs; empty where the file leaves it open.
         drift: what becomes of changes made by hand on its cluster; None where the file does not say.
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
     """
@@ -28,6 +29,7 @@ class ServiceSpec:
     model_config: Mapping[str, object]
     policy: str | None
     logger: Logger | None = None
+    cluster: str = ""
     drift: DriftPolicy | None = None
 
     @property

@@ -8,7 +8,6 @@ import hashlib
 import re
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.core.cache import cache
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -20,19 +19,14 @@ from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
 from common.errors import NotAuthenticated
+from deployments.connecting import driver_of
 from deployments.models import Cluster, InferenceService
 from deployments.selectors import workload_service
-from integrations.clusters import driver_for
-from integrations.clusters.base import ClusterDriver, WorkloadIdentity
+from integrations.clusters.base import WorkloadIdentity
 
 _JWT = re.compile(rb"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
 _MAX_TOKEN_BYTES = 8192
 _KNOWN_S, _UNKNOWN_S = 60, 10
-
-
-def driver_of(cluster: Cluster) -> ClusterDriver:
-    """Return the driver of a cluster."""
-    return driver_for(cluster.kind, cluster_folder=settings.CLUSTER_FOLDER)
 
 
 class LookUps(SimpleRateThrottle):

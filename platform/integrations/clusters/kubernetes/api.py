@@ -13,6 +13,7 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPermitted, Unavailable
+from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.drift import FIELD_MANAGER
 from integrations.clusters.kubernetes.kinds import Kind, kind_of
 
@@ -30,24 +31,19 @@ class ManagedElsewhere(Conflict):
 class Api:
     """Reads and writes objects; raises Unavailable where the server cannot be reached or has too much to do."""
 
-    def __init__(self, kubeconfig: Path | None = None, context: str | None = None) -> None:
-        """Connect as `kubeconfig` says; without one as a pod of the cluster.
+    def __init__(self, access: Access | Path) -> None:
+        """Connect as `access` says; a path is that of a kubeconfig.
 
         Raises:
-            InvalidInput: the kubeconfig cannot be read, or this is no pod.
+            InvalidInput: it does not tell how to reach a cluster, or this is no pod.
         """
-        try:
-            settings = client.Configuration()
-            if kubeconfig is None:
-                config.load_incluster_config(client_configuration=settings)
-            else:
-                config.load_kube_config(str(kubeconfig), context, client_configuration=settings)
-        except config.ConfigException as error:
-            where = "the pod's service account" if kubeconfig is None else f"the kubeconfig {kubeconfig}"
-            raise InvalidInput(f"{where} does not tell how to reach a Kubernetes cluster: {error}") from error
+        access = KubeconfigFile(access) if isinstance(access, Path) else access
+        settings = _settings(access)
         # A request that the library repeats by itself would outlast the timeout; the reconciler comes again anyway.
         settings.retries = False
         self._client = client.ApiClient(settings)
+        if isinstance(access, Credentials):
+            self._client.rest_client.pool_manager.connection_pool_kw["ssl_context"] = access.tls()
 
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """Return an object, None where there is none."""
@@ -144,6 +140,25 @@ class Api:
         if 200 <= answer.status < 300:
             return dict(json.loads(content))
         raise _refusal(answer.status, content, f"{method} {path}")
+
+
+def _settings(access: Access) -> client.Configuration:
+    settings = client.Configuration()
+    try:
+        match access:
+            case AsPod():
+                config.load_incluster_config(client_configuration=settings)
+            case KubeconfigFile(path, context):
+                config.load_kube_config(str(path), context or None, client_configuration=settings)
+            case Credentials(server, token=token, server_name=server_name):
+                settings.host = server
+                settings.tls_server_name = server_name or None
+                if token:
+                    settings.api_key = {"BearerToken": f"Bearer {token}"}
+    except config.ConfigException as error:
+        where = f"the kubeconfig {access.path}" if isinstance(access, KubeconfigFile) else "the pod's service account"
+        raise InvalidInput(f"{where} does not tell how to reach a Kubernetes cluster: {error}") from error
+    return settings
 
 
 def _refusal(status: int, content: bytes, what: str) -> FairleadError:

@@ -49,6 +49,10 @@ class KubernetesDriver:
         self._api = api
         self._options = options
 
+    def close(self) -> None:
+        """Close the connections that are kept; a call that is under way ends as it would have."""
+        self._api.close()
+
     def apply(self, desired: Desired) -> list[Drift]:
         """Make the API server have what is desired; a lower generation than what it took up is ignored.
 

@@ -1,0 +1,155 @@
+"""Reads a cluster file. Pure."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from common.errors import InvalidInput
+from common.names import check_dns_label
+from common.web import is_web_address
+from deployments.cluster_file.connection import Connection, parse_connection
+from deployments.document import Document
+from deployments.spec.resources import parse_memory, parse_resources
+from integrations.clusters.base import Resources
+from integrations.clusters.kubernetes.options import GatewayReference, Options
+
+KIND = "kubernetes"
+_KNOWN = Options(GatewayReference("", ""), "", "", "")  # for the defaults of what may be left out
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFile:
+    """What a cluster file says.
+
+    Attributes:
+        gateway_url: where V2 clients reach the cluster's Gateway, without a slash at its end; shown on pages.
+    """
+
+    name: str
+    connection: Connection
+    gateway_url: str
+    options: Options
+
+
+def parse_cluster(value: object, *, name: str | None = None) -> ClusterFile:
+    """Return what a cluster file says.
+
+    Args:
+        name: what the file must call the cluster, where its address says so; the file may then leave it out.
+
+    Raises:
+        InvalidInput: with one sentence and the dotted name of the field at fault.
+    """
+    document = Document.of(value, "the cluster file")
+    found = document.text("name", default=name)
+    if name is not None and found != name:
+        raise InvalidInput(
+            f"name is {found[:80]!r}, but the cluster is put as {name!r}; give both the same name", field="name"
+        )
+    check_dns_label(found)
+    kind = document.text("kind")
+    if kind != KIND:
+        raise InvalidInput(
+            f"kind is {kind[:60]!r}; expected {KIND} (the cluster of this machine is called local and has no file)",
+            field="kind",
+        )
+    gateway = document.document("gateway")
+    result = ClusterFile(
+        name=found,
+        connection=parse_connection(document.document("connection")),
+        gateway_url=_url(gateway),
+        options=_options(found, document, gateway),
+    )
+    document.refuse_unknown()
+    return result
+
+
+def _options(name: str, document: Document, gateway: Document) -> Options:
+    artifacts = document.document("artifacts")
+    options = Options(
+        gateway=_gateway(gateway),
+        runtime_image=document.text("runtimeImage"),
+        artifacts_claim=artifacts.text("claim"),
+        artifacts_root=artifacts.text("root"),
+        domain=document.text("domain", default=_KNOWN.domain),
+        monitoring_namespaces=_namespaces(document, "monitoringNamespaces"),
+        defaults=_defaults(document.optional("defaults")),
+        shared_memory_bytes=_memory(document, "sharedMemory", _KNOWN.shared_memory_bytes),
+        custom_metrics=document.flag("customMetrics", default=_KNOWN.custom_metrics),
+        name=name,
+        control_plane_url=_control_plane(document),
+        control_plane_ca_config_map=document.text("controlPlaneCaConfigMap", default=""),
+        drain_s=_seconds(document, "drain", _KNOWN.drain_s),
+        pre_stop_s=_seconds(document, "preStop", _KNOWN.pre_stop_s),
+        allowed_managers=_texts(document, "allowedManagers"),
+    )
+    artifacts.refuse_unknown()
+    return options
+
+
+def _gateway(gateway: Document) -> GatewayReference:
+    result = GatewayReference(
+        name=gateway.text("name"),
+        namespace=check_dns_label(gateway.text("namespace"), field=gateway.path("namespace")),
+        http_listener=gateway.text("httpListener", default=""),
+        grpc_listener=gateway.text("grpcListener", default=""),
+    )
+    gateway.refuse_unknown()
+    return result
+
+
+def _control_plane(document: Document) -> str:
+    url = document.text("controlPlaneUrl", default="").rstrip("/")
+    if url and not is_web_address(url):
+        raise InvalidInput(
+            f"controlPlaneUrl is {url[:100]!r}; expected where pods reach the control plane, such as "
+            "https://fairlead.example.com",
+            field="controlPlaneUrl",
+        )
+    return url
+
+
+def _url(gateway: Document) -> str:
+    url = gateway.text("url").rstrip("/")
+    if not is_web_address(url):
+        field = gateway.path("url")
+        raise InvalidInput(
+            f"{field} is {url[:100]!r}; expected where clients reach the gateway, such as https://models.example.com",
+            field=field,
+        )
+    return url
+
+
+def _defaults(document: Document | None) -> Resources:
+    """Return what a replica gets whose revision does not say."""
+    if document is None:
+        return _KNOWN.defaults
+    asked = parse_resources(document)
+    document.refuse_unknown()
+    return Resources(
+        cpu_cores=asked.cpu_cores or _KNOWN.defaults.cpu_cores,
+        memory_bytes=asked.memory_bytes or _KNOWN.defaults.memory_bytes,
+    )
+
+
+def _namespaces(document: Document, name: str) -> tuple[str, ...]:
+    return tuple(check_dns_label(each, field=document.path(name)) for each in _texts(document, name))
+
+
+def _texts(document: Document, name: str) -> tuple[str, ...]:
+    value = document.raw(name, [])
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise InvalidInput(f"{document.path(name)} is no list of texts", field=document.path(name))
+    return tuple(value)
+
+
+def _memory(document: Document, name: str, default: int) -> int:
+    value = document.raw(name, None)
+    return default if value is None else parse_memory(value, document.path(name))
+
+
+def _seconds(document: Document, name: str, default_s: int) -> int:
+    value = document.duration(name, default=timedelta(seconds=default_s))
+    if value % timedelta(seconds=1):
+        field = document.path(name)
+        raise InvalidInput(f"{field} is no number of whole seconds; write it like 30s", field=field)
+    return int(value.total_seconds())

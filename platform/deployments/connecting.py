@@ -1,0 +1,84 @@
+"""Reaches a cluster as its row says: the only place where stored credentials are opened."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from django.conf import settings
+
+from common.errors import InvalidInput, Unavailable
+from common.sealing import seal, unseal
+from deployments.cluster_file import Connection, Way, parse_cluster
+from deployments.models import Cluster
+from integrations.clusters.base import ClusterDriver
+from integrations.clusters.drivers import KubernetesCluster, LocalCluster, Place, driver_for
+from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
+
+LOCAL = "local"
+"""The kind, and the name, of the cluster that is this machine."""
+_PURPOSE = "kubeconfigs of clusters"
+
+
+def driver_of(cluster: Cluster) -> ClusterDriver:
+    """Return the cluster's driver; within a process it is kept until the row, or the kubeconfig it names, changes.
+
+    Raises:
+        InvalidInput: the row, or the kubeconfig it names, does not tell how to reach the cluster.
+        Unavailable: what was stored was encrypted under another `FAIRLEAD_SECRET_KEY`, or the file cannot be read.
+    """
+    return driver_for(cluster.name, place_of(cluster))
+
+
+def place_of(cluster: Cluster) -> Place:
+    """Return where the cluster is; raises what `driver_of` raises."""
+    if cluster.kind == LOCAL:
+        return LocalCluster(settings.CLUSTER_FOLDER)
+    file = parse_cluster(cluster.document, name=cluster.name)
+    return KubernetesCluster(access_of(file.connection, cluster.credentials), file.options)
+
+
+def access_of(connection: Connection, sealed: str) -> Access:
+    """Return how a cluster is reached; raises what `driver_of` raises.
+
+    Args:
+        sealed: the credentials that are stored; empty where there are none.
+    """
+    if connection.credentials is not None:
+        return connection.credentials
+    if connection.way is Way.STORED:
+        return opened(sealed)
+    if connection.way is Way.PATH:
+        return _mounted(connection)
+    return AsPod()
+
+
+def sealed(credentials: Credentials) -> str:
+    """Return credentials as the database keeps them."""
+    return seal(json.dumps(asdict(credentials)), purpose=_PURPOSE)
+
+
+def opened(stored: str) -> Credentials:
+    """Return credentials that were sealed; raises Unavailable under another `FAIRLEAD_SECRET_KEY`."""
+    return Credentials(**json.loads(unseal(stored, purpose=_PURPOSE)))
+
+
+def _mounted(connection: Connection) -> KubeconfigFile:
+    field, folder = "connection.kubeconfigPath", settings.KUBECONFIG_FOLDER
+    if folder is None:
+        raise InvalidInput(
+            f"{field} is {connection.path!r}, but no folder is allowed; set FAIRLEAD_KUBECONFIG_FOLDER for web and "
+            "worker to the folder where kubeconfigs are mounted",
+            field=field,
+        )
+    path = Path(connection.path).resolve()
+    if not path.is_relative_to(folder):
+        raise InvalidInput(
+            f"{field} is {connection.path!r}; expected a file below {folder} (FAIRLEAD_KUBECONFIG_FOLDER)", field=field
+        )
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Unavailable(
+            f"{field} is {connection.path!r}, which cannot be read here: {error.strerror}; mount it into web and worker"
+        ) from error
+    return KubeconfigFile(path, connection.context, content)

@@ -1,0 +1,104 @@
+"""Changes of clusters: applied cluster files, deletion."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, cast
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.services import audit_record
+from common.errors import Conflict, InvalidInput, NotFound, Unavailable
+from deployments.cluster_file import KIND, STORED, ClusterFile, Way, parse_cluster
+from deployments.connecting import LOCAL, access_of, opened, sealed
+from deployments.models import Cluster, InferenceService
+from integrations.clusters.kubernetes.access import Credentials
+
+_SHOWN = 5
+
+
+@transaction.atomic
+def cluster_apply(*, document: object, name: str | None, actor: str, now: datetime) -> tuple[Cluster, bool]:
+    """Make or change the cluster that a cluster file says; returns it and whether it is new.
+
+    A kubeconfig is kept encrypted and never shown again; a file that says `kubeconfig: stored` keeps it. The same file
+    again changes nothing. What runs on the cluster is brought to what changed with the next turn of the reconciler.
+
+    Raises:
+        InvalidInput: the file is wrong, or the kubeconfig that it names cannot be used.
+        Unavailable: the kubeconfig that it names cannot be read.
+    """
+    file = parse_cluster(document, name=name)
+    if file.name == LOCAL:
+        raise InvalidInput("name is 'local', which is this machine; choose another name", field="name")
+    row = Cluster.objects.select_for_update().filter(name=file.name).first()
+    credentials = _credentials(file, row)
+    if isinstance(credentials, Credentials):
+        credentials.tls()
+    text = _shown(document, file)
+    before = None
+    if row is None:
+        row = Cluster(name=file.name, kind=KIND, created_at=now)
+    else:
+        if row.document == text and _stored(row) == credentials:
+            return row, False
+        before = {"document": row.document}
+    row.document, row.gateway_url = text, file.gateway_url
+    row.credentials = "" if credentials is None else sealed(credentials)
+    row.save()
+    audit_record(
+        actor=actor,
+        action="cluster.apply",
+        target=f"clusters/{row.name}",
+        now=now,
+        before=before,
+        after={"document": text},
+    )
+    return row, before is None
+
+
+@transaction.atomic
+def cluster_delete(*, name: str, actor: str, now: datetime) -> None:
+    """Forget a cluster; raises NotFound, and Conflict while services are on it or it is the default one."""
+    row = Cluster.objects.select_for_update().filter(name=name).first()
+    if row is None:
+        raise NotFound(f"there is no cluster {name!r}")
+    if name == settings.DEFAULT_CLUSTER:
+        raise Conflict(f"cluster {name!r} is the default one; let FAIRLEAD_DEFAULT_CLUSTER name another first")
+    users = [str(service) for service in InferenceService.objects.filter(cluster=row).order_by("namespace", "name")]
+    if users:
+        more = f" and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
+        raise Conflict(f"cluster {name!r} runs {', '.join(users[:_SHOWN])}{more}; delete them first")
+    before = {"document": row.document}
+    row.delete()
+    audit_record(actor=actor, action="cluster.delete", target=f"clusters/{name}", now=now, before=before)
+
+
+def _credentials(file: ClusterFile, row: Cluster | None) -> Credentials | None:
+    """Return the credentials to keep; None where the cluster is reached in another way, which is tried here."""
+    if file.connection.way is Way.STORED:
+        if row is None or not row.credentials:
+            raise InvalidInput(
+                f"connection.kubeconfig is {STORED!r}, but none is stored for cluster {file.name!r}; give it",
+                field="connection.kubeconfig",
+            )
+        return opened(row.credentials)
+    access_of(file.connection, "")
+    return file.connection.credentials
+
+
+def _stored(row: Cluster) -> Credentials | None:
+    """Return what is stored; None also where it cannot be read any more, so that it can be replaced."""
+    try:
+        return opened(row.credentials) if row.credentials else None
+    except Unavailable:
+        return None
+
+
+def _shown(document: object, file: ClusterFile) -> dict[str, Any]:
+    """Return the file as it is kept: without what is secret, and with its name."""
+    fields = cast(Mapping[str, Any], document)
+    connection = fields["connection"]
+    if file.connection.way in (Way.KUBECONFIG, Way.STORED):
+        connection = {"kubeconfig": STORED}
+    return {**fields, "name": file.name, "connection": connection}

@@ -1,0 +1,55 @@
+"""The driver of a cluster: made where it is first needed, and kept with its connections for all threads."""
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from integrations.clusters.base import ClusterDriver
+from integrations.clusters.kubernetes.access import Access
+from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.driver import KubernetesDriver
+from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.local.driver import LocalDriver
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCluster:
+    """This machine, with an agent that works in `folder`."""
+
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesCluster:
+    """A Kubernetes cluster: how it is reached, and how services are run there."""
+
+    access: Access
+    options: Options
+
+
+Place = LocalCluster | KubernetesCluster
+
+_kept: dict[str, tuple[Place, ClusterDriver]] = {}
+_keeping = threading.Lock()
+
+
+def driver_for(name: str, place: Place) -> ClusterDriver:
+    """Return the driver of the cluster called `name`, the same for all threads of a process until `place` changes.
+
+    Raises:
+        InvalidInput: the place does not tell how to reach a cluster.
+    """
+    with _keeping:
+        before = _kept.get(name)
+        if before is not None and before[0] == place:
+            return before[1]
+        driver: ClusterDriver
+        match place:
+            case LocalCluster(folder):
+                driver = LocalDriver(folder=folder)
+            case KubernetesCluster(access, options):
+                driver = KubernetesDriver(Api(access), options)
+        _kept[name] = (place, driver)
+    if before is not None and isinstance(before[1], KubernetesDriver):
+        before[1].close()
+    return driver

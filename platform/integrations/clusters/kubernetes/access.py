@@ -1,0 +1,71 @@
+"""How the API server of a cluster is reached: as a pod, by a file that the operator mounted, by what was stored."""
+
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class AsPod:
+    """The control plane runs on the cluster: the pod's own service account."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubeconfigFile:
+    """A kubeconfig in a file; whatever `kubectl` would do with it is done, so only an operator may place one.
+
+    Attributes:
+        context: empty takes the file's current one.
+        content: of the file as it was read; a changed file is another access, so that new credentials are taken up.
+    """
+
+    path: Path
+    context: str = ""
+    content: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """All that is needed to reach an API server, in itself: no file is read and no program run for it.
+
+    Attributes:
+        server: `https://HOST[:PORT]`.
+        authority: PEM of who signed the server's certificate; empty trusts the machine's authorities.
+        certificate, key: PEM of the client's certificate and its private key; empty where a token is used.
+        server_name: what the server's certificate must be for, where that is not the host of `server`.
+    """
+
+    server: str
+    authority: str = ""
+    certificate: str = ""
+    key: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    server_name: str = ""
+
+    def tls(self) -> ssl.SSLContext:
+        """Return how connections are secured.
+
+        Raises:
+            InvalidInput: a certificate or the key is none, or they do not belong together.
+        """
+        try:
+            context = ssl.create_default_context(cadata=self.authority or None)
+            if self.certificate:
+                _load(context, self.certificate, self.key)
+        except (ssl.SSLError, ValueError) as error:
+            raise InvalidInput(f"certificates and key for {self.server} cannot be used: {error}") from error
+        return context
+
+
+Access = AsPod | KubeconfigFile | Credentials
+
+
+def _load(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """Have the context use a client's certificate. Python takes it from files alone: these are gone at once."""
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:  # readable for its owner alone
+        pair = Path(folder) / "pair.pem"
+        pair.write_text(f"{certificate}\n{key}\n", encoding="ascii")
+        context.load_cert_chain(pair)

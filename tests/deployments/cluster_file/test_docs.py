@@ -1,0 +1,34 @@
+"""The reference page has every field of a cluster file, and no other."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+
+from deployments.cluster_file import parse_cluster
+from integrations.clusters.kubernetes.options import GatewayReference, Options
+from tests.deployments.cluster_file.test_file import MOST
+
+PAGE = Path(__file__).parents[3] / "docs/reference/cluster-file.md"
+CONNECTION = {"inCluster", "kubeconfig", "kubeconfigPath", "context"}
+
+
+def _leaves(document: Mapping[str, object], prefix: str = "") -> Iterator[str]:
+    for name, value in document.items():
+        if isinstance(value, Mapping) and f"{prefix}{name}" != "defaults.resources.requests":
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def test_the_table_has_exactly_the_fields_of_a_cluster_file() -> None:
+    told = set(re.findall(r"^\| `([\w.]+)` \|", PAGE.read_text(), re.MULTILINE))
+    assert told == set(_leaves(MOST)) | {f"connection.{name}" for name in CONNECTION}
+
+
+def test_a_file_can_say_every_option_of_the_driver() -> None:
+    """Whoever adds an option lets `MOST` say it, otherwise than the default is."""
+    options, least = parse_cluster(MOST).options, Options(GatewayReference("", ""), "", "", "")
+    assert [each.name for each in fields(Options) if getattr(options, each.name) == getattr(least, each.name)] == []
+    gateway = fields(GatewayReference)
+    assert [each.name for each in gateway if not getattr(options.gateway, each.name)] == []
