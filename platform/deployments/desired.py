@@ -69,6 +69,7 @@ class ServiceState:
         affinity: by what requests belong together in the rollout; None leaves each to chance.
         is_shadow: the canary is to be tried out on copies alone.
         has_preview: the canary answers at the preview address.
+        stopped: nothing of it is to run, and it gets no requests.
         restart_number: replicas of a lower one are to be started anew.
         compared_percent: of the requests whose answers by stable and by the canary are to be compared.
         recorded_percent: of the requests to stable that are to be kept with their answers.
@@ -83,6 +84,7 @@ class ServiceState:
     affinity: SessionAffinity | None = None
     is_shadow: bool = False
     has_preview: bool = False
+    stopped: bool = False
     restart_number: int = 0
     compared_percent: float = 0.0
     recorded_percent: float = 0.0
@@ -143,7 +145,10 @@ def preview_of(service: ServiceState) -> str:
 
 
 def desired_of(service: ServiceState, generation: int) -> Desired:
-    """Return everything the cluster should have for `service`; stopped revisions are left out."""
+    """Return everything the cluster should have for `service`; stopped revisions are left out.
+
+    Of a stopped service the cluster keeps to know its revisions, of which nothing runs.
+    """
     return Desired(
         namespace=service.namespace,
         service=service.name,
@@ -155,7 +160,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 model_version=revision.model_version,
                 artifact_uri=revision.artifact_uri,
                 artifact_digest=revision.artifact_digest,
-                replicas=revision.replicas,
+                replicas=0 if service.stopped else revision.replicas,
                 weight_percent=weight_of(service, revision),
                 model_config=revision.model_config,
                 env=revision.env,
@@ -165,7 +170,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 restart_number=service.restart_number,
                 max_concurrent_requests=revision.scaling.container_concurrency,
                 tap=tap_of(service, revision),
-                autoscaling=autoscaling_of(revision),
+                autoscaling=None if service.stopped else autoscaling_of(revision),
                 logger=revision.logger,
             )
             for revision in service.revisions

@@ -17,6 +17,8 @@ class Kind(StrEnum):
     SERVICE_DEGRADED = "ServiceDegraded"
     SERVICE_DELETING = "ServiceDeleting"
     SERVICE_RESTARTED = "ServiceRestarted"
+    SERVICE_STOPPED = "ServiceStopped"
+    SERVICE_RESUMED = "ServiceResumed"
     IMPORT_STARTED = "ImportStarted"
     IMPORT_REFUSED = "ImportRefused"
     MODEL_IMPORTED = "ModelImported"

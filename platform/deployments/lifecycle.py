@@ -94,7 +94,7 @@ def comes_alive(service: ServiceState, seen: Observed) -> bool:
     """Return whether the service, without traffic so far, can take requests now."""
     stable = service.first(Role.STABLE)
     there = None if stable is None else seen.revision(stable.name)
-    return not service.live and there is not None and there.ready_replicas > 0
+    return not service.live and not service.stopped and there is not None and there.ready_replicas > 0
 
 
 def standing(
@@ -110,6 +110,14 @@ def standing(
     stable = service.first(Role.STABLE)
     if seen is None or stable is None:
         return Standing(before, f"the cluster cannot be read: {problem}", Condition.CLUSTER_UNAVAILABLE)
+    if service.stopped:
+        return _stopping(seen)
+    return _running(service, stable, before, seen, rollout)
+
+
+def _running(
+    service: ServiceState, stable: RevisionState, before: ServicePhase, seen: Observed, rollout: Reason | None
+) -> Standing:
     there = seen.revision(stable.name)
     ready = there.ready_replicas if there is not None else 0
     # What was added for the load and is not ready yet is no failure.
@@ -136,6 +144,14 @@ def standing(
         f"{serves}; {old} of them {'is' if old == 1 else 'are'} yet to be restarted" if old else serves,
         Condition.RESTARTING if old else None,
     )
+
+
+def _stopping(seen: Observed) -> Standing:
+    running = sum(len(revision.replicas) for revision in seen.revisions)
+    if not running:
+        return Standing(ServicePhase.STOPPED, "it was stopped, and nothing of it runs; resume it to serve again")
+    left = "1 replica has" if running == 1 else f"{running} replicas have"
+    return Standing(ServicePhase.STOPPED, f"it was stopped; {left} yet to finish and end", Condition.STOPPING)
 
 
 def _why(there: ObservedRevision | None) -> str:

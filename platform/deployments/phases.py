@@ -11,6 +11,7 @@ class ServicePhase(StrEnum):
     READY = "Ready"
     PROGRESSING = "Progressing"
     DEGRADED = "Degraded"
+    STOPPED = "Stopped"
     DELETING = "Deleting"
 
 

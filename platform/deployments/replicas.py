@@ -22,7 +22,7 @@ from integrations.clusters.base import Observed, ObservedScaling, ReplicaPhase, 
 
 def follows_load(change: Change) -> bool:
     """Return whether any revision's number of replicas depends on its load."""
-    return any(_is_chosen(row) for row in change.revisions)
+    return not change.service.stopped and any(_is_chosen(row) for row in change.revisions)
 
 
 def adopt(change: Change, seen: Observed) -> None:
@@ -47,6 +47,8 @@ def set_replicas(change: Change, seen: Observed, samples: Sequence[Sample] | Non
         samples: the counters of what was seen; None where they could not be read.
         window: for how long fewer must have been enough before some are stopped.
     """
+    if change.service.stopped:
+        return
     serving = {
         replica.name
         for revision in seen.revisions

@@ -148,6 +148,7 @@ def service_state(service: InferenceService, revisions: Iterable[Revision], roll
         affinity=None if state is None else state.policy.affinity,
         is_shadow=state is not None and state.step is not None and state.policy.strategy is Strategy.SHADOW,
         has_preview=state is not None and state.policy.strategy is Strategy.BLUE_GREEN,
+        stopped=service.stopped,
         restart_number=service.restart_number,
         compared_percent=0.0 if state is None or state.comparison is None else state.comparison.sample_percent,
         recorded_percent=service.recorded_percent,
@@ -168,6 +169,7 @@ def service_facts(service: InferenceService) -> ServiceFacts:
     return ServiceFacts(
         deleting=service.deleting_at is not None,
         live=service.live_at is not None,
+        stopped=service.stopped,
         standing=Condition(service.standing) if service.standing else None,
         reason=service.reason,
         import_note=service.import_note,

@@ -95,6 +95,8 @@ COMMANDS = (
     Command("services list", services.list_services),
     Command("services show", services.show_service, services.service_argument),
     Command("services logs", logs.logs, logs.logs_arguments),
+    Command("services stop", services.stop_service, services.stop_arguments),
+    Command("services resume", services.resume_service, services.resume_arguments),
     Command("services restart", restart.restart, restart.restart_arguments),
     Command("services replay", replays.replay, replays.replay_arguments),
     Command("services replays", replays.list_replays, services.service_argument),

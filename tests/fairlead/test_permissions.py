@@ -77,6 +77,8 @@ TABLE: dict[str, tuple[str, Role]] = {
     "POST /services/{namespace}/{name}/replays": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/replays/{replay_id}": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/restart": (OWNER, DEPLOYER),
+    "POST /services/{namespace}/{name}/resume": (OWNER, DEPLOYER),
+    "POST /services/{namespace}/{name}/stop": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/revisions": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/rollback": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/rollouts": (OWNER, VIEWER),

@@ -88,6 +88,8 @@ CALLS = {
     "services list": Asked("", {"GET /services": listed(SERVICE)}),
     "services show": Asked("s", {"GET /services/default/s": SERVICE}),
     "services logs": Asked("s", {"GET /services/default/s": SERVICE}),
+    "services stop": Asked("s", {"POST /services/default/s/stop": SERVICE}),
+    "services resume": Asked("s", {"POST /services/default/s/resume": SERVICE}),
     "services restart": Asked("s", {"POST /services/default/s/restart": SERVICE}),
     "services replay": Asked("s --version 2", {"POST /services/default/s/replays": REPLAY}),
     "services replays": Asked("s", {"GET /services/default/s/replays": listed(REPLAY)}),

@@ -190,6 +190,30 @@ class ServiceRestartView(APIView):
         return Response(body, status=202)
 
 
+class ServiceStopView(APIView):
+    """No replicas for a while."""
+
+    @idempotent()
+    @extend_schema(request=None, responses={202: ServiceSerializer})
+    def post(self, request: Request, namespace: str, name: str) -> Response:
+        """Stop the service, its file and history kept; it is Stopped at once, and its replicas drain."""
+        services.service_stop(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
+        body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
+        return Response(body, status=202)
+
+
+class ServiceResumeView(APIView):
+    """Replicas again."""
+
+    @idempotent()
+    @extend_schema(request=None, responses={202: ServiceSerializer})
+    def post(self, request: Request, namespace: str, name: str) -> Response:
+        """Let a stopped service serve again, as soon as its first replica is ready."""
+        services.service_resume(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
+        body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
+        return Response(body, status=202)
+
+
 class RevisionListView(_ListView):
     """Revisions of a service, newest first."""
 

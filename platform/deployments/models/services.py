@@ -49,6 +49,7 @@ class InferenceService(models.Model):
         standing: what it waits for as far as the cluster goes (`deployments.waits.Condition`); empty for nothing.
         waits_for, waits_since: what it waits for at all, and when that began.
         live_at: when its first revision began to take requests; from then on the weights sum to 100.
+        stopped: nothing of it runs until it is resumed.
         generation: number of the desired state; rises when that changes, and the cluster ignores lower ones.
         changes: rises with every recorded change; who read an older number must read again.
         lease_owner, lease_expires_at: which reconciler has the service now.
@@ -81,6 +82,7 @@ class InferenceService(models.Model):
     reason = models.TextField(blank=True)
     live_at = models.DateTimeField(null=True)
     deleting_at = models.DateTimeField(null=True)
+    stopped = models.BooleanField(default=False, db_default=False)
     generation = models.BigIntegerField(default=1)
     changes = models.BigIntegerField(default=0)
     lease_owner = models.CharField(max_length=64, blank=True)

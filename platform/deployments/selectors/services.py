@@ -127,7 +127,8 @@ def _import_view(service: InferenceService, awaited: ModelImport) -> ImportView:
 
 def _file_view(service: InferenceService, stable: Revision | None, newest: Rollout | None) -> FileView:
     if stable is None or service.live_at is None:
-        return FileView(False, f"nothing of {service} is live yet")
+        is_stopped = f"{service} is stopped, as its file says"
+        return FileView(False, is_stopped if service.stopped else f"nothing of {service} is live yet")
     live = f"{stable.name} ({stable.model_version}) is live, not what the file says"
     if service.awaited_import is not None:
         return FileView(False, f"{live}: {service.import_note}")

@@ -10,7 +10,7 @@ from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.preview import policy_plan, rollout_plan, service_plan
 from deployments.services.recordings import recording_delete, recording_start, recording_stop, recordings_forget
 from deployments.services.replays import replay_start
-from deployments.services.restarting import service_restart
+from deployments.services.restarting import service_restart, service_resume, service_stop
 from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
 from deployments.services.serving import alias_follow, service_apply, service_delete
@@ -46,5 +46,7 @@ __all__ = [
     "service_delete",
     "service_plan",
     "service_restart",
+    "service_resume",
     "service_rollback",
+    "service_stop",
 ]

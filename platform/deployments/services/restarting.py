@@ -1,4 +1,4 @@
-"""Starting what runs of a service anew, without a change of what it serves."""
+"""Starting what runs of a service anew, stopping it and resuming it, without a change of what it serves."""
 
 from datetime import datetime
 
@@ -10,7 +10,9 @@ from deployments import hints
 from deployments.history import Kind
 from deployments.models import InferenceService
 from deployments.recording import changing
-from deployments.services.serving import service_named
+from deployments.services.serving import service_named, spec_of
+from deployments.services.stopping import follow_stop
+from deployments.spec import file_stopped
 
 
 @transaction.atomic
@@ -21,13 +23,15 @@ def service_restart(*, namespace: str, name: str, actor: str, now: datetime) -> 
 
     Raises:
         NotFound: no such service.
-        Conflict: it is being deleted.
+        Conflict: it is being deleted, or is stopped.
     """
     found = service_named(namespace, name)
     with changing(found.pk, now=now) as change:
         service = change.service
         if service.deleting_at is not None:
             raise Conflict(f"service {service} is being deleted, so its replicas are not started anew")
+        if service.stopped:
+            raise Conflict(f"service {service} is stopped, so there are no replicas to start anew; resume it")
         service.restart_number += 1
         change.event(Kind.SERVICE_RESTARTED, f"{actor} has the replicas of {service} restarted, one after the other")
         audit_record(
@@ -37,6 +41,47 @@ def service_restart(*, namespace: str, name: str, actor: str, now: datetime) -> 
             now=now,
             before={"restart_number": service.restart_number - 1},
             after={"restart_number": service.restart_number},
+        )
+    hints.reconcile_soon(found.pk)
+    return service
+
+
+@transaction.atomic
+def service_stop(*, namespace: str, name: str, actor: str, now: datetime) -> InferenceService:
+    """Stop the service: no requests, no replicas, while its file, revisions and history stay; a rollout is superseded.
+
+    Its file then has KServe's annotation for this. Stopping it again changes nothing.
+
+    Raises:
+        NotFound: no such service.
+        Conflict: it is being deleted.
+    """
+    return _set_stopped(namespace, name, stopped=True, actor=actor, now=now)
+
+
+@transaction.atomic
+def service_resume(*, namespace: str, name: str, actor: str, now: datetime) -> InferenceService:
+    """Let a stopped service serve again, as soon as its first replica is ready; raises as `service_stop` does."""
+    return _set_stopped(namespace, name, stopped=False, actor=actor, now=now)
+
+
+def _set_stopped(namespace: str, name: str, *, stopped: bool, actor: str, now: datetime) -> InferenceService:
+    found = service_named(namespace, name)
+    with changing(found.pk, now=now) as change:
+        service = change.service
+        if service.deleting_at is not None:
+            raise Conflict(f"service {service} is being deleted, so it is neither stopped nor resumed")
+        if service.stopped == stopped:
+            return service
+        service.document = file_stopped(service.document, stopped=stopped)
+        follow_stop(change, spec_of(service), actor=actor)
+        audit_record(
+            actor=actor,
+            action="service.stop" if stopped else "service.resume",
+            target=f"services/{namespace}/{name}",
+            now=now,
+            before={"stopped": not stopped},
+            after={"stopped": stopped},
         )
     hints.reconcile_soon(found.pk)
     return service

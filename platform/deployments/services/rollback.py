@@ -60,6 +60,8 @@ def service_rollback(*, namespace: str, name: str, revision: str | None, actor: 
 
 def _stable_of(change: Change) -> Revision:
     stable = change.revision(Role.STABLE)
+    if change.service.stopped:
+        raise Conflict(f"service {change.service} is stopped, so there is no way back; resume it first")
     if stable is None or change.service.live_at is None:
         raise Conflict(f"service {change.service} does not serve yet, so there is nothing to go back to")
     return stable

@@ -187,6 +187,8 @@ def _row_of(change: Change, rollout_id: int) -> Rollout:
 
 def _stable_of(change: Change) -> Revision:
     stable = change.revision(Role.STABLE)
+    if change.service.stopped:
+        raise Conflict(f"service {change.service} is stopped, so nothing can be rolled out; resume it first")
     if stable is None or change.service.live_at is None:
         raise Conflict(
             f"service {change.service} does not serve yet ({change.service.reason}); "

@@ -17,6 +17,7 @@ from deployments.rollout.approvals import Author
 from deployments.services.choosing import check_stays, cluster_chosen
 from deployments.services.contracts import accepted
 from deployments.services.importing import begin_import, must_import
+from deployments.services.stopping import follow_stop
 from deployments.services.turning import check_ready, give_up, turn_to
 from deployments.spec import ServiceSpec, parse_service, refuse_on
 from integrations.clusters.base import PREVIEW_SUFFIX, DriftPolicy
@@ -93,6 +94,7 @@ def service_apply(
         change.service.document, change.service.policy = document, policy
         change.service.drift_policy = spec.drift or DriftPolicy.HEAL
         change.service.alias_problem = ""
+        follow_stop(change, spec, actor=actor)
         rollout = None
         if is_to_import:
             begin_import(change, spec, actor=actor)

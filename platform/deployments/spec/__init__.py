@@ -8,7 +8,7 @@ from deployments.spec.clusters import refuse_on
 from deployments.spec.file import imported_model, parse_service
 from deployments.spec.logger import logger_json, stored_logger
 from deployments.spec.model import CONFIG, STORAGE_URI
-from deployments.spec.rewrite import file_saying
+from deployments.spec.rewrite import file_saying, file_stopped
 from deployments.spec.values import RevisionContent, ServiceSpec
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "RevisionContent",
     "ServiceSpec",
     "file_saying",
+    "file_stopped",
     "imported_model",
     "logger_json",
     "parse_service",

@@ -11,6 +11,8 @@ from deployments.spec.model import parse_config, parse_env, parse_storage_uri
 from deployments.spec.resources import parse_resources
 from deployments.spec.values import ServiceSpec
 
+STOP = "serving.kserve.io/stop"
+"""The annotation by which KServe stops a service."""
 API_VERSION = "serving.kserve.io/v1beta1"
 KIND = "InferenceService"
 # A revision is called `<service>-00001`, which must be a DNS label too.
@@ -57,6 +59,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         policy=None if rollout is None else rollout.text("policy"),
         cluster=spec.text("cluster", default=""),
         drift=parse_drift(spec),
+        stopped=_is_stopped(metadata),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)
@@ -81,6 +84,18 @@ def _agreed(metadata: Document, field: str, asked: str | None, *, default: str |
             field=f"metadata.{field}",
         )
     return found
+
+
+def _is_stopped(metadata: Document) -> bool:
+    annotations = metadata.optional("annotations")
+    if annotations is None:
+        return False
+    found = annotations.text(STOP, default="false")
+    annotations.refuse_unknown()
+    if found not in ("true", "false"):
+        field = annotations.path(STOP)
+        raise InvalidInput(f'{field} is {found[:60]!r}; expected "true" or "false"', field=field)
+    return found == "true"
 
 
 def _service_name(name: str) -> str:

@@ -5,9 +5,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployments.scaling import put_scaling
+from deployments.spec.file import STOP
 from deployments.spec.logger import logger_json
 from deployments.spec.resources import requests_of
 from deployments.spec.values import RevisionContent, ServiceSpec
+
+
+def file_stopped(document: Mapping[str, Any], *, stopped: bool) -> dict[str, Any]:
+    """Return the service file `document` by which the service is stopped, or by which it runs."""
+    changed = copy.deepcopy(dict(document))
+    metadata = dict(changed.get("metadata") or {})
+    if stopped:
+        metadata["annotations"] = {STOP: "true"}
+    else:
+        metadata.pop("annotations", None)
+    return {**changed, "metadata": metadata}
 
 
 def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: RevisionContent) -> dict[str, Any]:

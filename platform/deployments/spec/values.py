@@ -18,6 +18,7 @@ class ServiceSpec:
         cluster: where it runs; empty where the file leaves it open.
         drift: what becomes of changes made by hand on its cluster; None where the file does not say.
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
+        stopped: nothing of it is to run until it is resumed.
     """
 
     namespace: str
@@ -31,6 +32,7 @@ class ServiceSpec:
     logger: Logger | None = None
     cluster: str = ""
     drift: DriftPolicy | None = None
+    stopped: bool = False
 
     @property
     def follows_alias(self) -> bool:

@@ -19,6 +19,7 @@ class Condition(StrEnum):
     WAITING_FOR_GATEWAY = "WaitingForGateway"
     RESTARTING = "ReplicasRestarting"
     ALIAS_REFUSED = "AliasRefused"
+    STOPPING = "Stopping"
     DRAINING = "Draining"
 
 
@@ -31,6 +32,7 @@ class ServiceFacts:
         standing: what it waits for as far as the cluster goes; None where it waits for nothing there.
         reason: the sentence of that.
         import_note: how far the import is that it awaits; empty without one. `import_failed`: it ended badly.
+        stopped: it is not to serve until somebody resumes it.
         alias_problem: why what its alias means is not rolled out; empty where it is.
     """
 
@@ -41,6 +43,7 @@ class ServiceFacts:
     import_note: str = ""
     import_failed: bool = False
     alias_problem: str = ""
+    stopped: bool = False
 
 
 def condition_of(facts: ServiceFacts) -> Condition | None:
@@ -51,7 +54,7 @@ def condition_of(facts: ServiceFacts) -> Condition | None:
         return facts.standing
     if facts.import_note:
         return Condition.IMPORT_FAILED if facts.import_failed else Condition.IMPORTING
-    if not facts.live:
+    if not facts.live and not facts.stopped:
         return Condition.STARTING
     return Condition.ALIAS_REFUSED if facts.alias_problem else None
 
@@ -86,5 +89,6 @@ _CHANGES_WHEN: Mapping[Condition, str] = {
     Condition.WAITING_FOR_GATEWAY: "the gateway confirms that all requests go to the stable revision",
     Condition.RESTARTING: "every replica has been replaced by one that began anew, one after the other",
     Condition.ALIAS_REFUSED: "the alias moves to a version that fits, or somebody rolls this one out knowingly",
+    Condition.STOPPING: "its replicas have finished what they had; then nothing of it runs until it is resumed",
     Condition.DRAINING: "its replicas have finished what they had; then the service is gone",
 }

@@ -1,7 +1,7 @@
 """`fairlead services` and `fairlead events`: what is served."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -79,6 +79,40 @@ def show_service(call: Call) -> None:
         call.show_list(service["revisions"], _REVISIONS)
 
 
+def stop_arguments(parser: argparse.ArgumentParser) -> None:
+    service_argument(parser)
+    parser.add_argument("--wait", action="store_true", help="wait until its last replica has ended")
+    parser.add_argument(
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
+    )
+
+
+def stop_service(call: Call) -> None:
+    """Let nothing of a service run, and keep its file, revisions and history."""
+    _turned(call, "stop", _is_stopped)
+
+
+def resume_arguments(parser: argparse.ArgumentParser) -> None:
+    service_argument(parser)
+    parser.add_argument("--wait", action="store_true", help="wait until it is Ready")
+    parser.add_argument(
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
+    )
+
+
+def resume_service(call: Call) -> None:
+    """Let a stopped service serve again."""
+    _turned(call, "resume", lambda seen: seen["phase"] == "Ready")
+
+
+def _turned(call: Call, verb: str, is_done: Callable[[Json], bool]) -> None:
+    where = path("services", *service_path(call.options.service))
+    service = call.client.post(f"{where}/{verb}")
+    if call.options.wait:
+        service = _watched(call, where, is_done, f"{verb} of service {service['namespace']}/{service['name']}")
+    call.show(service, _FACTS)
+
+
 def delete_service(call: Call) -> None:
     """Take a service down and forget it."""
     namespace, name = service_path(call.options.service)
@@ -122,6 +156,20 @@ def _ready(call: Call, service: Json) -> Json:
         service = _imported(call, where)
     if service["rollout"] is not None and not rollouts.is_over(service["rollout"]):
         rollouts.require_healthy(rollouts.wait(call, service["rollout"]))
+    what = f"service {service['namespace']}/{service['name']} as Ready"
+    ready = _watched(call, where, lambda seen: seen["phase"] == "Ready" or _is_stopped(seen), what)
+    if not _is_stopped(ready):
+        _require_live(ready)
+    return ready
+
+
+def _is_stopped(service: Json) -> bool:
+    """Return whether nothing runs, as the file says."""
+    return bool(service["phase"] == "Stopped" and not service.get("waits"))
+
+
+def _watched(call: Call, where: str, is_done: Callable[[Json], bool], what: str) -> Json:
+    """Return the service once it is so, and tell meanwhile what changes."""
     told: list[str] = []
 
     def look() -> Json:
@@ -131,12 +179,7 @@ def _ready(call: Call, service: Json) -> Json:
             call.note(f"{seen['phase']}: {seen['reason']}")
         return seen
 
-    what = f"service {service['namespace']}/{service['name']} as Ready"
-    ready = wait_until(
-        look, lambda seen: seen["phase"] == "Ready", timeout_s=call.options.timeout, every_s=_LOOK_EVERY_S, what=what
-    )
-    _require_live(ready)
-    return ready
+    return wait_until(look, is_done, timeout_s=call.options.timeout, every_s=_LOOK_EVERY_S, what=what)
 
 
 def _require_live(service: Json) -> None:

@@ -1,0 +1,28 @@
+"""Stopping a service, its file and history kept, and letting it serve again; called with the service under its lock."""
+
+from deployments.history import Kind
+from deployments.phases import ServicePhase
+from deployments.recording import Change
+from deployments.services.turning import give_up
+from deployments.spec import ServiceSpec
+
+
+def follow_stop(change: Change, spec: ServiceSpec, *, actor: str) -> None:
+    """Stop or resume the service where its file says so.
+
+    A stopped one gets no requests, which the gateway answers with 503, and its replicas end once they have finished
+    what they had. A version that its file names meanwhile takes the place of the one that served, without a rollout:
+    there is no traffic to protect. When it is resumed it serves again as soon as the first replica is ready.
+    """
+    service = change.service
+    if service.stopped == spec.stopped:
+        return
+    service.stopped = spec.stopped
+    if not spec.stopped:
+        service.phase, service.reason = ServicePhase.PENDING, "it was resumed, and its replicas are being started"
+        change.event(Kind.SERVICE_RESUMED, f"{actor} lets {service} serve again")
+        return
+    give_up(change, "the stop of the service")
+    service.live_at = None
+    service.phase, service.reason = ServicePhase.STOPPED, "it was stopped; its replicas finish what they have and end"
+    change.event(Kind.SERVICE_STOPPED, f"{actor} stops {service}; its replicas finish what they have and end")
