@@ -7,6 +7,7 @@ leaves the rest to the next, and messages that waited too long are dropped. Noth
 import logging
 import time
 from datetime import timedelta
+from functools import partial
 
 from celery import shared_task
 from django.conf import settings
@@ -170,7 +171,9 @@ def _outside(driver: ClusterDriver) -> Outside:
     ask: Ask = ask_nobody
     if settings.PROMETHEUS_URL:
         ask = Prometheus(settings.PROMETHEUS_URL, settings.PROMETHEUS_TOKEN, settings.PROMETHEUS_CA).ask
-    return Outside(driver, metrics.collect, timezone.now, settings.SCALE_DOWN_WINDOW, ask)
+    return Outside(
+        driver, partial(metrics.collect, page_of=driver.metrics_page), timezone.now, settings.SCALE_DOWN_WINDOW, ask
+    )
 
 
 def _note_components(cluster: Cluster, driver: ClusterDriver) -> None:

@@ -1,20 +1,23 @@
 """Counters of what a service's clients saw and how long its runtimes took. Called by the reconciler's analysis.
 
 The gateway knows what clients saw: HTTP statuses, and for gRPC the gRPC status, since HTTP says 200 there. The runtimes
-know how long a request took, in microsecond buckets, and how long the model ran. Health and metadata requests are in
-neither. Copies that a shadow got are counted apart and in the same way, as if clients had seen the answers.
+know how long a request took, in microsecond buckets, and how long the model ran. Where the gateway does not count each
+revision's requests, the runtimes' own counters stand for it; `docs/reference/kubernetes.md` says what they cannot know.
+Health and metadata requests are in neither. Copies that a shadow got are counted apart and in the same way, as if
+clients had seen the answers.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
-import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from common.errors import Unavailable
-from integrations.clusters.base import BatchTime, Observed, ObservedReplica, Sample
+from integrations import pages
+from integrations.clusters.base import BatchTime, Observed, ObservedReplica, ReplicaPhase, Sample
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 
 Row = tuple[str, Mapping[str, str], float]
@@ -23,13 +26,26 @@ Row = tuple[str, Mapping[str, str], float]
 _GRPC_CLIENT_ERRORS = frozenset({1, 3, 5, 6, 7, 9, 10, 11, 16})
 _GRPC_STATUS = re.compile(r"envoy_cluster_grpc_ModelInfer_(\d+)$")
 _HISTOGRAM = "fairlead_inference_request_duration_us_bucket"
+_OF_REQUESTS = frozenset({"nv_inference_request_success", "nv_inference_request_failure", _HISTOGRAM})
+_AT_ONCE = 8
+
+PageOf = Callable[[str, ObservedReplica], str]
+"""Returns a replica's page, given its namespace; raises Unavailable."""
 
 
-def collect(observed: Observed, timeout_s: float = 2.0) -> tuple[Sample, ...]:
+def _own_page(_namespace: str, replica: ObservedReplica) -> str:
+    return pages.read(replica.metrics_url)
+
+
+def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ...]:
     """Return one sample per replica that serves, one per revision the gateway counts, one per shadow's copies.
 
+    Args:
+        page_of: the driver's `metrics_page`.
+
     Raises:
-        Unavailable: a source cannot be read; half an answer would look like a change of the rates.
+        Unavailable: a source cannot be read; half an answer would look like a change of the rates. Only a replica that
+            takes no requests may be silent: what it counted comes with a later look, or was in an earlier one.
     """
     names = {revision.name for revision in observed.revisions if revision.gateway_since is not None}
     replicas = [
@@ -38,17 +54,21 @@ def collect(observed: Observed, timeout_s: float = 2.0) -> tuple[Sample, ...]:
         for replica in revision.replicas
         if replica.metrics_url
     ]
-    with httpx.Client(timeout=timeout_s, trust_env=False) as client, ThreadPoolExecutor(max_workers=8) as pool:
-        pages = [pool.submit(_page, client, replica.metrics_url) for _, replica in replicas]
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        asked = [pool.submit(page_of, observed.namespace, replica) for _, replica in replicas]
         gateway = None
         if names and observed.gateway_stats_url:
-            gateway = pool.submit(
-                _page, client, observed.gateway_stats_url, {"filter": _gateway_filter(observed.namespace, names)}
-            )
-        samples = [
-            replica_sample(revision, replica, page.result())
-            for (revision, replica), page in zip(replicas, pages, strict=True)
-        ]
+            query = {"filter": _gateway_filter(observed.namespace, names)}
+            gateway = pool.submit(pages.read, observed.gateway_stats_url, query)
+        samples = []
+        for (revision, replica), page in zip(replicas, asked, strict=True):
+            try:
+                sample = replica_sample(revision, replica, page.result(), observed.service)
+            except Unavailable:
+                if replica.phase is ReplicaPhase.READY:
+                    raise
+                continue
+            samples.append(sample if observed.gateway_counts else replace(sample, stands_for_gateway=True))
         if gateway is not None:
             samples += gateway_samples(observed, gateway.result())
     return tuple(samples)
@@ -117,8 +137,11 @@ class _GatewayCounters:
             self.grpc_server_errors += value if code and code not in _GRPC_CLIENT_ERRORS else 0
 
 
-def replica_sample(revision: str, replica: ObservedReplica, page: str) -> Sample:
-    """Return a runtime's sample out of its Prometheus page, summed over its models.
+def replica_sample(revision: str, replica: ObservedReplica, page: str, model: str) -> Sample:
+    """Return a runtime's sample out of its Prometheus page.
+
+    Requests are those of the model that clients name; what waits and what runs is summed over all, of which the others
+    are the steps of an ensemble.
 
     Raises:
         Unavailable: the page does not say when the process started.
@@ -128,7 +151,7 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str) -> Sample
     cumulative: dict[float, int] = defaultdict(int)
     batch_rows: dict[int, int] = defaultdict(int)
     batch_us: dict[int, int] = defaultdict(int)
-    for name, labels, value in _rows(page):
+    for name, labels, value in _rows_of(page, model):
         match name:
             case "process_start_time_seconds":
                 started_at = value
@@ -166,7 +189,15 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str) -> Sample
         in_flight=in_flight,
         queue_us=queue_us,
         batches=tuple(BatchTime(size, batch_rows[size], batch_us[size]) for size in sorted(batch_rows)),
+        restarts=replica.restarts,
     )
+
+
+def _rows_of(page: str, model: str) -> Iterable[Row]:
+    """Yield the rows of a runtime's page but for what other models than `model` say of requests."""
+    for name, labels, value in _rows(page):
+        if name not in _OF_REQUESTS or labels.get("model") == model:
+            yield name, labels, value
 
 
 def _gateway_filter(namespace: str, revisions: Iterable[str]) -> str:
@@ -181,12 +212,3 @@ def _rows(page: str) -> Iterable[Row]:
         for sample in family.samples:
             # The parser gives every counter the suffix that OpenMetrics asks for, whatever the page says.
             yield sample.name.removesuffix("_total"), sample.labels, sample.value
-
-
-def _page(client: httpx.Client, url: str, query: Mapping[str, str] | None = None) -> str:
-    try:
-        answer = client.get(url, params=query)
-        answer.raise_for_status()
-    except httpx.HTTPError as error:
-        raise Unavailable(f"the metrics at {url} cannot be read: {error}") from error
-    return answer.text

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from integrations.artifacts import ArtifactStore, StoredArtifact
-from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed
+from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed, ObservedReplica
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
@@ -148,6 +148,10 @@ class Repeating:
         if not seen.generation and not seen.revisions:
             self._deleted.pop((namespace, service), None)
         return seen
+
+    def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
+        """Return a replica's page."""
+        return self.inner.metrics_page(namespace, replica)
 
     def again(self) -> None:
         """Apply every wish again."""

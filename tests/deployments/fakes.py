@@ -91,6 +91,11 @@ class FakeCluster:
         self._reach()
         return self.observed.get((namespace, service), Observed(namespace, service))
 
+    def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
+        """Return a page without requests; the reconciler's tests have counters of their own."""
+        self._reach()
+        return "process_start_time_seconds 0\n"
+
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
         self._reach()
         found = self.recorded.get((namespace, service), [])

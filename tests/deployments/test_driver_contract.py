@@ -232,6 +232,13 @@ def test_a_deleted_service_is_forgotten_and_may_come_back(anywhere: Anywhere) ->
     anywhere.weights(1, 100)
 
 
+def test_a_replica_that_takes_requests_has_a_page_of_metrics(anywhere: Anywhere) -> None:
+    anywhere.apply(1, anywhere.revision(1, 100))
+    (revision,) = anywhere.weights(1, 100).revisions
+    page = anywhere.driver.metrics_page("default", revision.replicas[0])
+    assert "process_start_time_seconds" in page
+
+
 @NO_TAPS_ON_KUBERNETES
 def test_what_was_recorded_comes_again_until_its_cursor_comes_back(anywhere: Anywhere) -> None:
     tapped = replace(anywhere.revision(1, 100), tap=Tap(50))

@@ -1,5 +1,7 @@
 """Pages to samples. What real processes say is read in test_gateway.py and in the agent's tests."""
 
+from dataclasses import replace
+
 import pytest
 
 from common.errors import Unavailable
@@ -19,7 +21,7 @@ OBSERVED = Observed(
 )
 
 
-def test_replica_sums_its_models_and_parts_its_buckets():
+def test_replica_counts_requests_of_its_model_and_sums_up_what_waits_and_runs():
     page = """
 # TYPE process_start_time_seconds gauge
 process_start_time_seconds 1700000000.25
@@ -55,15 +57,15 @@ fairlead_inference_request_duration_us_bucket{model="b",version="1",le="50"} 0
 fairlead_inference_request_duration_us_bucket{model="b",version="1",le="100"} 2
 fairlead_inference_request_duration_us_bucket{model="b",version="1",le="+Inf"} 2
 """
-    assert replica_sample("digits-00001", REPLICA, page) == Sample(
+    assert replica_sample("digits-00001", REPLICA, page, "a") == Sample(
         source="digits-00001-0",
         revision="digits-00001",
         started_at=1700000000.25,
-        requests=25,
+        requests=22,
         client_errors=12,
         server_errors=3,
         latency_edges_us=(50.0, 100.0),
-        latency_counts=(1, 5, 2),
+        latency_counts=(1, 3, 2),
         in_flight=5,
         queue_us=1234,
         batches=(BatchTime(1, 7, 530), BatchTime(8, 16, 900)),
@@ -72,7 +74,7 @@ fairlead_inference_request_duration_us_bucket{model="b",version="1",le="+Inf"} 2
 
 def test_replica_without_a_start_time_is_refused():
     with pytest.raises(Unavailable, match="process_start_time_seconds"):
-        replica_sample("digits-00001", REPLICA, "nv_inference_count 1\n")
+        replica_sample("digits-00001", REPLICA, "nv_inference_count 1\n", "digits")
 
 
 def page(started_at: str, *, names: tuple[str, ...] = ("digits-00001", "digits-00002")) -> str:
@@ -114,3 +116,33 @@ def test_replica_that_does_not_answer_is_unavailable():
     replica = ObservedReplica("r-0", ReplicaPhase.READY, metrics_url="http://127.0.0.1:1/metrics")
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1/metrics cannot be read"):
         collect(Observed("default", "digits", 1, (ObservedRevision("r", 100, (replica,)),)))
+
+
+COUNTED = """process_start_time_seconds 100
+nv_inference_request_success{model="digits",version="2"} 7
+"""
+
+
+def counted_by_replicas(*replicas: ObservedReplica) -> Observed:
+    revision = ObservedRevision("digits-00002", 100, replicas)
+    return Observed("default", "digits", 1, (revision,), gateway_counts=False)
+
+
+def test_replicas_stand_for_a_gateway_that_does_not_count():
+    replica = ObservedReplica("pod", ReplicaPhase.READY, restarts=3, metrics_url="http://192.0.2.1/metrics")
+    (sample,) = collect(counted_by_replicas(replica), lambda *_: COUNTED)
+    assert (sample.stands_for_gateway, sample.requests, sample.restarts) == (True, 7, 3)
+
+
+def test_only_a_replica_that_takes_no_requests_may_be_silent():
+    def page_of(namespace: str, replica: ObservedReplica) -> str:
+        if replica.name == "silent":
+            raise Unavailable(f"{namespace}/{replica.name} cannot be read")
+        return COUNTED
+
+    serving = ObservedReplica("pod", ReplicaPhase.READY, metrics_url="http://192.0.2.1/metrics")
+    for phase in (ReplicaPhase.DRAINING, ReplicaPhase.STARTING, ReplicaPhase.BACKING_OFF):
+        silent = ObservedReplica("silent", phase, metrics_url="http://192.0.2.2/metrics")
+        assert [each.source for each in collect(counted_by_replicas(serving, silent), page_of)] == ["pod"]
+    with pytest.raises(Unavailable, match="default/silent cannot be read"):
+        collect(counted_by_replicas(serving, replace(silent, phase=ReplicaPhase.READY)), page_of)

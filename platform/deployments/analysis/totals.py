@@ -3,7 +3,10 @@
 A process counts from its own start. What it counted in the window is the difference to the sample before; where it
 started again in between (another `started_at`, or a counter that fell) all of the new count is in the window, since
 the count before was seen up to the last look. A process first seen in the window counts in full if it started in the
-window, else from now on.
+window, else from now on. A process that is not seen any more keeps what it counted.
+
+Where replicas stand for the gateway, what a process had in hand when it was last seen and that ended with it are
+server errors, and a restart is one at least: somebody's request met it, or was refused until it was noticed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -67,7 +70,7 @@ class Histogram:
 class Counts:
     """Requests of one revision in the window: errors as the gateway saw them, the rest as its replicas did.
 
-    For a shadow the gateway counts the copies it got.
+    For a shadow the gateway counts the copies it got. Replicas that stand for the gateway have counted both.
     """
 
     requests: int = 0
@@ -100,8 +103,9 @@ def add(totals: Totals, samples: Iterable[Sample]) -> Totals:
     counts, last = dict(totals.counts), dict(totals.last)
     for sample in samples:
         key = (sample.source, sample.revision)
-        new = _since(last.get(key), sample, totals.since)
-        last[key] = sample
+        before = last.get(key)
+        new = _since(before, sample, totals.since)
+        last[key] = _with_restarts(before, sample)
         if new is not None:
             counts[sample.revision] = _plus(counts.get(sample.revision, Counts()), new)
     return replace(totals, counts=counts, last=last)
@@ -119,17 +123,40 @@ def lifetime_latency(samples: Iterable[Sample], revision: str) -> Histogram:
 def _since(before: Sample | None, now: Sample, window_start: float) -> Sample | None:
     """Return what `now` counted in the window since `before`; None where that cannot be known."""
     if before is None:
-        return now if now.started_at >= window_start else None
-    if _began_again(before, now):
+        return _with_lost(now, min(1, now.restarts)) if now.started_at >= window_start else None
+    lost = _lost(before, now)
+    if not before.latency_edges_us:  # a histogram begins with the first request
+        before = replace(before, latency_edges_us=now.latency_edges_us, latency_counts=(0,) * len(now.latency_counts))
+    if not _began_again(before, now):
+        now = replace(
+            now,
+            requests=now.requests - before.requests,
+            client_errors=now.client_errors - before.client_errors,
+            server_errors=now.server_errors - before.server_errors,
+            latency_counts=tuple(b - a for a, b in zip(before.latency_counts, now.latency_counts, strict=True)),
+            batches=batches.minus(now.batches, before.batches),
+        )
+    return _with_lost(now, lost)
+
+
+def _with_restarts(before: Sample | None, now: Sample) -> Sample:
+    """Return the sample with a restart that its counters tell of before the cluster does."""
+    if before is None or not now.stands_for_gateway:
         return now
-    return replace(
-        now,
-        requests=now.requests - before.requests,
-        client_errors=now.client_errors - before.client_errors,
-        server_errors=now.server_errors - before.server_errors,
-        latency_counts=tuple(b - a for a, b in zip(before.latency_counts, now.latency_counts, strict=True)),
-        batches=batches.minus(now.batches, before.batches),
-    )
+    least = before.restarts + (before.started_at != now.started_at)
+    return replace(now, restarts=max(now.restarts, least))
+
+
+def _lost(before: Sample, now: Sample) -> int:
+    """Return how many requests at least were not answered because the process ended."""
+    restarts = _with_restarts(before, now).restarts - before.restarts
+    return max(restarts, before.in_flight or 0) if restarts > 0 else 0
+
+
+def _with_lost(now: Sample, lost: int) -> Sample:
+    if not now.stands_for_gateway:
+        return now
+    return replace(now, requests=now.requests + lost, server_errors=now.server_errors + lost)
 
 
 def _began_again(before: Sample, now: Sample) -> bool:
@@ -145,13 +172,15 @@ def _began_again(before: Sample, now: Sample) -> bool:
 
 
 def _plus(counts: Counts, sample: Sample) -> Counts:
-    if sample.source in (GATEWAY, MIRROR):
-        return replace(
+    if sample.source in (GATEWAY, MIRROR) or sample.stands_for_gateway:
+        counts = replace(
             counts,
             requests=counts.requests + sample.requests,
             client_errors=counts.client_errors + sample.client_errors,
             server_errors=counts.server_errors + sample.server_errors,
         )
+    if sample.source in (GATEWAY, MIRROR):
+        return counts
     return replace(
         counts,
         latency=counts.latency.plus(Histogram(sample.latency_edges_us, sample.latency_counts)),

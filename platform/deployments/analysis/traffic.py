@@ -29,14 +29,16 @@ class Traffic:
 
 
 def traffic_of(samples: Iterable[Sample], stable: str, policy: Policy, at: float) -> Traffic:
-    """Return what the counters of a stable revision say, since the gateway has sent it requests.
+    """Return what the counters of a stable revision say, since the gateway, or each of its replicas, counts them.
 
     Args:
         at: now, in Unix seconds.
     """
     samples = [sample for sample in samples if sample.revision == stable]
-    gateway = next((sample for sample in samples if sample.source == GATEWAY), None)
-    if gateway is None or not gateway.requests or at - gateway.started_at < _LEAST_SECONDS:
+    counting = [sample for sample in samples if sample.source == GATEWAY or sample.stands_for_gateway]
+    requests = sum(sample.requests for sample in counting)
+    seconds = at - min((sample.started_at for sample in counting), default=at)
+    if not requests or seconds < _LEAST_SECONDS:
         return Traffic()
     latency = lifetime_latency(samples, stable)
     slow = {}
@@ -44,11 +46,11 @@ def traffic_of(samples: Iterable[Sample], stable: str, policy: Policy, at: float
         edge = latency.edge_of(quantile)
         if edge is not None:
             slow[quantile] = latency.slower_than(edge) / latency.total
-    seconds = at - gateway.started_at
     return Traffic(
-        per_second=gateway.requests / seconds,
+        # Each at its own rate: a replica that came later did not have fewer requests for that.
+        per_second=sum(sample.requests / max(at - sample.started_at, _LEAST_SECONDS) for sample in counting),
         seconds=seconds,
-        server_errors=gateway.server_errors / gateway.requests,
-        client_errors=gateway.client_errors / gateway.requests,
+        server_errors=sum(sample.server_errors for sample in counting) / requests,
+        client_errors=sum(sample.client_errors for sample in counting) / requests,
         slow=slow,
     )

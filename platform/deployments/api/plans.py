@@ -46,4 +46,4 @@ class AnalysisPlanSerializer(serializers.Serializer[AnalysisPlan]):
 def look(namespace: str, name: str) -> Sequence[Sample]:
     """Return the counters of a service as they are now; raises Unavailable."""
     driver = driver_of(cluster_of(namespace=namespace, name=name))
-    return metrics.collect(driver.observe(namespace, name))
+    return metrics.collect(driver.observe(namespace, name), driver.metrics_page)

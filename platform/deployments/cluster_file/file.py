@@ -10,7 +10,7 @@ from deployments.cluster_file.connection import Connection, parse_connection
 from deployments.document import Document
 from deployments.spec.resources import parse_memory, parse_resources
 from integrations.clusters.base import Resources
-from integrations.clusters.kubernetes.options import GatewayReference, Options
+from integrations.clusters.kubernetes.options import GatewayReference, Options, Reach
 
 KIND = "kubernetes"
 _KNOWN = Options(GatewayReference("", ""), "", "", "")  # for the defaults of what may be left out
@@ -72,6 +72,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         artifacts_root=artifacts.text("root"),
         domain=document.text("domain", default=_KNOWN.domain),
         monitoring_namespaces=_namespaces(document, "monitoringNamespaces"),
+        reach=document.choice("reach", Reach, _KNOWN.reach),
         defaults=_defaults(document.optional("defaults")),
         shared_memory_bytes=_memory(document, "sharedMemory", _KNOWN.shared_memory_bytes),
         custom_metrics=document.flag("customMetrics", default=_KNOWN.custom_metrics),

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -115,5 +116,11 @@ def test_traffic_is_what_the_gateway_and_the_replicas_counted_of_stable() -> Non
     ]
     found = traffic_of(samples, "digits-1", _policy(10), 1060.0)
     assert found == Traffic(10.0, 60.0, 0.005, 0.01, {0.95: 0.01})
+    pods = [
+        replace(sample, source=name, started_at=at, stands_for_gateway=True)
+        for name, at, sample in (("pod-a", 1000.0, samples[0]), ("pod-b", 1030.0, samples[0]))
+    ]
+    found = traffic_of([*pods, samples[2]], "digits-1", _policy(10), 1060.0)
+    assert found == Traffic(30.0, 60.0, 0.005, 0.01, {0.95: 0.01}), "where the gateway does not count, its replicas"
     assert traffic_of([], "digits-1", _policy(10), 1060.0) == Traffic()
     assert traffic_of(samples[:1], "digits-1", _policy(10), 1001.0) == Traffic(), "just begun"

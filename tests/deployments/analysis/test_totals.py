@@ -33,6 +33,20 @@ def _ran(*batches: BatchTime) -> Sample:
     return Sample("digits-00002-0", "digits-00002", 0.0, 0, 0, 0, batches=batches)
 
 
+def _pod(
+    *counts: int, name: str = "pod-a", started_at: float = 0.0, failed: int = 0, in_flight: int = 0, restarts: int = 0
+) -> Sample:
+    """Return what a replica says that stands for the gateway; its requests without error are in the buckets."""
+    return replace(
+        _replica(*counts, name=name, started_at=started_at),
+        requests=sum(counts) + failed,
+        server_errors=failed,
+        in_flight=in_flight,
+        restarts=restarts,
+        stands_for_gateway=True,
+    )
+
+
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
@@ -95,6 +109,48 @@ def _ran(*batches: BatchTime) -> Sample:
             id="a replica whose time of executions fell began again",
         ),
         pytest.param(
+            [_pod(5, 0, 0, 0)],
+            [_pod(7, 1, 0, 2, failed=3)],
+            Counts(8, server_errors=3, latency=Histogram(EDGES, (2, 1, 0, 2))),
+            id="a replica that stands for the gateway counts requests and errors too",
+        ),
+        pytest.param(
+            [replace(_pod(failed=4), latency_edges_us=(), latency_counts=())],
+            [_pod(1, 0, 0, 0, failed=4)],
+            Counts(1, latency=Histogram(EDGES, (1, 0, 0, 0))),
+            id="errors before the first answer count once",
+        ),
+        pytest.param(
+            [_pod(50, 0, 0, 0, in_flight=3)],
+            [_pod(4, 0, 0, 0, started_at=1004.0, restarts=1)],
+            Counts(7, server_errors=3, latency=Histogram(EDGES, (4, 0, 0, 0))),
+            id="what a process had in hand when it ended are errors",
+        ),
+        pytest.param(
+            [_pod(50, 0, 0, 0)],
+            [_pod(4, 0, 0, 0, started_at=1004.0)],
+            Counts(5, server_errors=1, latency=Histogram(EDGES, (4, 0, 0, 0))),
+            id="a restart is one error at least, whether the cluster tells of it yet or not",
+        ),
+        pytest.param(
+            [_pod(50, 0, 0, 0, in_flight=1)],
+            [_pod(4, 0, 0, 0, started_at=1004.0, restarts=3)],
+            Counts(7, server_errors=3, latency=Histogram(EDGES, (4, 0, 0, 0))),
+            id="restarts between two looks count each",
+        ),
+        pytest.param(
+            [],
+            [_pod(4, 0, 0, 0, started_at=1004.0, restarts=2)],
+            Counts(5, server_errors=1, latency=Histogram(EDGES, (4, 0, 0, 0))),
+            id="a replica that is new and restarted counts one, the others may have been before",
+        ),
+        pytest.param(
+            [_replica(5, 0, 0, 0)],
+            [replace(_replica(1, 0, 0, 0, started_at=1004.0), restarts=1)],
+            Counts(latency=Histogram(EDGES, (1, 0, 0, 0))),
+            id="where the gateway counts, a restart is what it saw of it",
+        ),
+        pytest.param(
             [_gateway(90)], [], Counts(), id="a source that is silent for a tick has counted nothing as far as we know"
         ),
     ],
@@ -121,10 +177,31 @@ def test_restarts_lose_nothing_that_a_look_could_see(looks: list[tuple[int, bool
     assert totals.of("digits-00002").requests == expected
 
 
+@given(
+    st.lists(st.dictionaries(st.sampled_from("abc"), st.tuples(st.integers(0, 20), st.booleans())), max_size=12),
+)
+def test_pods_that_come_and_go_take_nothing_away(looks: list[dict[str, tuple[int, bool]]]) -> None:
+    """Each look sees some pods, some of them anew: sums only rise, and have all that a look could see."""
+    totals, counters, expected = begin([], START), {}, 0
+    for index, pods in enumerate(looks, start=1):
+        seen = []
+        for name, (new, replaced) in pods.items():
+            generation, counter = counters.get(name, (0, 0))
+            generation, counter = (index, new) if replaced else (generation, counter + new)
+            counters[name] = (generation, counter)
+            expected += new
+            seen.append(_pod(counter, 0, 0, 0, name=f"{name}-{generation}", started_at=START + generation))
+        before = totals.of("digits-00002").requests
+        totals = add(totals, seen)
+        assert totals.of("digits-00002").requests >= before
+    assert totals.of("digits-00002").requests == totals.of("digits-00002").latency.total == expected
+
+
 def test_totals_survive_being_stored() -> None:
     ran = replace(_replica(5, 0, 0, 0), batches=(BatchTime(1, 5, 100),))
     more = replace(_replica(5, 0, 0, 9), batches=(BatchTime(1, 5, 100), BatchTime(4, 9, 300)))
-    totals = add(begin([_gateway(90), ran], START), [_gateway(95), more])
+    pod = _pod(1, 0, 0, 0, in_flight=2, restarts=1)
+    totals = add(begin([_gateway(90), ran], START), [_gateway(95), more, pod])
     assert stored_totals(json.loads(json.dumps(totals_json(totals)))) == totals
 
 

@@ -11,7 +11,7 @@ from common.errors import InvalidInput
 from deployments.cluster_file import Connection, Way, parse_cluster
 from integrations.clusters.base import Resources
 from integrations.clusters.kubernetes.access import Credentials
-from integrations.clusters.kubernetes.options import GatewayReference, Options
+from integrations.clusters.kubernetes.options import GatewayReference, Options, Reach
 
 
 def pem(text: str) -> str:
@@ -51,6 +51,7 @@ MOST: dict[str, Any] = {
     "gateway": {**LEAST["gateway"], "httpListener": "http", "grpcListener": "grpc"},
     "domain": "models.example.com",
     "monitoringNamespaces": ["monitoring"],
+    "reach": "apiServer",
     "defaults": {"resources": {"requests": {"cpu": "250m", "memory": "2Gi"}}},
     "sharedMemory": "128Mi",
     "customMetrics": True,
@@ -92,6 +93,7 @@ def test_a_file_is_read_field_by_field() -> None:
         artifacts_root="/var/lib/fairlead/artifacts",
         domain="models.example.com",
         monitoring_namespaces=("monitoring",),
+        reach=Reach.API_SERVER,
         defaults=Resources(0.25, 2 * 2**30),
         shared_memory_bytes=128 * 2**20,
         custom_metrics=True,
@@ -120,6 +122,7 @@ def test_a_replica_gets_the_usual_where_only_one_default_is_said() -> None:
         ("gateway.namespace", None, "gateway.namespace", "gateway.namespace is missing"),
         ("runtimeImage", 7, "runtimeImage", "runtimeImage is 7; expected a text"),
         ("artifacts.claims", "x", "artifacts.claims", "artifacts.claims is not a field"),
+        ("reach", "tunnel", "reach", "direct or apiServer"),
         ("monitoringNamespaces", "monitoring", "monitoringNamespaces", "is no list of texts"),
         ("defaults.resources.limits", {}, "defaults.resources.limits", "is not a field"),
         ("sharedMemory", "much", "sharedMemory", "expected a quantity such as 512Mi"),

@@ -9,7 +9,7 @@ from integrations.clusters.base.drift import Drift
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.identity import WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobResult
-from integrations.clusters.base.observed import Nodes, Observed
+from integrations.clusters.base.observed import Nodes, Observed, ObservedReplica
 
 
 class ClusterDriver(Protocol):
@@ -23,6 +23,9 @@ class ClusterDriver(Protocol):
 
     def observe(self, namespace: str, service: str) -> Observed:
         """Return the service as it is; an unknown one has generation 0 and no revisions."""
+
+    def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
+        """Return the Prometheus page of a replica that has a `metrics_url`; bounded in time and size."""
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
         """Return some of what the service's taps recorded after `cursor`, and the cursor behind them.

@@ -80,6 +80,8 @@ class Observed:
 
     Attributes:
         preview: the revision to which the gateway was seen to send what comes to the preview address; empty if none.
+        gateway_counts: whether the gateway counts each revision's requests; where it does not, replicas' counts stand
+            for them.
     """
 
     namespace: str
@@ -89,6 +91,7 @@ class Observed:
     gateway_stats_url: str = ""
     message: str = ""
     preview: str = ""
+    gateway_counts: bool = True
 
     def revision(self, name: str) -> ObservedRevision | None:
         """Return the named revision, or None where the cluster has none of that name."""

@@ -16,6 +16,8 @@ class BatchTime(NamedTuple):
 class Sample:
     """One process's counters for one revision, cumulative since `started_at`.
 
+    A replica counts the requests of the service's model; what its steps do, where it is an ensemble, is part of these.
+
     Attributes:
         source: "gateway", "mirror" (the gateway again, for the copies that a shadow got) or the replica's name.
         started_at: Unix seconds; a changed value means that the counters began again.
@@ -28,6 +30,9 @@ class Sample:
         in_flight: requests accepted and not yet answered, at this moment; None for the gateway.
         queue_us: microseconds that the requests without error waited before the model ran, summed up.
         batches: what the executions came to, by size; empty for the gateway.
+        stands_for_gateway: of a replica: its requests and errors are all that is known of what clients saw, since the
+            cluster's gateway does not count a revision's own.
+        restarts: of a replica that stands for the gateway: how often its process ended and was started again.
     """
 
     source: str
@@ -41,3 +46,5 @@ class Sample:
     in_flight: int | None = None
     queue_us: int = 0
     batches: tuple[BatchTime, ...] = ()
+    stands_for_gateway: bool = False
+    restarts: int = 0

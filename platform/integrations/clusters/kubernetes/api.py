@@ -5,6 +5,8 @@ error. Every call has a timeout, so that a server that hangs holds nobody up for
 """
 
 import json
+import time
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPermitted, Unavailable
+from integrations import pages
 from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.drift import FIELD_MANAGER
 from integrations.clusters.kubernetes.kinds import Kind, kind_of
@@ -20,6 +23,7 @@ from integrations.clusters.kubernetes.kinds import Kind, kind_of
 _TIMEOUT_S = (3.0, 10.0)  # to connect, to read
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"
+_CHUNK_BYTES = 1 << 16
 
 Json = dict[str, Any]
 
@@ -109,6 +113,26 @@ class Api:
         except (NotFound, Conflict):
             return
 
+    def page(self, path: str) -> str:
+        """Return a page that the API server hands on from elsewhere, such as a pod's metrics; bounded.
+
+        Raises:
+            Unavailable: it cannot be read, in time and within `pages.MOST_BYTES`; whoever serves it may be to blame.
+        """
+        deadline = time.monotonic() + pages.TIMEOUT_S
+        answer = self._send("GET", path, timeout_s=(pages.TIMEOUT_S, pages.TIMEOUT_S), accept="text/plain")
+        try:
+            content = pages.bounded(answer.response.stream(_CHUNK_BYTES), path, deadline)
+        except urllib3.exceptions.HTTPError as error:
+            raise Unavailable(f"the metrics at {path} cannot be read: {error}") from error
+        finally:
+            answer.response.close()
+        if answer.status == HTTPStatus.OK:
+            return content
+        refusal = _refusal(answer.status, content.encode(), f"GET {path}")
+        hint = "; bind the role fairlead-driver-metrics" if isinstance(refusal, NotPermitted) else ""
+        raise Unavailable(f"{refusal.message}{hint}")
+
     def close(self) -> None:
         """Close the connections that are kept."""
         self._client.rest_client.close()
@@ -122,24 +146,43 @@ class Api:
         body: Json | None = None,
         content_type: str = "application/json",
     ) -> Json:
+        answer = self._send(method, path, query=query, body=body, content_type=content_type)
+        try:
+            content = answer.read()
+        except urllib3.exceptions.HTTPError as error:
+            raise self._silence(error) from error
+        if 200 <= answer.status < 300:
+            return dict(json.loads(content))
+        raise _refusal(answer.status, content, f"{method} {path}")
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: Json | None = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        timeout_s: tuple[float, float] = _TIMEOUT_S,
+    ) -> Any:
+        """Return the answer, whose content is still to be read."""
         try:
             request = self._client.param_serialize(
                 method,
                 path,
                 query_params=list((query or {}).items()),
-                header_params={"Accept": "application/json", "Content-Type": content_type},
+                header_params={"Accept": accept, "Content-Type": content_type},
                 body=body,
                 auth_settings=["BearerToken"],
             )
-            answer = self._client.call_api(*request, _request_timeout=_TIMEOUT_S)
-            content = answer.read()
+            return self._client.call_api(*request, _request_timeout=timeout_s)
         except (urllib3.exceptions.HTTPError, OSError, ApiException) as error:
-            raise Unavailable(
-                f"the Kubernetes API server {self._client.configuration.host} does not answer: {error}"
-            ) from error
-        if 200 <= answer.status < 300:
-            return dict(json.loads(content))
-        raise _refusal(answer.status, content, f"{method} {path}")
+            raise self._silence(error) from error
+
+    def _silence(self, error: Exception) -> Unavailable:
+        host = self._client.configuration.host
+        return Unavailable(f"the Kubernetes API server {host} does not answer: {error}")
 
 
 def _settings(access: Access) -> client.Configuration:

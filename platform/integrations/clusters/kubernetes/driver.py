@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from common.errors import Conflict, InvalidInput, Unavailable
+from integrations import pages
 from integrations.clusters.base import (
     Candidate,
     Component,
@@ -23,6 +24,7 @@ from integrations.clusters.base import (
     JobResult,
     Nodes,
     Observed,
+    ObservedReplica,
     WorkloadIdentity,
 )
 from integrations.clusters.kubernetes import drift, identity, kinds, ledger
@@ -30,10 +32,10 @@ from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
 from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
 from integrations.clusters.kubernetes.gateway import Routed, confirmation
 from integrations.clusters.kubernetes.manifests import Manifest, render
-from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE
+from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, METRICS_PORT, SERVICE
 from integrations.clusters.kubernetes.manifests.scaling import is_autoscaled
 from integrations.clusters.kubernetes.observation import Found, observed, serving
-from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.kubernetes.options import Options, Reach
 from integrations.clusters.local.config_check import check_config
 from integrations.clusters.shares import Claim, shares
 
@@ -86,6 +88,12 @@ class KubernetesDriver:
             autoscalers=self._list(kinds.AUTOSCALER, namespace, service) if self._options.custom_metrics else (),
         )
         return observed(namespace, service, entry, found, self._options.gateway)
+
+    def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
+        """Return the page of a pod: from its address, or through the API server, as the operator chose."""
+        if self._options.reach is Reach.DIRECT:
+            return pages.read(replica.metrics_url)
+        return self._api.page(kinds.metrics_path(namespace, replica.name, METRICS_PORT))
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:  # noqa: ARG002
         """Return nothing: a tap is refused by `apply`."""

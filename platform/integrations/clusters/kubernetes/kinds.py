@@ -17,6 +17,11 @@ class Kind(NamedTuple):
         return f"{everything}/{name}" if name else everything
 
 
+def metrics_path(namespace: str, pod: str, port: int) -> str:
+    """Return the path by which the API server hands on a pod's metrics page."""
+    return f"{POD.path(namespace, pod)}:{port}/proxy/metrics"
+
+
 GATEWAY_API = "gateway.networking.k8s.io/v1"
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")

@@ -53,6 +53,7 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
         ),
         message=confirmed.problem,
         preview=routed.preview if able.get(routed.preview) else "",
+        gateway_counts=False,
     )
 
 

@@ -1,10 +1,18 @@
 """What an operator says of a Kubernetes cluster. Standard library only."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from integrations.clusters.base import Resources
 
 _MIB = 1 << 20
+
+
+class Reach(StrEnum):
+    """How the control plane comes to the pods' metrics pages: at their addresses, or through the API server."""
+
+    DIRECT = "direct"
+    API_SERVER = "apiServer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,9 @@ class Options:
         artifacts_root: folder that is the claim's root where the control plane writes model files, such as
             `/var/lib/fairlead/artifacts`.
         domain: services answer at `<service>.<namespace>.<domain>` too; empty leaves them at their paths.
-        monitoring_namespaces: namespaces from which metrics may be read.
+        monitoring_namespaces: namespaces from which metrics may be read; that of the control plane is one of them where
+            it reads directly.
+        reach: API_SERVER is for a control plane outside of the cluster, and takes the role `fairlead-driver-metrics`.
         defaults: what a replica gets whose revision does not say.
         shared_memory_bytes: size of /dev/shm, which counts as the replica's memory.
         custom_metrics: the cluster's custom metrics API has what revisions scale on (see `manifests/scaling.py`), so
@@ -57,6 +67,7 @@ class Options:
     artifacts_root: str
     domain: str = ""
     monitoring_namespaces: tuple[str, ...] = ()
+    reach: Reach = Reach.DIRECT
     defaults: Resources = field(default_factory=lambda: Resources(cpu_cores=0.5, memory_bytes=1024 * _MIB))
     shared_memory_bytes: int = 64 * _MIB
     custom_metrics: bool = False

@@ -27,10 +27,15 @@ def replica(pod: Json, serving: Set[str]) -> ObservedReplica:
         phase=phase,
         restarts=runtime.get("restartCount", 0),
         started_at=None if running is None else datetime.fromisoformat(running["startedAt"]).timestamp(),
-        metrics_url=f"http://{status['podIP']}:{METRICS_PORT}/metrics" if running and status.get("podIP") else "",
+        metrics_url=_metrics_url(status.get("podIP", "")) if running else "",
         message="" if phase in (ReplicaPhase.READY, ReplicaPhase.DRAINING) else next(_complaints(pod), ""),
         restart_number=int(metadata.get("annotations", {}).get(RESTART, "0")),
     )
+
+
+def _metrics_url(ip: str) -> str:
+    host = f"[{ip}]" if ":" in ip else ip
+    return f"http://{host}:{METRICS_PORT}/metrics" if ip else ""
 
 
 def _phase(pod: Json, serving: Set[str]) -> ReplicaPhase:

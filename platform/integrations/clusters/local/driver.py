@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from common.errors import InvalidInput, Unavailable
+from integrations import pages
 from integrations.clusters.base import (
     Candidate,
     Component,
@@ -19,6 +20,7 @@ from integrations.clusters.base import (
     JobResult,
     Nodes,
     Observed,
+    ObservedReplica,
     WorkloadIdentity,
 )
 from integrations.clusters.local import jobs, payloads, replays
@@ -73,6 +75,10 @@ class LocalDriver:
             return Observed(namespace, service)
         except BadFileError as error:
             raise Unavailable(f"the local agent's status of {namespace}/{service} cannot be read: {error}") from error
+
+    def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:  # noqa: ARG002
+        """Return the page of a replica of this machine."""
+        return pages.read(replica.metrics_url)
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
         """Return what the taps of the service's replicas recorded after `cursor`."""

@@ -27,9 +27,10 @@ from integrations.clusters.base import (
 )
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.manifests import Manifest, render
-from integrations.clusters.kubernetes.options import GatewayReference, Options
+from integrations.clusters.kubernetes.options import GatewayReference, Options, Reach
 from tests.cluster.plane import ControlPlane
 
+NAME = "kubernetes.io/metadata.name"
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.name.removesuffix(".in.yaml") for path in GOLDEN.glob("*.in.yaml"))
 
@@ -124,3 +125,22 @@ def test_an_artifact_that_no_pod_can_reach_is_refused() -> None:
 
 def test_no_manifest_says_a_number_of_replicas() -> None:
     assert [each["metadata"]["name"] for each in rendered("canary") if "replicas" in each.get("spec", {})] == []
+
+
+@pytest.mark.parametrize(
+    ("reach", "who"),
+    [
+        pytest.param(Reach.DIRECT, {"from": [{"namespaceSelector": {"matchLabels": {NAME: "watching"}}}]}, id="direct"),
+        pytest.param(Reach.API_SERVER, {}, id="through the API server, whose address is in no namespace"),
+    ],
+)
+def test_metrics_can_be_read_by_whoever_reads_them_and_requests_only_come_from_the_gateway(
+    reach: Reach, who: dict[str, Any]
+) -> None:
+    desired, given_shares, options = given("canary")
+    options = replace(options, reach=reach, monitoring_namespaces=("watching",))
+    policy = next(each for each in render(desired, given_shares, options) if each["kind"] == "NetworkPolicy")
+    requests, pages = policy["spec"]["ingress"]
+    assert pages == {**who, "ports": [{"port": 8002, "protocol": "TCP"}]}
+    assert [each["port"] for each in requests["ports"]] == [8000, 8001]
+    assert len(requests["from"]) == 1

@@ -1,4 +1,4 @@
-"""The driver's role is enough for all it does, and for nothing else."""
+"""The driver's roles are enough for all it does, and for nothing else."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +7,10 @@ import httpx
 import pytest
 import yaml
 
+from common.errors import Unavailable
 from integrations.clusters.base import Desired, DesiredRevision
 from integrations.clusters.kubernetes import api as api_module
+from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import GatewayReference, Options
@@ -17,6 +19,8 @@ from tests.cluster.plane import ControlPlane
 pytestmark = pytest.mark.cluster
 ROLE = Path(api_module.__file__).with_name("role.yaml")
 USER, NAMESPACE = "fairlead-driver", "with-a-role"
+READER = "fairlead-reader"
+"""Who has the optional role for metrics, and no other."""
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 OPTIONS = Options(
     GatewayReference("gateway", "gateways"),
@@ -40,12 +44,13 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         for role in roles:
             create(f"{_RBAC}/clusterroles", role)
         subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": USER}]
-        everywhere = f"{_RBAC}/clusterrolebindings"
-        paths = (f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", everywhere, everywhere)
-        for path, role in zip(paths, roles, strict=True):
+        readers = [{**subjects[0], "name": READER}]
+        here, everywhere = f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", f"{_RBAC}/clusterrolebindings"
+        bound = ((here, subjects), (everywhere, subjects), (everywhere, subjects), (here, readers))
+        for (path, who), role in zip(bound, roles, strict=True):
             name = role["metadata"]["name"]
             reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-            create(path, {"metadata": {"name": name}, "roleRef": reference, "subjects": subjects})
+            create(path, {"metadata": {"name": name}, "roleRef": reference, "subjects": who})
         yield administrator
 
 
@@ -69,12 +74,32 @@ def test_the_driver_does_all_it_does_with_its_role(client: httpx.Client, plane: 
     api.close()
 
 
+def test_pages_of_pods_take_the_optional_role_and_it_gives_nothing_else(
+    client: httpx.Client, plane: ControlPlane
+) -> None:
+    path = kinds.metrics_path(NAMESPACE, "digits-0", 8002)
+    told = {}
+    for user in (USER, READER):
+        api = Api(plane.user(user))
+        with pytest.raises(Unavailable) as refused:
+            api.page(path)
+        told[user] = str(refused.value)
+        api.close()
+    assert 'cannot get resource "pods/proxy"' in told[USER]
+    assert told[USER].endswith("bind the role fairlead-driver-metrics")
+    assert 'pods "digits-0" not found' in told[READER]
+    for verb, resource in (("create", "pods/proxy"), ("get", "pods"), ("list", "pods"), ("get", "services/proxy")):
+        assert not _may(client, READER, verb, "", resource, NAMESPACE), f"{verb} {resource}"
+    assert not _may(client, READER, "get", "", "pods/proxy", "default")
+
+
 @pytest.mark.parametrize(
     ("verb", "group", "resource", "namespace"),
     [
         pytest.param("get", "", "secrets", NAMESPACE, id="secrets"),
         pytest.param("create", "", "pods", NAMESPACE, id="pods of its own"),
         pytest.param("create", "", "pods/exec", NAMESPACE, id="commands in pods"),
+        pytest.param("get", "", "pods/proxy", NAMESPACE, id="pages of pods"),
         pytest.param("list", "", "nodes", "", id="nodes"),
         pytest.param("create", "", "serviceaccounts/token", NAMESPACE, id="tokens of pods"),
         pytest.param("create", "authorization.k8s.io", "subjectaccessreviews", "", id="what others may do"),
@@ -86,9 +111,13 @@ def test_the_driver_does_all_it_does_with_its_role(client: httpx.Client, plane: 
 def test_the_driver_may_do_nothing_else(
     verb: str, group: str, resource: str, namespace: str, client: httpx.Client
 ) -> None:
+    assert not _may(client, USER, verb, group, resource, namespace)
+
+
+def _may(client: httpx.Client, user: str, verb: str, group: str, resource: str, namespace: str) -> bool:
     resource, _, subresource = resource.partition("/")
     asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource, "namespace": namespace}
-    review = {"spec": {"user": USER, "resourceAttributes": asked}}
+    review = {"spec": {"user": user, "resourceAttributes": asked}}
     answer = client.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=review)
     answer.raise_for_status()
-    assert answer.json()["status"]["allowed"] is False
+    return bool(answer.json()["status"]["allowed"])

@@ -14,7 +14,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     service_labels,
 )
 from integrations.clusters.kubernetes.manifests.pods import pod_template
-from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.kubernetes.options import Options, Reach
 
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
@@ -94,7 +94,10 @@ def service_account(desired: Desired) -> Manifest:
 def network_policy(desired: Desired, options: Options) -> Manifest:
     """Return who may reach a service's pods: the gateway for requests, monitoring for metrics, nobody else."""
     ingress = [_from([options.gateway.namespace], HTTP_PORT, GRPC_PORT)]
-    if options.monitoring_namespaces:
+    if options.reach is Reach.API_SERVER:
+        # The API server comes from an address of its own, in no namespace.
+        ingress.append({"ports": _ports(METRICS_PORT)})
+    elif options.monitoring_namespaces:
         ingress.append(_from(options.monitoring_namespaces, METRICS_PORT))
     return manifest(
         "networking.k8s.io/v1",
@@ -113,5 +116,9 @@ def network_policy(desired: Desired, options: Options) -> Manifest:
 def _from(namespaces: "list[str] | tuple[str, ...]", *ports: int) -> Manifest:
     return {
         "from": [{"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}} for name in namespaces],
-        "ports": [{"port": port, "protocol": "TCP"} for port in ports],
+        "ports": _ports(*ports),
     }
+
+
+def _ports(*ports: int) -> list[Manifest]:
+    return [{"port": port, "protocol": "TCP"} for port in ports]

@@ -1,0 +1,103 @@
+"""The platform of the reconciler's tests on Kubernetes: its database, the driver, pods of the real runtime, a gateway.
+
+A person moves the rollout's clock: what is waited for is the cluster, never a time.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import httpx
+
+from deployments import reconciler
+from deployments.models import InferenceService
+from deployments.reconciler import Outcome, Outside
+from deployments.services import service_delete
+from integrations import metrics
+from integrations.clusters.base import ObservedRevision
+from integrations.clusters.kubernetes import kinds
+from registry.lifecycle import Status
+from registry.models import ModelVersion
+from tests.cluster.harness import Harness
+from tests.deployments.conftest import Platform
+from tests.integrations.conftest import Traffic, model
+
+WITHIN_S = 600.0
+
+
+@dataclass
+class OnKubernetes(Platform):
+    """The platform of the reconciler's tests, with a real outside."""
+
+    harness: Harness = field(kw_only=True)
+
+    @property
+    def outside(self) -> Outside:
+        driver = self.harness.driver
+        return Outside(driver, partial(metrics.collect, page_of=driver.metrics_page), self.clock)
+
+    def version(self, number: int, **more: Any) -> ModelVersion:
+        made = super().version(number, status=Status.READY)
+        stored = self.harness.store(more.get("content") or model(number))
+        made.digest, made.artifact_uri = stored.digest, stored.uri
+        made.save()
+        return made
+
+    def turn(self, *, seconds: float = 1.0, settle: bool = True) -> Outcome:
+        self.clock.go_on(seconds)
+        return reconciler.tick(InferenceService.objects.get().pk, self.outside)
+
+    def until_so(self, look: Callable[[], object]) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        while not look():
+            assert time.monotonic() < deadline, f"not within {WITHIN_S:g} s: {self.view()}"
+            self.turn()
+
+    def until_routed(self) -> None:
+        """Wait until the gateway answers, with what version 1 makes of its input."""
+        url = f"{self.harness.gateway.url}/serving/default/digits/v2/models/digits/infer"
+        body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
+
+        def answered() -> bool:
+            answer = httpx.post(url, json=body, timeout=10, trust_env=False)
+            return answer.status_code == 200 and answer.json()["outputs"][0]["data"] == [1, 2, 3, 4]
+
+        self.until_so(answered)
+
+    def until_only(self, traffic: Traffic, revision: str) -> None:
+        """Wait until 20 answers in a row came from one revision."""
+        self.until_so(lambda: {name for name, _ in traffic.outcomes[-20:]} == {revision})
+
+    def seen(self, revision: str) -> ObservedRevision:
+        """Return a revision as it is; without replicas where there is none of that name."""
+        found = self.harness.driver.observe("default", "digits").revision(revision)
+        return found or ObservedRevision(revision, 0)
+
+    def until_ready(self, revision: str, replicas: int) -> None:
+        """Wait until so many replicas are ready and no other is left."""
+
+        def ready() -> bool:
+            found = self.seen(revision)
+            return len(found.replicas) == found.ready_replicas == replicas
+
+        self.until_so(ready)
+
+    def delete_pod(self, revision: str) -> None:
+        """End one of a revision's pods as a drained node does, and wait until it is gone."""
+        name = self.seen(revision).replicas[0].name
+        with self.harness.plane.client() as client:
+            client.delete(kinds.POD.path("default", name)).raise_for_status()
+        self.until_so(lambda: name not in {replica.name for replica in self.seen(revision).replicas})
+
+    def remove(self) -> None:
+        """Delete the service, if there is one, and wait until nothing of it is left."""
+        service = InferenceService.objects.first()
+        if service is None:
+            return
+        if service.deleting_at is None:
+            service_delete(namespace="default", name="digits", actor="alice", now=self.clock())
+        deadline = time.monotonic() + WITHIN_S
+        while self.turn() is not Outcome.REMOVED:
+            assert time.monotonic() < deadline, "the service is not removed"
