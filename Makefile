@@ -67,7 +67,10 @@ check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/python frontend/build.py --check
 
 test: setup-dev ## the whole Python suite, end-to-end tests included
-	$(PYTEST) -m "not browser and not cluster"
+	$(PYTEST) -m "not browser and not cluster" $(TOGETHER)
+
+# Many tests wait for real servers; a file's tests stay together, since they share those.
+TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile
 
 # Without the tests that ask the same of any server and take minutes: the line-by-line deaths, the API's tables.
 SERVERS_TESTS := $(addprefix tests/,common accounts registry deployments fairlead/test_migrations.py fairlead/test_health.py fairlead/test_workers.py)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import django
 import pytest
+from hypothesis import HealthCheck, settings
 
 _HOME = Path(tempfile.mkdtemp(prefix="fairlead-tests-"))
 os.environ["FAIRLEAD_HOME"] = str(_HOME)
@@ -16,6 +17,10 @@ os.environ["FAIRLEAD_HOME"] = str(_HOME)
 os.environ["DJANGO_SETTINGS_MODULE"] = "fairlead.settings"
 os.environ.setdefault("FAIRLEAD_SECRET_KEY", "only-for-tests-" + "x" * 40)
 django.setup()
+
+# What a property test finds is not to depend on how busy the machine is.
+settings.register_profile("whatever the load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("whatever the load")
 
 from django.utils import timezone  # noqa: E402
 from rest_framework.test import APIClient  # noqa: E402

