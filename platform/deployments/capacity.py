@@ -4,7 +4,7 @@ During a rollout the load that a revision has is not the load it may get in the 
 and an abort gives all of it back to stable. So stable keeps what it has, the canary has the part of stable's replicas
 that its weight asks for, rounded up (Argo Rollouts: canary replicas), and each may have more by its own load. A
 revision that is tried on the preview address has as many as stable: all traffic moves to it in one switch. What is
-kept warm keeps what it had.
+kept warm keeps what it had. The same holds for what stands before the predictors, of its own number.
 """
 
 import math
@@ -29,7 +29,40 @@ def bounds_of_stable(stable: RevisionState, rollout: RolloutState | None) -> Bou
 
 def bounds_of_canary(stable: RevisionState, canary: RevisionState, rollout: RolloutState) -> Bounds:
     """Return between which numbers the canary's replicas may be chosen."""
-    percent = 100 if rollout.is_previewing else max(rollout.portion.load_percent, rollout.wanted.load_percent)
+    percent = _percent(rollout)
     least = canary.scaling.within(math.ceil(at_full(stable, canary) * percent / 100))
     why = f"{percent} % of what {stable.name} has, which is {stable.replicas}"
     return Bounds(least, canary.scaling.max_replicas, why)
+
+
+def transformers_at_full(stable: RevisionState, canary: RevisionState) -> int:
+    """Return how many transformers the canary needs for all the traffic; 0 without any.
+
+    Where stable has none, what they can do is not known: as few as the file says, and the autoscaler adds.
+    """
+    if canary.transformer is None:
+        return 0
+    return canary.transformer.within(stable.transformer_replicas if stable.transformer is not None else 0)
+
+
+def transformer_bounds(stable: RevisionState | None, own: RevisionState, rollout: RolloutState | None) -> Bounds | None:
+    """Return between which numbers a revision's transformers may be chosen; None where it has none, or they stay.
+
+    Args:
+        stable: the stable revision, which may be the same.
+    """
+    its = own.transformer
+    if its is None or not its.is_automatic or stable is None:
+        return None
+    if own.name == stable.name:
+        least = its.min_replicas if rollout is None else its.within(own.transformer_replicas)
+        return Bounds(least, its.max_replicas, "the transformer's part")
+    if rollout is None:
+        return None
+    least = its.within(math.ceil(transformers_at_full(stable, own) * _percent(rollout) / 100))
+    return Bounds(least, its.max_replicas, f"{_percent(rollout)} % of what {stable.name} has")
+
+
+def _percent(rollout: RolloutState) -> int:
+    """Return for which part of the load a rollout's new revision has to be ready."""
+    return 100 if rollout.is_previewing else max(rollout.portion.load_percent, rollout.wanted.load_percent)

@@ -7,10 +7,12 @@ from enum import StrEnum
 
 from deployments.rollout.portion import Portion
 from deployments.scaling import Scaling
+from deployments.spec.transformer import Transformer
 from integrations.clusters.base import (
     Autoscaling,
     Desired,
     DesiredRevision,
+    DesiredTransformer,
     DriftPolicy,
     HeaderMatch,
     Logger,
@@ -40,6 +42,7 @@ class RevisionState:
 
     Attributes:
         replicas: how many there should be now, within what `scaling` allows.
+        transformer_replicas: the same of what stands before the predictor.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: since when it runs no more; None while it should run.
     """
@@ -55,6 +58,8 @@ class RevisionState:
     resources: Resources = field(default_factory=Resources)
     logger: Logger | None = None
     scaling: Scaling = field(default_factory=lambda: Scaling(1, 1))
+    transformer: Transformer | None = None
+    transformer_replicas: int = 0
     retire_at: datetime | None = None
     stopped_at: datetime | None = None
 
@@ -138,6 +143,25 @@ def autoscaling_of(revision: RevisionState) -> Autoscaling | None:
     return Autoscaling(scaling.max_replicas, {str(metric): target for metric, target in scaling.targets.items()})
 
 
+def transformer_of(revision: RevisionState, *, stopped: bool) -> DesiredTransformer | None:
+    """Return what stands before a revision's predictor; None for nothing."""
+    its = revision.transformer
+    if its is None:
+        return None
+    targets = {its.scale_metric.value: its.scale_percent}
+    return DesiredTransformer(
+        image=its.image,
+        replicas=0 if stopped else revision.transformer_replicas,
+        command=its.command,
+        args=its.args,
+        env=its.env,
+        resources=its.resources,
+        http_port=its.http_port,
+        grpc_port=its.grpc_port,
+        autoscaling=Autoscaling(its.max_replicas, targets) if its.is_automatic and not stopped else None,
+    )
+
+
 def preview_of(service: ServiceState) -> str:
     """Return the revision that answers at the preview address; empty where there is no such address."""
     canary = service.first(Role.CANARY)
@@ -172,6 +196,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 tap=tap_of(service, revision),
                 autoscaling=None if service.stopped else autoscaling_of(revision),
                 logger=revision.logger,
+                transformer=transformer_of(revision, stopped=service.stopped),
             )
             for revision in service.revisions
             if revision.stopped_at is None

@@ -155,5 +155,9 @@ def _stopping(seen: Observed) -> Standing:
 
 
 def _why(there: ObservedRevision | None) -> str:
-    message = next((replica.message for replica in there.replicas if replica.message), "") if there is not None else ""
+    if there is None:
+        return ""
+    message = next((replica.message for replica in there.replicas if replica.message), "")
+    if not message and there.transformer is not None:
+        message = there.transformer.message
     return f" ({message})" if message else ""

@@ -19,6 +19,7 @@ from common import request_id
 from common.errors import NotFound, Unavailable
 from deployments import capacity, comparing, drifting, lease, replicas, rows, watching
 from deployments.asking import Ask, ask_nobody
+from deployments.desired import RevisionState
 from deployments.evidence import Evidence, Metrics, gather
 from deployments.history import Kind
 from deployments.lifecycle import comes_alive, is_confirmed, retire, standing
@@ -227,11 +228,28 @@ def _canary(row: Rollout, seen: Observed) -> CanarySeen:
         restarts={} if there is None else {replica.name: replica.restarts for replica in there.replicas},
         message="" if there is None else there.message or _complaint(there),
         replicas_at_full=full,
+        transformer=_transformers(stable, canary, there, is_back=row.to_revision.created_at < row.started_at),
+    )
+
+
+def _transformers(
+    stable: RevisionState, canary: RevisionState, there: ObservedRevision | None, *, is_back: bool
+) -> CanarySeen | None:
+    its, seen = canary.transformer, None if there is None else there.transformer
+    if its is None:
+        return None
+    return CanarySeen(
+        replicas_wanted=its.min_replicas if is_back else canary.transformer_replicas,
+        replicas_ready=0 if seen is None else seen.ready_replicas,
+        restarts={} if seen is None else {replica.name: replica.restarts for replica in seen.replicas},
+        message="" if seen is None else seen.message,
+        replicas_at_full=0 if is_back else capacity.transformers_at_full(stable, canary),
     )
 
 
 def _complaint(there: ObservedRevision) -> str:
-    return next((replica.message for replica in there.replicas if replica.message), "")
+    own = next((replica.message for replica in there.replicas if replica.message), "")
+    return own or ("" if there.transformer is None else there.transformer.message)
 
 
 def _gateway_message(seen: Observed | None) -> str:

@@ -31,7 +31,10 @@ def adopt(change: Change, seen: Observed) -> None:
     Stable keeps that many while the canary takes its requests, and the canary needs its part of them.
     """
     stable = change.revision(Role.STABLE)
-    if change.rollout is None or stable is None or not _is_chosen(stable):
+    if change.rollout is None or stable is None:
+        return
+    _adopt_transformers(change, stable, seen)
+    if not _is_chosen(stable):
         return
     scaling = _scaling(seen, stable)
     replicas = 0 if scaling is None else rows.scaling_of(stable).within(scaling.replicas)
@@ -60,11 +63,45 @@ def set_replicas(change: Change, seen: Observed, samples: Sequence[Sample] | Non
         bounds = _bounds(change, row) if _is_chosen(row) else None
         if bounds is not None:
             _set(change, row, _scaling(seen, row), measured, bounds, window=window)
+        _set_transformers(change, row, window)
 
 
 def _scaling(seen: Observed, row: Revision) -> ObservedScaling | None:
     revision = seen.revision(row.name)
     return None if revision is None else revision.scaling
+
+
+def _adopt_transformers(change: Change, stable: Revision, seen: Observed) -> None:
+    there, its = seen.revision(stable.name), rows.revision_state(stable).transformer
+    scaling = None if there is None or there.transformer is None else there.transformer.scaling
+    if scaling is not None and its is not None and its.within(scaling.replicas) > stable.transformer_replicas:
+        _put_transformers(change, stable, its.within(scaling.replicas))
+
+
+def _set_transformers(change: Change, row: Revision, window: timedelta) -> None:
+    """Record how many transformers a revision should have at least, which the cluster's autoscaler goes above."""
+    if row.stopped_at is not None or row.role not in (Role.STABLE, Role.CANARY):
+        return
+    stable = change.revision(Role.STABLE)
+    rollout = None if change.rollout is None else rows.rollout_state(change.rollout)
+    bounds = capacity.transformer_bounds(
+        None if stable is None else rows.revision_state(stable), rows.revision_state(row), rollout
+    )
+    if bounds is None:
+        return
+    memory = stored_memory(row.load.get("transformer", {}))
+    decision = hold(row.transformer_replicas, bounds, memory, window=window, now=change.now)
+    row.load = {**row.load, "transformer": memory_json(decision.memory)}
+    Revision.objects.filter(pk=row.pk).update(load=row.load)
+    if decision.replicas != row.transformer_replicas:
+        _put_transformers(change, row, decision.replicas)
+
+
+def _put_transformers(change: Change, row: Revision, replicas: int) -> None:
+    message = f"Transformers of {row.name}: at least {replicas} instead of {row.transformer_replicas}"
+    row.transformer_replicas = replicas
+    row.save(update_fields=["transformer_replicas"])
+    change.event(Kind.REVISION_SCALED, message, revision=row.name)
 
 
 def _is_chosen(row: Revision) -> bool:
@@ -108,7 +145,12 @@ def _set(
         why = decision.why
         if scaling is not None:
             why = f"{why}; the cluster's autoscaler does not see the load: {scaling.problem}"
-    row.load = {"looks": load.looks_json(looks), "memory": memory_json(decision.memory), "why": why}
+    row.load = {
+        **row.load,
+        "looks": load.looks_json(looks),
+        "memory": memory_json(decision.memory),
+        "why": why,
+    }
     # Like the time of the last look, this alone is no change that a page or another reconciler has to hear of.
     Revision.objects.filter(pk=row.pk).update(load=row.load)
     if decision.replicas != row.replicas:

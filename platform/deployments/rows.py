@@ -14,7 +14,7 @@ from deployments.phases import Code, Phase, Reason
 from deployments.policy import Strategy, match_json, stored_match, stored_policy
 from deployments.rollout import Portion, RolloutState, approvals
 from deployments.scaling import ScaleMetric, Scaling
-from deployments.spec import ServiceSpec, logger_json, stored_logger
+from deployments.spec import ServiceSpec, logger_json, stored_logger, stored_transformer, transformer_json
 from deployments.waits import Condition, ServiceFacts, condition_of
 from integrations.clusters.base import DriftPolicy, Resources
 
@@ -60,6 +60,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         revision.memory_bytes,
         asdict(scaling_of(revision)),
         *([revision.logger] if revision.logger else []),
+        *([revision.transformer] if revision.transformer else []),
     ]
     return approvals.Subject(
         state.attempt,
@@ -105,6 +106,8 @@ def revision_state(row: Revision) -> RevisionState:
         resources=Resources(row.cpu_cores, row.memory_bytes),
         logger=stored_logger(row.logger),
         scaling=scaling_of(row),
+        transformer=stored_transformer(row.transformer),
+        transformer_replicas=row.transformer_replicas,
         retire_at=row.retire_at,
         stopped_at=row.stopped_at,
     )
@@ -193,5 +196,6 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.model_config == dict(spec.model_config)
         and row.env == dict(spec.env)
         and row.logger == logger_json(spec.logger)
+        and row.transformer == transformer_json(spec.transformer)
         and (row.cpu_cores, row.memory_bytes) == (spec.resources.cpu_cores, spec.resources.memory_bytes)
     )

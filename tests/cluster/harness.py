@@ -3,10 +3,11 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from integrations.artifacts import ArtifactStore, StoredArtifact
 from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed, ObservedReplica
@@ -18,6 +19,7 @@ from tests.cluster.gateway import Gateway
 from tests.cluster.gateway_api import NAME, NAMESPACE
 from tests.cluster.kubelet import Kubelet
 from tests.cluster.plane import ControlPlane
+from tests.cluster.pod import Image
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 IMAGE, CLAIM = "fairlead/serving-runtime:test", "models"
@@ -44,12 +46,19 @@ class Harness:
 
 
 @contextmanager
-def harness(plane: ControlPlane, folder: Path, *, runtime: Sequence[str] = REAL_RUNTIME) -> Iterator[Harness]:
+def harness(
+    plane: ControlPlane,
+    folder: Path,
+    *,
+    runtime: Sequence[str] = REAL_RUNTIME,
+    images: Mapping[str, Image] = MappingProxyType({}),
+) -> Iterator[Harness]:
     """Give a node and a gateway on a control plane; afterwards no process and no address of theirs is left.
 
     Where this process may not add addresses to the loopback device, the present test ends for want of it.
 
     Args:
+        images: what other images do than the runtime's.
         runtime: the command that the runtime's image has here; models are always prepared by the real one.
     """
     if os.geteuid() != 0 or shutil.which("ip") is None:
@@ -79,7 +88,7 @@ def harness(plane: ControlPlane, folder: Path, *, runtime: Sequence[str] = REAL_
         drain_s=5,
     )
     _claim(plane)
-    kubelet = Kubelet(plane, folder / "pods", images={IMAGE: image}, claims={CLAIM: artifacts.folder})
+    kubelet = Kubelet(plane, folder / "pods", images={IMAGE: image, **images}, claims={CLAIM: artifacts.folder})
     gateway = Gateway(plane, folder / "envoy")
     api = Api(plane.kubeconfig)
     driver = KubernetesDriver(api, options)

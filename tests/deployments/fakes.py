@@ -13,6 +13,7 @@ from integrations.clusters.base import (
     Candidate,
     Component,
     Desired,
+    DesiredRevision,
     Drift,
     Exchange,
     Job,
@@ -22,6 +23,7 @@ from integrations.clusters.base import (
     ObservedReplica,
     ObservedRevision,
     ObservedScaling,
+    ObservedTransformer,
     ReplicaPhase,
     Sample,
     WorkloadIdentity,
@@ -51,6 +53,7 @@ class FakeCluster:
         broken: revisions whose replicas never become ready.
         most_ready: of which revisions only so many replicas become ready.
         autoscaled: how many replicas the cluster's own autoscaler makes of a revision where that is more than desired.
+        transformers_autoscaled: the same of what stands before a revision's predictor.
         away: why the cluster cannot be reached; empty while it can.
         recorded: what taps wrote of each service, cursors are numbers of it.
         workloads: whose each token is; `asked_tokens` are those that it was asked about.
@@ -73,6 +76,7 @@ class FakeCluster:
     autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
     workloads: dict[str, WorkloadIdentity] = field(default_factory=dict)
     asked_tokens: list[str] = field(default_factory=list)
+    transformers_autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
     away: str = ""
     drift: list[Drift] = field(default_factory=list)
     on_apply: Callable[[Desired], None] = lambda _desired: None
@@ -158,7 +162,7 @@ class FakeCluster:
         return {revision.name: revision.mirror_percent for revision in desired.revisions if revision.mirror_percent}
 
     def _fulfilled(self, desired: Desired) -> Observed:
-        ready = {each.name for each in desired.revisions if each.name not in self.broken and each.replicas}
+        ready = {each.name for each in desired.revisions if self._is_able(each)}
         given = sum(each.weight_percent for each in desired.revisions if each.name in ready)
         return Observed(
             desired.namespace,
@@ -171,6 +175,7 @@ class FakeCluster:
                     mirror_percent=each.mirror_percent if each.name in ready else 0,
                     match=each.match if each.name in ready else (),
                     scaling=self.autoscaled.get(each.name),
+                    transformer=self._transformer(each),
                     replicas=tuple(
                         replace(self._replica(each.name, index), restart_number=each.restart_number)
                         for index in range(each.replicas)
@@ -180,6 +185,18 @@ class FakeCluster:
             ),
             preview=desired.preview if desired.preview in ready else "",
         )
+
+    def _is_able(self, revision: DesiredRevision) -> bool:
+        broken = {revision.name, f"{revision.name}-transformer"} & self.broken.keys()
+        return revision.replicas > 0 and not broken
+
+    def _transformer(self, revision: DesiredRevision) -> ObservedTransformer | None:
+        if revision.transformer is None:
+            return None
+        replicas = [
+            self._replica(f"{revision.name}-transformer", index) for index in range(revision.transformer.replicas)
+        ]
+        return ObservedTransformer(tuple(replicas), self.transformers_autoscaled.get(revision.name))
 
     def _replica(self, revision: str, index: int) -> ObservedReplica:
         name = f"{revision}-{index}"

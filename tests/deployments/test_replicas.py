@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from deployments import reconciler
-from deployments.models import Event, InferenceService, Revision
+from deployments.models import Cluster, Event, InferenceService, Revision
 from deployments.reconciler import Outcome
-from deployments.services import rollout_abort
+from deployments.services import rollout_abort, rollout_promote, service_apply
 from integrations.clusters.base import ObservedScaling
 from tests.deployments.conftest import Platform
 
@@ -215,3 +215,39 @@ def test_an_autoscaler_that_sees_nothing_is_stood_in_for_from_its_number(elsewhe
     elsewhere.metrics.in_flight["digits-00001"] = 65
     elsewhere.until(lambda: wanted(elsewhere)["digits-00001"] > 5)
     assert "does not see the load: no metrics returned" in elsewhere.view().revisions[0].scaling
+
+
+def test_transformers_of_a_canary_have_their_part_too(platform: Platform) -> None:
+    with_transformer = {"minReplicas": 1, "maxReplicas": 6, "containers": [{"image": "example.org/tokenizer:1"}]}
+    Cluster.objects.create(name="local", kind="kubernetes", created_at=platform.clock())
+    platform.version(1)
+    platform.version(2)
+    platform.policy(name="patient", steps=[{"weight": 50, "pause": True}])
+    document = platform.document(policy="patient")
+    document["spec"]["transformer"] = with_transformer
+    service_apply(document=document, namespace=None, name=None, actor="alice", now=platform.clock())
+    platform.until(lambda: platform.view().phase == "Ready")
+    platform.cluster.transformers_autoscaled["digits-00001"] = ObservedScaling(4)
+    platform.start("2")
+    platform.cluster.broken["digits-00002-transformer"] = "no such image"
+    platform.turn()
+    platform.turn()
+    platform.turn()
+    assert platform.rollout().phase == "Pending"
+    assert platform.rollout().reason_message == (
+        "0 of 1 replicas of the canary are ready (its transformer: no such image)"
+    )
+    assert transformers(platform) == {"digits-00001": 4, "digits-00002": 2}
+    del platform.cluster.broken["digits-00002-transformer"]
+    platform.until(lambda: platform.rollout().phase == "Paused")
+    rollout_promote(rollout_id=platform.rollout().pk, actor="bob", now=platform.clock())
+    platform.until(lambda: platform.rollout().phase == "Healthy")
+    assert transformers(platform)["digits-00002"] == 4
+    pass_window(platform)
+    assert transformers(platform)["digits-00002"] == 1, "then the cluster's autoscaler alone decides"
+
+
+def transformers(platform: Platform) -> dict[str, int]:
+    """Return how many transformers the cluster was last asked for."""
+    revisions = platform.cluster.desired["default", "digits"].revisions
+    return {each.name: each.transformer.replicas for each in revisions if each.transformer is not None}

@@ -122,6 +122,8 @@ class Revision(models.Model):
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: since when it runs no more; None while it should run.
         replicas: how many it should have while it runs; where minReplicas and maxReplicas differ, by its load.
+        transformer: what stands before its predictor, as a service file says it; empty for nothing.
+        transformer_replicas: how many of those there should be, by a cluster's autoscaler more of them.
         load: what that is decided by (`deployments.replicas`): counters of the last seconds, earlier decisions, and
             "why" in words.
     """
@@ -149,6 +151,8 @@ class Revision(models.Model):
     stopped_at = models.DateTimeField(null=True)
     replicas = models.PositiveIntegerField()
     load = models.JSONField(default=dict)
+    transformer = models.JSONField(default=dict)
+    transformer_replicas = models.PositiveIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [

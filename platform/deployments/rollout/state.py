@@ -117,6 +117,7 @@ class CanarySeen:
         replicas_at_full: how many it needs for all the traffic; 0 where it always has enough.
         restarts: of each replica, since the replica exists.
         message: why it is not ready; one sentence or empty.
+        transformer: the same of what stands before it; None for nothing. It is ready only when both are.
     """
 
     replicas_wanted: int
@@ -124,11 +125,32 @@ class CanarySeen:
     restarts: Mapping[str, int] = field(default_factory=dict)
     message: str = ""
     replicas_at_full: int = 0
+    transformer: "CanarySeen | None" = None
 
     @property
     def is_ready(self) -> bool:
         """Return whether it has the replicas it should have, so that it may get more traffic."""
-        return 0 < self.replicas_wanted <= self.replicas_ready
+        is_own = 0 < self.replicas_wanted <= self.replicas_ready
+        return is_own and (self.transformer is None or self.transformer.is_ready)
+
+    @property
+    def serves(self) -> bool:
+        """Return whether anything of it takes requests."""
+        return self.replicas_ready > 0 and (self.transformer is None or self.transformer.serves)
+
+    @property
+    def all_restarts(self) -> Mapping[str, int]:
+        """Return the restarts of each of its replicas, and of those before it."""
+        return self.restarts if self.transformer is None else {**self.restarts, **self.transformer.restarts}
+
+    def lacks_for(self, portion: Portion) -> str:
+        """Return what it lacks for a portion, after `waits:`; empty where it has enough."""
+        if self.replicas_ready < (needed := self.needed_for(portion)):
+            return f"{self.replicas_ready} of the {needed} replicas that it needs are ready"
+        if self.transformer is None:
+            return ""
+        its = self.transformer.lacks_for(portion)
+        return f"of its transformer {its}" if its else ""
 
     def needed_for(self, portion: Portion) -> int:
         """Return how many replicas it needs (Argo Rollouts: as large a part of stable's as its weight, rounded up)."""

@@ -23,7 +23,7 @@ def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutSta
     if seen.canary is None:
         return because(state, Code.CLUSTER_UNAVAILABLE, f"the cluster cannot be read, so nothing moves: {seen.problem}")
     if state.restart_baseline is None:
-        state = replace(state, restart_baseline=dict(seen.canary.restarts))
+        state = replace(state, restart_baseline=dict(seen.canary.all_restarts))
     if seen.finding is not None and state.step is not None and state.phase is not Phase.PENDING:
         state = replace(state, verdict=seen.finding.verdict)
     if failure := _failure(state, seen, seen.canary):
@@ -97,9 +97,8 @@ def _ask(state: RolloutState, seen: Observation) -> RolloutState:
     """Return the rollout asking for its step's portion, unless the gateway still works on the one before."""
     if not seen.confirmed:
         return _wait_for_gateway(state, seen)
-    if seen.canary is not None and seen.canary.replicas_ready < (needed := seen.canary.needed_for(state.wanted)):
-        ready = f"{seen.canary.replicas_ready} of the {needed} replicas that it needs are ready"
-        return because(state, Code.CANARY_NOT_READY, f"{state.where} waits: {ready}")
+    if seen.canary is not None and (lacking := seen.canary.lacks_for(state.wanted)):
+        return because(state, Code.CANARY_NOT_READY, f"{state.where} waits: {lacking}")
     state = replace(state, portion=state.wanted, confirmed_at=None)
     code = Code.PROMOTING if state.step is None else Code.WAITING_FOR_GATEWAY
     message = f"the gateway was asked to {state.portion.asked} to the {state.policy.subject}"
@@ -236,15 +235,19 @@ def _await_approval(state: RolloutState, seen: Observation, evidence: str) -> Ro
 def _wait_for_canary(state: RolloutState, canary: CanarySeen, now: datetime) -> RolloutState:
     """Return the rollout while replicas are missing; without a single ready one, stable gets all traffic meanwhile."""
     since = state.waiting_since or now
-    count = f"{canary.replicas_ready} of {canary.replicas_wanted} replicas"
-    ready = f"{count} of the {state.policy.subject} are ready{_because_of(canary)}"
+    its, whose = canary.transformer, state.policy.subject
+    missing, what = canary, f"the {whose}"
+    if its is not None and not its.is_ready and 0 < canary.replicas_wanted <= canary.replicas_ready:
+        missing, what = its, f"the {whose}'s transformer"
+    count = f"{missing.replicas_ready} of {missing.replicas_wanted} replicas"
+    ready = f"{count} of {what} are ready{_because_of(missing)}"
     if now - since >= state.policy.progress_deadline:
         message = f"{ready}, {durations.render(state.policy.progress_deadline)} after they should have been"
         return finish(state, Phase.DEGRADED, Code.PROGRESS_DEADLINE_EXCEEDED, message, now)
     state = replace(state, waiting_since=since)
     if state.phase is Phase.PENDING:
         return because(state, Code.CANARY_STARTING, ready)
-    if canary.replicas_ready == 0 and state.portion:
+    if not canary.serves and state.portion:
         state = replace(state, portion=Portion(), confirmed_at=None)
     return because(state, Code.CANARY_NOT_READY, f"{state.where} waits: {ready}")
 
@@ -252,7 +255,7 @@ def _wait_for_canary(state: RolloutState, canary: CanarySeen, now: datetime) -> 
 def _crash_loop(state: RolloutState, canary: CanarySeen) -> int:
     """Return how often the worst replica was restarted in this attempt if that is a crash loop, else 0."""
     before = state.restart_baseline or {}
-    worst = max((count - before.get(name, 0) for name, count in canary.restarts.items()), default=0)
+    worst = max((count - before.get(name, 0) for name, count in canary.all_restarts.items()), default=0)
     return worst if worst >= RESTART_LIMIT else 0
 
 

@@ -15,7 +15,7 @@ from deployments.recording import Change, changing
 from deployments.selectors import earlier_stable_query, revision_query, stable_before
 from deployments.services.serving import service_named, spec_of
 from deployments.services.turning import begin_back, check_ready
-from deployments.spec import RevisionContent, file_saying, stored_logger
+from deployments.spec import RevisionContent, file_saying, stored_logger, stored_transformer
 from integrations.clusters.base import Resources
 
 
@@ -105,6 +105,7 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
         resources=Resources(revision.cpu_cores, revision.memory_bytes),
         model_config=revision.model_config,
         logger=stored_logger(revision.logger),
+        transformer=stored_transformer(revision.transformer),
     )
     service.document = file_saying(service.document, spec_of(service), content)
     if not follows_alias:

@@ -20,7 +20,7 @@ from deployments.recording import Change
 from deployments.rollout import Portion, RolloutState
 from deployments.rollout.approvals import Author
 from deployments.services.contracts import contract_agreed
-from deployments.spec import ServiceSpec, logger_json
+from deployments.spec import ServiceSpec, logger_json, transformer_json
 from registry.lifecycle import Status
 from registry.models import ModelVersion
 
@@ -243,6 +243,8 @@ def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, r
         memory_bytes=spec.resources.memory_bytes,
         created_at=change.now,
         created_by=actor,
+        transformer=transformer_json(spec.transformer),
+        transformer_replicas=0 if spec.transformer is None else spec.transformer.min_replicas,
         role=role,
     )
     change.revisions.append(revision)

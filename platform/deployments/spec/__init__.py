@@ -9,6 +9,7 @@ from deployments.spec.file import imported_model, parse_service
 from deployments.spec.logger import logger_json, stored_logger
 from deployments.spec.model import CONFIG, STORAGE_URI
 from deployments.spec.rewrite import file_saying, file_stopped
+from deployments.spec.transformer import Transformer, stored_transformer, transformer_json
 from deployments.spec.values import RevisionContent, ServiceSpec
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "STORAGE_URI",
     "RevisionContent",
     "ServiceSpec",
+    "Transformer",
     "file_saying",
     "file_stopped",
     "imported_model",
@@ -23,4 +25,6 @@ __all__ = [
     "parse_service",
     "refuse_on",
     "stored_logger",
+    "stored_transformer",
+    "transformer_json",
 ]

@@ -20,3 +20,9 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             "spec.drift is for services on Kubernetes: nobody else changes what the local cluster runs; leave it out",
             field="spec.drift",
         )
+    if kind == LOCAL and spec.transformer is not None:
+        raise InvalidInput(
+            "spec.transformer cannot be honoured on the local cluster, which runs models and no images; choose a "
+            "Kubernetes cluster, or let an ensemble do it",
+            field="spec.transformer",
+        )

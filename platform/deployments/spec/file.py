@@ -9,6 +9,7 @@ from deployments.spec.clusters import parse_drift
 from deployments.spec.logger import parse_logger
 from deployments.spec.model import parse_config, parse_env, parse_storage_uri
 from deployments.spec.resources import parse_resources
+from deployments.spec.transformer import parse_transformer
 from deployments.spec.values import ServiceSpec
 
 STOP = "serving.kserve.io/stop"
@@ -60,6 +61,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         cluster=spec.text("cluster", default=""),
         drift=parse_drift(spec),
         stopped=_is_stopped(metadata),
+        transformer=parse_transformer(spec, found_name),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)

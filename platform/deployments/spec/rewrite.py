@@ -8,6 +8,7 @@ from deployments.scaling import put_scaling
 from deployments.spec.file import STOP
 from deployments.spec.logger import logger_json
 from deployments.spec.resources import requests_of
+from deployments.spec.transformer import transformer_json
 from deployments.spec.values import RevisionContent, ServiceSpec
 
 
@@ -42,4 +43,8 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
             predictor["logger"] = logger_json(content.logger)
     if content.resources != spec.resources:
         model["resources"] = {"requests": requests_of(content.resources)}
+    if content.transformer != spec.transformer:
+        changed["spec"].pop("transformer", None)
+        if content.transformer is not None:
+            changed["spec"]["transformer"] = transformer_json(content.transformer)
     return changed

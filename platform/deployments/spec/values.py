@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deployments.scaling import Scaling
+from deployments.spec.transformer import Transformer
 from integrations.clusters.base import DriftPolicy, Logger, Resources
 
 
@@ -17,6 +18,7 @@ class ServiceSpec:
         logger: who is told of every request and answer; None for nobody.
         cluster: where it runs; empty where the file leaves it open.
         drift: what becomes of changes made by hand on its cluster; None where the file does not say.
+        transformer: what stands before the predictor; None for nothing.
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
         stopped: nothing of it is to run until it is resumed.
     """
@@ -33,6 +35,7 @@ class ServiceSpec:
     cluster: str = ""
     drift: DriftPolicy | None = None
     stopped: bool = False
+    transformer: Transformer | None = None
 
     @property
     def follows_alias(self) -> bool:
@@ -55,3 +58,4 @@ class RevisionContent:
     resources: Resources
     model_config: Mapping[str, object]
     logger: Logger | None = None
+    transformer: Transformer | None = None

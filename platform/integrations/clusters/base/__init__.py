@@ -10,6 +10,7 @@ from integrations.clusters.base.desired import (
     Autoscaling,
     Desired,
     DesiredRevision,
+    DesiredTransformer,
     HeaderMatch,
     Logged,
     Logger,
@@ -30,6 +31,7 @@ from integrations.clusters.base.observed import (
     ObservedReplica,
     ObservedRevision,
     ObservedScaling,
+    ObservedTransformer,
     ReplicaPhase,
 )
 from integrations.clusters.base.samples import BatchTime, Sample
@@ -44,6 +46,7 @@ __all__ = [
     "Component",
     "Desired",
     "DesiredRevision",
+    "DesiredTransformer",
     "Drift",
     "DriftPolicy",
     "Exchange",
@@ -59,6 +62,7 @@ __all__ = [
     "ObservedReplica",
     "ObservedRevision",
     "ObservedScaling",
+    "ObservedTransformer",
     "ReplicaPhase",
     "Resources",
     "Sample",

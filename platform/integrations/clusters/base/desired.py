@@ -103,6 +103,28 @@ class Autoscaling:
 
 
 @dataclass(frozen=True, slots=True)
+class DesiredTransformer:
+    """A container that takes a revision's requests in the place of its predictor, and asks that one itself.
+
+    Attributes:
+        replicas: how many should run.
+        command, args: in the place of the image's own; empty leaves those.
+        http_port, grpc_port: where it takes V2 requests and is asked for its health.
+        autoscaling: its targets are `cpu` and `memory`, in percent of what it requests; None where the number stays.
+    """
+
+    image: str
+    replicas: int
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    resources: Resources = Resources()
+    http_port: int = 8080
+    grpc_port: int = 8081
+    autoscaling: Autoscaling | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredRevision:
     """One immutable revision as the cluster should run it now.
 
@@ -122,6 +144,7 @@ class DesiredRevision:
         restart_number: where it rises, every replica is replaced by one that begins anew, one after the other.
         logger: None where nobody is told of every request.
         autoscaling: None where the number of replicas does not follow the load.
+        transformer: None where requests go to the predictor itself.
         tap: which requests to record; None for none. It comes and goes without a restart.
     """
 
@@ -142,6 +165,7 @@ class DesiredRevision:
     tap: Tap | None = None
     autoscaling: Autoscaling | None = None
     logger: Logger | None = None
+    transformer: DesiredTransformer | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,10 +50,30 @@ class ObservedScaling:
 
 
 @dataclass(frozen=True, slots=True)
+class ObservedTransformer:
+    """The replicas before a revision's predictor; `scaling` as a revision's."""
+
+    replicas: tuple[ObservedReplica, ...] = ()
+    scaling: ObservedScaling | None = None
+
+    @property
+    def ready_replicas(self) -> int:
+        """Return how many replicas take requests."""
+        return sum(replica.phase is ReplicaPhase.READY for replica in self.replicas)
+
+    @property
+    def message(self) -> str:
+        """Return why one of them is not ready; empty where nothing is known."""
+        return next((f"its transformer: {replica.message}" for replica in self.replicas if replica.message), "")
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedRevision:
     """One revision as it is; its percents and `match` are what the gateway confirmed, not what was asked.
 
     Attributes:
+        replicas: the predictor's.
+        transformer: None where it has none.
         scaling: None where the cluster has no autoscaler for it, and its replicas are as many as were desired.
         message: why it gets another share than asked for, or why it cannot run; empty where all is as wanted.
         gateway_since: Unix seconds at which the gateway's counters for this revision began; None while it has none.
@@ -67,10 +87,13 @@ class ObservedRevision:
     mirror_percent: int = 0
     match: tuple[HeaderMatch, ...] = ()
     scaling: ObservedScaling | None = None
+    transformer: ObservedTransformer | None = None
 
     @property
     def ready_replicas(self) -> int:
-        """Return how many replicas take requests."""
+        """Return how many replicas take requests; none where the transformer before them does not."""
+        if self.transformer is not None and not self.transformer.ready_replicas:
+            return 0
         return sum(replica.phase is ReplicaPhase.READY for replica in self.replicas)
 
 

@@ -6,10 +6,10 @@
 Nothing of it runs between two ticks: pods are Kubernetes' own business, and so is what the gateway does.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from common.errors import Conflict, InvalidInput, Unavailable
 from integrations import pages
@@ -32,8 +32,9 @@ from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
 from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
 from integrations.clusters.kubernetes.gateway import Routed, confirmation
 from integrations.clusters.kubernetes.manifests import Manifest, render
-from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, METRICS_PORT, SERVICE
+from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, METRICS_PORT, SERVICE, backend
 from integrations.clusters.kubernetes.manifests.scaling import is_autoscaled
+from integrations.clusters.kubernetes.manifests.transformer import is_transformer_autoscaled
 from integrations.clusters.kubernetes.observation import Found, observed, serving
 from integrations.clusters.kubernetes.options import Options, Reach
 from integrations.clusters.local.config_check import check_config
@@ -85,7 +86,7 @@ class KubernetesDriver:
             pods=self._list(kinds.POD, namespace, service),
             slices=self._list(kinds.ENDPOINT_SLICE, namespace, service),
             routes=[route for kind in _ROUTES for route in self._list(kind, namespace, service)],
-            autoscalers=self._list(kinds.AUTOSCALER, namespace, service) if self._options.custom_metrics else (),
+            autoscalers=self._list(kinds.AUTOSCALER, namespace, service),
         )
         return observed(namespace, service, entry, found, self._options.gateway)
 
@@ -226,22 +227,22 @@ class KubernetesDriver:
 
     def _scale_as_read(self, desired: Desired, found: dict[str, Drift]) -> None:
         """Set numbers of replicas, and note those that were set by hand; raises Conflict where one was changed."""
-        wanted = {revision.name: revision for revision in desired.revisions}
+        wanted = {each.deployment: each for each in _counts(desired, self._options)}
         for deployment in self._list(kinds.DEPLOYMENT, desired.namespace, desired.service):
             metadata, there = deployment["metadata"], deployment["spec"]["replicas"]
-            revision, owners = wanted.get(metadata["name"]), drift.replicas_owners(deployment)
-            if revision is None or "deletionTimestamp" in metadata or (there == revision.replicas and owners):
+            count, owners = wanted.get(metadata["name"]), drift.replicas_owners(deployment)
+            if count is None or "deletionTimestamp" in metadata or (there == count.replicas and owners):
                 continue
-            if there > revision.replicas and is_autoscaled(revision, self._options):
+            if there > count.replicas and count.is_least:
                 continue
             if any(owner.manager in self._options.allowed_managers for owner in owners):
                 continue
-            by_hand = drift.scaled_by_hand(deployment, revision.replicas)
+            by_hand = drift.scaled_by_hand(deployment, count.replicas)
             is_left = by_hand is not None and desired.drift is DriftPolicy.KEEP
             if by_hand is not None:
-                found[revision.name] = by_hand.of(deployment, healed=not is_left)
+                found[count.deployment] = by_hand.of(deployment, healed=not is_left)
             if not is_left:
-                self._api.scale(kinds.DEPLOYMENT, metadata, revision.replicas)
+                self._api.scale(kinds.DEPLOYMENT, metadata, count.replicas)
 
     def _prune(self, there: Mapping[kinds.Kind, Sequence[Json]], manifests: Iterable[Manifest]) -> None:
         """Remove what is no longer desired."""
@@ -256,6 +257,22 @@ class KubernetesDriver:
         return self._api.list(kind, namespace, {SERVICE: service})
 
 
+class _Count(NamedTuple):
+    """How many replicas a Deployment should have, or at least have where its autoscaler may want more."""
+
+    deployment: str
+    replicas: int
+    is_least: bool
+
+
+def _counts(desired: Desired, options: Options) -> Iterator[_Count]:
+    for revision in desired.revisions:
+        yield _Count(revision.name, revision.replicas, is_autoscaled(revision, options))
+        its = revision.transformer
+        if its is not None:
+            yield _Count(backend(revision), its.replicas, is_transformer_autoscaled(its))
+
+
 class _ChangedError(Exception):
     """A route was changed since it was read: read again."""
 
@@ -265,7 +282,8 @@ def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, 
 
     Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself.
     """
-    ready = {name: len(pods) for name, pods in serving(slices).items()}
+    able = serving(slices)
+    ready = {each.name: min(len(able[name]) for name in {each.name, backend(each)}) for each in desired.revisions}
     claims = [Claim(each.name, each.weight_percent, ready.get(each.name, 0)) for each in desired.revisions]
     given = shares(claims)
     if not any(given.values()):

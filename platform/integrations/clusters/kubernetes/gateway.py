@@ -19,6 +19,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     MATCH,
     PREVIEW,
     match_route,
+    revision_of,
 )
 from integrations.clusters.kubernetes.options import GatewayReference
 
@@ -78,8 +79,8 @@ def _asked(route: Json) -> Routed:
     annotations = route["metadata"]["annotations"]
     return Routed(
         generation=int(annotations[GENERATION]),
-        weights={each["name"]: each["weight"] for each in infer.get("backendRefs", ())},
-        mirrors={each["backendRef"]["name"]: each["percent"] for each in copies},
+        weights={revision_of(each["name"]): each["weight"] for each in infer.get("backendRefs", ())},
+        mirrors={revision_of(each["backendRef"]["name"]): each["percent"] for each in copies},
         preview=annotations.get(PREVIEW, ""),
         groups=annotations.get(MATCH, ""),
     )

@@ -5,10 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ObservedScaling
+from integrations.clusters.base import (
+    Observed,
+    ObservedReplica,
+    ObservedRevision,
+    ObservedScaling,
+    ObservedTransformer,
+)
 from integrations.clusters.kubernetes.gateway import confirmation
 from integrations.clusters.kubernetes.ledger import Entry
-from integrations.clusters.kubernetes.manifests.names import REVISION
+from integrations.clusters.kubernetes.manifests.names import REVISION, TRANSFORMER, revision_of
+from integrations.clusters.kubernetes.manifests.names import TRANSFORMER_SUFFIX as SUFFIX
 from integrations.clusters.kubernetes.options import GatewayReference
 from integrations.clusters.kubernetes.pods import replica
 
@@ -28,13 +35,19 @@ class Found:
 
 def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: GatewayReference) -> Observed:
     """Return the service as it is; a revision's share is 0 while no replica of it takes requests."""
-    replicas = _replicas(found)
-    names = sorted({str(each["metadata"]["name"]) for each in found.deployments} | replicas.keys())
+    able = serving(found.slices)
+    replicas = _replicas(found, able)
+    here = {name for name in _names(found.deployments) | replicas.keys() if revision_of(name) == name}
+    scalings = dict(_scalings(found))
+    transformers = {
+        revision_of(name): ObservedTransformer(tuple(replicas.get(name, ())), scalings.get(name))
+        for name in _names(found.deployments) - here
+    }
+    names = sorted(here)
     confirmed = confirmation(service, found.routes, gateway)
     routed = confirmed.routed
-    able = serving(found.slices)
     troubles = {str(each["metadata"]["name"]): _trouble(each) for each in found.deployments}
-    scalings = dict(_scalings(found))
+    taking = {name for name in names if able[name] and (name not in transformers or able[f"{name}{SUFFIX}"])}
     return Observed(
         namespace=namespace,
         service=service,
@@ -42,28 +55,45 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
         revisions=tuple(
             ObservedRevision(
                 name=name,
-                weight_percent=routed.weights.get(name, 0) if able.get(name) else 0,
-                mirror_percent=routed.mirrors.get(name, 0) if able.get(name) else 0,
-                match=routed.match(name) if able.get(name) else (),
+                weight_percent=routed.weights.get(name, 0) if name in taking else 0,
+                mirror_percent=routed.mirrors.get(name, 0) if name in taking else 0,
+                match=routed.match(name) if name in taking else (),
                 replicas=tuple(replicas.get(name, ())),
-                message=troubles.get(name, ""),
+                message=_message(name, troubles, transformers.get(name)),
+                transformer=transformers.get(name),
                 scaling=scalings.get(name),
             )
             for name in names
         ),
         message=confirmed.problem,
-        preview=routed.preview if able.get(routed.preview) else "",
+        preview=routed.preview if routed.preview in taking else "",
         gateway_counts=False,
     )
 
 
-def serving(slices: Sequence[Json]) -> dict[str, set[str]]:
-    """Return the names of the pods that requests are sent to, of each revision."""
+def serving(slices: Sequence[Json]) -> Mapping[str, set[str]]:
+    """Return the names of the pods that requests are sent to, of each Deployment: a revision's or a transformer's."""
     found: dict[str, set[str]] = defaultdict(set)
     for each in slices:
-        revision = each["metadata"]["labels"].get(REVISION, "")
-        found[revision].update(_ready(each))
+        found[_deployment(each)].update(_ready(each))
     return found
+
+
+def _deployment(there: Json) -> str:
+    """Return the name of the Deployment that a pod, or a slice of its Service, belongs to."""
+    labels = there["metadata"]["labels"]
+    return f"{labels[TRANSFORMER]}{SUFFIX}" if TRANSFORMER in labels else str(labels.get(REVISION, ""))
+
+
+def _names(objects: Sequence[Json]) -> set[str]:
+    return {str(each["metadata"]["name"]) for each in objects}
+
+
+def _message(name: str, troubles: Mapping[str, str], its: ObservedTransformer | None) -> str:
+    """Return why a revision, or its transformer, cannot run."""
+    if troubles.get(name) or its is None:
+        return troubles.get(name, "")
+    return troubles.get(f"{name}{SUFFIX}", "") or ("" if its.ready_replicas else its.message)
 
 
 def _ready(endpoint_slice: Json) -> Iterator[str]:
@@ -72,12 +102,11 @@ def _ready(endpoint_slice: Json) -> Iterator[str]:
             yield endpoint["targetRef"]["name"]
 
 
-def _replicas(found: Found) -> dict[str, list[ObservedReplica]]:
-    able = serving(found.slices)
+def _replicas(found: Found, able: Mapping[str, set[str]]) -> dict[str, list[ObservedReplica]]:
     replicas: dict[str, list[ObservedReplica]] = defaultdict(list)
     for pod in found.pods:
-        revision = pod["metadata"]["labels"][REVISION]
-        replicas[revision].append(replica(pod, able.get(revision, set())))
+        deployment = _deployment(pod)
+        replicas[deployment].append(replica(pod, able.get(deployment, set())))
     return replicas
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from integrations.clusters.base import ObservedReplica, ReplicaPhase
 from integrations.clusters.kubernetes.manifests.names import METRICS_PORT, RESTART
 from integrations.clusters.kubernetes.manifests.pods import RUNTIME
+from integrations.clusters.kubernetes.manifests.transformer import CONTAINER
 
 Json = Mapping[str, Any]
 _WAITS_WITHOUT_TROUBLE = ("ContainerCreating", "PodInitializing")
@@ -19,7 +20,9 @@ def replica(pod: Json, serving: Set[str]) -> ObservedReplica:
         serving: names of the pods that the Service's EndpointSlices send requests to.
     """
     metadata, status = pod["metadata"], pod.get("status", {})
-    runtime: Json = next((each for each in status.get("containerStatuses", ()) if each["name"] == RUNTIME), {})
+    runtime: Json = next(
+        (each for each in status.get("containerStatuses", ()) if each["name"] in (RUNTIME, CONTAINER)), {}
+    )
     running = runtime.get("state", {}).get("running")
     phase = _phase(pod, serving)
     return ObservedReplica(

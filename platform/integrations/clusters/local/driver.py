@@ -55,6 +55,9 @@ class LocalDriver:
 
     def apply(self, desired: Desired) -> Sequence[Drift]:
         """Hand `desired` to the agent; a lower generation than what is there is ignored, the same again not written."""
+        for revision in desired.revisions:
+            if revision.transformer is not None:
+                raise InvalidInput(f"{revision.name}: this machine's cluster runs no transformer", field="transformer")
         self._order(Order(desired))
         return ()  # nobody but the agent has its hands on what runs
 

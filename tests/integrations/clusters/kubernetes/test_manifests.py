@@ -18,6 +18,7 @@ from integrations.clusters.base import (
     Autoscaling,
     Desired,
     DesiredRevision,
+    DesiredTransformer,
     HeaderMatch,
     Logger,
     MatchKind,
@@ -47,7 +48,12 @@ def _revision(each: dict[str, Any]) -> DesiredRevision:
     logger = Logger(**each["logger"]) if "logger" in each else None
     match = (HeaderMatch(one["header"], MatchKind(one["kind"]), tuple(one["values"])) for one in each.get("match", ()))
     resources = Resources(**each.get("resources", {}))
-    own = {"resources": resources, "autoscaling": scaling, "logger": logger, "match": tuple(match)}
+    own: dict[str, Any] = {"resources": resources, "autoscaling": scaling, "logger": logger, "match": tuple(match)}
+    if "transformer" in each:
+        its = each["transformer"]
+        parts = {"resources": Resources(**its["resources"]), "autoscaling": Autoscaling(**its["autoscaling"])}
+        words = {name: tuple(its[name]) for name in ("command", "args")}
+        own["transformer"] = DesiredTransformer(**{**its, **parts, **words})
     return DesiredRevision(**{**each, **own})
 
 

@@ -4,6 +4,7 @@ the shares that can be given now.
     render(desired, shares, options)
     ├── once         ServiceAccount, NetworkPolicy
     ├── a revision   Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler
+    ├── its transformer, if any: the same four, named `<revision>-transformer`
     └── routes       HTTPRoute and GRPCRoute, of the service, of each version, of the preview
 """
 
@@ -15,6 +16,7 @@ from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
 from integrations.clusters.kubernetes.manifests.routes import routes
 from integrations.clusters.kubernetes.manifests.scaling import autoscaler
+from integrations.clusters.kubernetes.manifests.transformer import transformer
 from integrations.clusters.kubernetes.options import Options
 
 __all__ = ["Manifest", "render"]
@@ -37,6 +39,7 @@ def render(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
         made.append(workload.disruption_budget(desired, revision))
         scaled = autoscaler(desired, revision, options)
         made += [] if scaled is None else [scaled]
+        made += transformer(desired, revision, options)
     if not any(shares.values()):
         made.append(workload.service_of_nobody(desired))
     return made + routes(desired, shares, options)

@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from integrations.clusters.base import Desired
+from integrations.clusters.base import Desired, DesiredRevision
 
 Manifest = dict[str, Any]
 
 SERVICE = "fairlead/service"
 REVISION = "fairlead/revision"
+TRANSFORMER = "fairlead/transformer"
+"""On what stands before a revision's predictor, in the place of `fairlead/revision`."""
 GENERATION = "fairlead/generation"
 RESTART = "fairlead/restart-number"
 MODEL_VERSION = "fairlead/model-version"
@@ -21,7 +23,18 @@ CONFIRMED = "fairlead/confirmed"
 """On a service's HTTPRoute: how requests went, by the gateway's word, before the route was changed."""
 
 HTTP_PORT, GRPC_PORT, METRICS_PORT = 8000, 8001, 8002
+TRANSFORMER_SUFFIX = "-transformer"
 _MANAGED_BY = "app.kubernetes.io/managed-by"
+
+
+def backend(revision: DesiredRevision) -> str:
+    """Return the name of the Service that takes a revision's requests: its transformer's where it has one."""
+    return f"{revision.name}{TRANSFORMER_SUFFIX}" if revision.transformer is not None else revision.name
+
+
+def revision_of(backend: str) -> str:
+    """Return the revision whose requests a Service takes; revisions end with their number."""
+    return backend.removesuffix(TRANSFORMER_SUFFIX)
 
 
 def ledger_name(service: str) -> str:

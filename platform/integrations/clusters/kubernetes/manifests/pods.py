@@ -1,8 +1,4 @@
-"""A replica as a pod: the runtime, and before it a step that lays out its model. Pure.
-
-Secure by default: it satisfies the Pod Security Standard "restricted", writes to no file system but its own volumes,
-and holds no token of the cluster.
-"""
+"""A replica as a pod: the runtime, and before it a step that lays out its model. Pure."""
 
 import json
 from pathlib import PurePosixPath
@@ -18,24 +14,14 @@ from integrations.clusters.kubernetes.manifests.names import (
     MODEL_VERSION,
     RESTART,
     Manifest,
-    quantity,
     revision_labels,
 )
+from integrations.clusters.kubernetes.manifests.secure import SECURE, probes, requested, secure_pod
 from integrations.clusters.kubernetes.options import Options
 
 RUNTIME, PREPARE = "runtime", "prepare"
 _MODELS, _ARTIFACTS = "/mnt/models", "/mnt/artifacts"
-_USER = 65532
 _COMMAND = ["python", "-m", "serving_runtime"]
-_PROBE_EVERY_S = 2
-_LONGEST_START_S = 600
-_MARGIN_S = 5
-_SECURE = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-    "runAsNonRoot": True,
-}
 
 
 def pod_template(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
@@ -51,17 +37,7 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
             },
         },
         "spec": {
-            "serviceAccountName": desired.service,
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": _USER,
-                "runAsGroup": _USER,
-                "fsGroup": _USER,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "terminationGracePeriodSeconds": options.pre_stop_s + options.drain_s + _MARGIN_S,
+            **secure_pod(desired, options),
             "initContainers": [_prepare(revision, options)],
             "containers": [_runtime(desired, revision, options)],
             "volumes": [
@@ -90,8 +66,8 @@ def _prepare(revision: DesiredRevision, options: Options) -> Manifest:
             f"--config={json.dumps(revision.model_config, sort_keys=True)}",
             f"--model-repository={_MODELS}",
         ],
-        "resources": _resources(revision, options),
-        "securityContext": _SECURE,
+        "resources": requested(revision.resources, options),
+        "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "artifacts", "mountPath": _ARTIFACTS, "readOnly": True},
@@ -117,16 +93,10 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
             {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
-        "resources": _resources(revision, options),
-        "securityContext": _SECURE,
+        "resources": requested(revision.resources, options),
+        "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "startupProbe": {
-            **_probe("ready"),
-            "periodSeconds": _PROBE_EVERY_S,
-            "failureThreshold": _LONGEST_START_S // _PROBE_EVERY_S,
-        },
-        "readinessProbe": {**_probe("ready"), "periodSeconds": _PROBE_EVERY_S, "failureThreshold": 2},
-        "livenessProbe": {**_probe("live"), "periodSeconds": 10, "failureThreshold": 6},
+        **probes(),
         "lifecycle": {"preStop": {"sleep": {"seconds": options.pre_stop_s}}},
         "volumeMounts": [
             {"name": "models", "mountPath": _MODELS, "readOnly": True},
@@ -134,18 +104,6 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
             {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - a mount in a pod
         ],
     }
-
-
-def _probe(what: str) -> Manifest:
-    return {"httpGet": {"path": f"/v2/health/{what}", "port": "http"}, "timeoutSeconds": 5}
-
-
-def _resources(revision: DesiredRevision, options: Options) -> Manifest:
-    cpu_cores = revision.resources.cpu_cores or options.defaults.cpu_cores or 0.5
-    memory_bytes = revision.resources.memory_bytes or options.defaults.memory_bytes or 0
-    requests = {"cpu": quantity(cpu_cores), "memory": str(memory_bytes)}
-    # No CPU limit: throttling is latency, and requests already share the CPU out.
-    return {"requests": requests, "limits": {"memory": str(memory_bytes)}}
 
 
 def _artifact(revision: DesiredRevision, options: Options) -> str:

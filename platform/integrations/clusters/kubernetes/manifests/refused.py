@@ -24,6 +24,7 @@ _OF_REVISION = {
     "max_concurrent_requests",
     "autoscaling",
     "logger",
+    "transformer",
 }
 
 

@@ -21,6 +21,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     MATCH,
     PREVIEW,
     Manifest,
+    backend,
     manifest,
     match_route,
     nobody,
@@ -41,14 +42,15 @@ def routes(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
         shares: percent of requests that each revision gets; a revision that is not in it gets none.
     """
     revisions = sorted(desired.revisions, key=lambda revision: revision.name)
-    own = [Share(each.name, shares.get(each.name, 0), each.mirror_percent) for each in revisions]
+    own = [Share(backend(each), shares.get(each.name, 0), each.mirror_percent) for each in revisions]
     if not any(share.weight for share in own):
         own.append(Share(nobody(desired.service), 1, is_revision=False))
     address = _Address(desired, options, desired.service)
     made = [*_versions(address, revisions, shares), *_groups(address, revisions), *_grpc(address, own)]
     if desired.preview:
         preview = _Address(desired, options, f"{desired.service}{PREVIEW_SUFFIX}")
-        made += [*_grpc(preview, [Share(desired.preview, 100)]), *_http(preview, [Share(desired.preview, 100)])]
+        tried = [Share(backend(each), 100) for each in revisions if each.name == desired.preview]
+        made += [*_grpc(preview, tried), *_http(preview, tried)]
     made += _http(address, own)
     annotations = {GENERATION: str(desired.generation), PREVIEW: desired.preview}
     if groups := {each.name: each.match for each in revisions if each.match}:
@@ -124,9 +126,9 @@ def _grpc(address: _Address, shares: Sequence[Share], *, name: str = "", whose: 
 def _versions(address: _Address, revisions: Sequence[DesiredRevision], shares: Mapping[str, int]) -> Iterator[Manifest]:
     """Yield the routes of requests that name a version: to who serves it, by share or, without one, alike."""
     for version in sorted({revision.model_version for revision in revisions}):
-        serving = [revision.name for revision in revisions if revision.model_version == version]
-        total = sum(shares.get(name, 0) for name in serving)
-        own = [Share(name, shares.get(name, 0) if total else 1) for name in serving]
+        serving = [revision for revision in revisions if revision.model_version == version]
+        total = sum(shares.get(each.name, 0) for each in serving)
+        own = [Share(backend(each), shares.get(each.name, 0) if total else 1) for each in serving]
         yield from _http(address, own, name=f"{address.name}-version-{version}", version=version)
 
 
@@ -134,6 +136,6 @@ def _groups(address: _Address, revisions: Sequence[DesiredRevision]) -> Iterator
     """Yield the routes of requests that belong to a group, whatever the shares are, and name no version."""
     for revision in revisions:
         for index, whose in enumerate(by_route(revision.match)):
-            name, own = match_route(address.name, index), [Share(revision.name, 100)]
+            name, own = match_route(address.name, index), [Share(backend(revision), 100)]
             yield from _grpc(address, own, name=name, whose=whose)
             yield from _http(address, own, name=name, whose=whose)

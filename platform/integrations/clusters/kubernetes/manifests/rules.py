@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from integrations.clusters.kubernetes.manifests.calls import GRPC_INFER, GRPC_OTHERS
-from integrations.clusters.kubernetes.manifests.names import GRPC_PORT, HTTP_PORT, Manifest
+from integrations.clusters.kubernetes.manifests.names import GRPC_PORT, HTTP_PORT, Manifest, revision_of
 
 REVISION_HEADER = "fairlead-revision"
 ANYBODY: Sequence[Sequence[Manifest]] = ((),)
@@ -19,7 +19,7 @@ class Share:
     """What one backend gets of a route: a weight of requests, and copies of a percentage of the inferences.
 
     Attributes:
-        backend: the Service's name, which is the revision's.
+        backend: the name of the revision's Service, or of its transformer's.
         is_revision: its answers tell that they are the revision's.
     """
 
@@ -115,7 +115,7 @@ def _backends(shares: Sequence[Share], port: int) -> list[Manifest]:
 def _telling(share: Share) -> Manifest:
     if not share.is_revision:
         return {}
-    header = {"set": [{"name": REVISION_HEADER, "value": share.backend}]}
+    header = {"set": [{"name": REVISION_HEADER, "value": revision_of(share.backend)}]}
     return {"filters": [{"type": "ResponseHeaderModifier", "responseHeaderModifier": header}]}
 
 

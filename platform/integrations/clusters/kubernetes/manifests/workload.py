@@ -6,6 +6,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     HTTP_PORT,
     METRICS_PORT,
     SERVICE,
+    TRANSFORMER,
     Manifest,
     manifest,
     nobody,
@@ -27,17 +28,29 @@ def deployment(desired: Desired, revision: DesiredRevision, options: Options) ->
         desired,
         revision.name,
         revision_labels(desired.service, revision.name),
-        spec={
-            "selector": {"matchLabels": selector(desired.service, revision.name)},
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "revisionHistoryLimit": 1,
-            "template": pod_template(desired, revision, options),
-        },
+        spec=rolling(selector(desired.service, revision.name), pod_template(desired, revision, options)),
     )
 
 
+def rolling(chosen: dict[str, str], template: Manifest) -> Manifest:
+    """Return the spec of a Deployment that replaces pods one by one, the new one first."""
+    return {
+        "selector": {"matchLabels": chosen},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        "revisionHistoryLimit": 1,
+        "template": template,
+    }
+
+
 def service(desired: Desired, revision: DesiredRevision) -> Manifest:
-    """Return the Service that routes name as the revision's backend."""
+    """Return the Service of the predictor's pods: what routes name, or what a transformer asks."""
+    labels = revision_labels(desired.service, revision.name)
+    spec = service_of(selector(desired.service, revision.name))
+    return manifest("v1", "Service", desired, revision.name, labels, spec=spec)
+
+
+def service_of(chosen: dict[str, str]) -> Manifest:
+    """Return the spec of a Service with V2 over HTTP and gRPC."""
     ports = [
         {"name": "http", "port": HTTP_PORT, "targetPort": "http", "protocol": "TCP", "appProtocol": "http"},
         {
@@ -48,14 +61,7 @@ def service(desired: Desired, revision: DesiredRevision) -> Manifest:
             "appProtocol": "kubernetes.io/h2c",
         },
     ]
-    return manifest(
-        "v1",
-        "Service",
-        desired,
-        revision.name,
-        revision_labels(desired.service, revision.name),
-        spec={"type": "ClusterIP", "selector": selector(desired.service, revision.name), "ports": ports},
-    )
+    return {"type": "ClusterIP", "selector": chosen, "ports": ports}
 
 
 def service_of_nobody(desired: Desired) -> Manifest:
@@ -77,12 +83,17 @@ def disruption_budget(desired: Desired, revision: DesiredRevision) -> Manifest:
         desired,
         revision.name,
         revision_labels(desired.service, revision.name),
-        spec={
-            "maxUnavailable": 1,
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
-            "selector": {"matchLabels": selector(desired.service, revision.name)},
-        },
+        spec=disruption_budget_of(selector(desired.service, revision.name)),
     )
+
+
+def disruption_budget_of(chosen: dict[str, str]) -> Manifest:
+    """Return the spec of such a budget."""
+    return {
+        "maxUnavailable": 1,
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        "selector": {"matchLabels": chosen},
+    }
 
 
 def service_account(desired: Desired) -> Manifest:
@@ -92,8 +103,19 @@ def service_account(desired: Desired) -> Manifest:
 
 
 def network_policy(desired: Desired, options: Options) -> Manifest:
-    """Return who may reach a service's pods: the gateway for requests, monitoring for metrics, nobody else."""
-    ingress = [_from([options.gateway.namespace], HTTP_PORT, GRPC_PORT)]
+    """Return who may reach a service's pods: the gateway for requests, its transformers too, monitoring for metrics.
+
+    Nobody else.
+    """
+    transformers = [each.transformer for each in desired.revisions if each.transformer is not None]
+    ports = {HTTP_PORT, GRPC_PORT} | {port for each in transformers for port in (each.http_port, each.grpc_port)}
+    ingress = [_from([options.gateway.namespace], *sorted(ports))]
+    if transformers:
+        own = {
+            "matchLabels": {SERVICE: desired.service},
+            "matchExpressions": [{"key": TRANSFORMER, "operator": "Exists"}],
+        }
+        ingress.append({"from": [{"podSelector": own}], "ports": _ports(HTTP_PORT, GRPC_PORT)})
     if options.reach is Reach.API_SERVER:
         # The API server comes from an address of its own, in no namespace.
         ingress.append({"ports": _ports(METRICS_PORT)})

@@ -1,0 +1,63 @@
+"""What every container of a service's pods has in common: security, resources, probes. Pure.
+
+Secure by default: it satisfies the Pod Security Standard "restricted", writes to no file system but its own volumes,
+and holds no token of the cluster.
+"""
+
+from integrations.clusters.base import Desired, Resources
+from integrations.clusters.kubernetes.manifests.names import Manifest, quantity
+from integrations.clusters.kubernetes.options import Options
+
+SECURE = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+}
+_USER = 65532
+_PROBE_EVERY_S = 2
+_LONGEST_START_S = 600
+_MARGIN_S = 5
+
+
+def secure_pod(desired: Desired, options: Options) -> Manifest:
+    """Return the fields of a pod's spec that are the same for all."""
+    return {
+        "serviceAccountName": desired.service,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "terminationGracePeriodSeconds": options.pre_stop_s + options.drain_s + _MARGIN_S,
+    }
+
+
+def probes() -> Manifest:
+    """Return a container's probes, which ask V2 health at its port `http`."""
+    return {
+        "startupProbe": {
+            **_probe("ready"),
+            "periodSeconds": _PROBE_EVERY_S,
+            "failureThreshold": _LONGEST_START_S // _PROBE_EVERY_S,
+        },
+        "readinessProbe": {**_probe("ready"), "periodSeconds": _PROBE_EVERY_S, "failureThreshold": 2},
+        "livenessProbe": {**_probe("live"), "periodSeconds": 10, "failureThreshold": 6},
+    }
+
+
+def requested(resources: Resources, options: Options) -> Manifest:
+    """Return a container's resources; what is not said is the operator's default."""
+    cpu_cores = resources.cpu_cores or options.defaults.cpu_cores or 0.5
+    memory_bytes = resources.memory_bytes or options.defaults.memory_bytes or 0
+    requests = {"cpu": quantity(cpu_cores), "memory": str(memory_bytes)}
+    # No CPU limit: throttling is latency, and requests already share the CPU out.
+    return {"requests": requests, "limits": {"memory": str(memory_bytes)}}
+
+
+def _probe(what: str) -> Manifest:
+    return {"httpGet": {"path": f"/v2/health/{what}", "port": "http"}, "timeoutSeconds": 5}

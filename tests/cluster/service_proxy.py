@@ -1,0 +1,96 @@
+"""What stands in for kube-proxy and for names of Services, for tests only: connections to a Service's cluster address
+reach one of its ready pods.
+
+Each such address is on the loopback device while the proxy runs. New connections alone are placed, as kube-proxy does;
+one that was placed stays.
+"""
+
+import itertools
+import select
+import socket
+import socketserver
+import threading
+from contextlib import ExitStack
+from typing import Any
+
+from tests.cluster.kubelet import address
+from tests.cluster.plane import ControlPlane
+
+Json = dict[str, Any]
+_CHUNK = 1 << 16
+
+
+class ServiceProxy:
+    """Serves the HTTP port of Services by their cluster addresses; they are taken up when they are first asked for."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._client = plane.client()
+        self._running = ExitStack()
+        self._known: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def resolve(self, host: str) -> str:
+        """Return address and port of `service.namespace:port`, and let it be answered from now on."""
+        name, _, port = host.partition(":")
+        with self._lock:
+            if name not in self._known:
+                service, namespace = name.split(".")
+                self._known[name] = self._serve(namespace, service, int(port))
+        return self._known[name]
+
+    def close(self) -> None:
+        """Answer nothing any more."""
+        self._running.close()
+        self._client.close()
+
+    def _serve(self, namespace: str, name: str, port: int) -> str:
+        found = self._client.get(f"/api/v1/namespaces/{namespace}/services/{name}").raise_for_status().json()
+        ip = found["spec"]["clusterIP"]
+        self._running.enter_context(address(ip))
+        turn = itertools.count()
+        proxy = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                pods = proxy.endpoints(namespace, name)
+                if pods:
+                    with socket.create_connection(pods[next(turn) % len(pods)], timeout=10) as pod:
+                        _join(self.request, pod)
+
+        server = _Server((ip, port), Handler)
+        thread = threading.Thread(target=server.serve_forever, name=f"proxy-{name}")
+        thread.start()
+        self._running.callback(thread.join)
+        self._running.callback(server.server_close)
+        self._running.callback(server.shutdown)
+        return f"{ip}:{port}"
+
+    def endpoints(self, namespace: str, service: str) -> list[tuple[str, int]]:
+        """Return where the ready pods of a Service take HTTP."""
+        path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+        query = {"labelSelector": f"kubernetes.io/service-name={service}"}
+        slices = self._client.get(path, params=query).raise_for_status().json()["items"]
+        return [
+            (each["addresses"][0], port["port"])
+            for found in slices
+            for port in found.get("ports") or ()
+            if port["name"] == "http"
+            for each in found.get("endpoints") or ()
+            if each["conditions"].get("ready")
+        ]
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+def _join(one: socket.socket, other: socket.socket) -> None:
+    """Pass bytes on both ways until one side ends."""
+    peers = {one: other, other: one}
+    while True:
+        for ready in select.select(list(peers), [], [])[0]:
+            data = ready.recv(_CHUNK)
+            if not data:
+                return
+            peers[ready].sendall(data)
