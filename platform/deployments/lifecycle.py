@@ -133,6 +133,7 @@ def _running(
         sent = there.weight_percent if there is not None else 0
         moving = ServicePhase.PENDING if before is ServicePhase.PENDING else ServicePhase.PROGRESSING
         sends = f"the gateway sends {sent} % of the traffic to {stable.name} and was asked to send all"
+        sends += f": {seen.message}" if seen.message else ""
         return Standing(moving, sends, Condition.WAITING_FOR_GATEWAY)
     many = stable.replicas if there.scaling is None else max(ready, stable.replicas)
     serves = f"{stable.name} serves all traffic with {many} {'replica' if many == 1 else 'replicas'}"
@@ -152,6 +153,16 @@ def _stopping(seen: Observed) -> Standing:
         return Standing(ServicePhase.STOPPED, "it was stopped, and nothing of it runs; resume it to serve again")
     left = "1 replica has" if running == 1 else f"{running} replicas have"
     return Standing(ServicePhase.STOPPED, f"it was stopped; {left} yet to finish and end", Condition.STOPPING)
+
+
+def with_refusal(found: Standing, refusal: str) -> Standing:
+    """Return the standing of a service whose cluster did not take what was desired last, and why it did not.
+
+    What keeps clients from answers, and that nobody can look, is told before it.
+    """
+    if not refusal or found.waits_for in (Condition.CLUSTER_UNAVAILABLE, Condition.REPLICAS_NOT_READY):
+        return found
+    return Standing(found.phase, f"the cluster does not take what it should run: {refusal}", Condition.CLUSTER_REFUSES)
 
 
 def _why(there: ObservedRevision | None) -> str:

@@ -16,13 +16,13 @@ from functools import cache
 from django.db import transaction
 
 from common import request_id
-from common.errors import NotFound, Unavailable
+from common.errors import FairleadError, NotFound, Unavailable
 from deployments import capacity, comparing, drifting, lease, replicas, rows, watching
 from deployments.asking import Ask, ask_nobody
 from deployments.desired import RevisionState
 from deployments.evidence import Evidence, Metrics, gather
 from deployments.history import Kind
-from deployments.lifecycle import comes_alive, is_confirmed, retire, standing
+from deployments.lifecycle import comes_alive, is_confirmed, retire, standing, with_refusal
 from deployments.models import Approval, InferenceService, Rollout
 from deployments.payloads import taking
 from deployments.phases import Phase, ServicePhase
@@ -31,7 +31,7 @@ from deployments.recording import Change, changing, load
 from deployments.rollout import CanarySeen, Observation, advance, pass_over
 from deployments.rollout.approvals import Tally
 from deployments.selectors import approval_tally
-from integrations.clusters.base import ClusterDriver, Drift, Observed, ObservedRevision, Sample
+from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed, ObservedRevision, Sample
 
 BLIND = timedelta(minutes=1)
 """A longer time without a look at the cluster (all was off, or the cluster away) counts for no hold and no deadline."""
@@ -133,8 +133,29 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
     desired = change.desired()
     if not lease.holds(read.service.pk, owner, outside.clock()):
         return Outcome.OVERTAKEN
-    _note_drift(change.service, outside.driver.apply(desired), change.now)
+    _note_drift(change.service, _apply(change.service, desired, outside.driver), change.now)
     return Outcome.DONE
+
+
+def _apply(service: InferenceService, desired: Desired, driver: ClusterDriver) -> Sequence[Drift]:
+    """Have the cluster take what is desired, and return what was changed there; record why it does not, and raise that.
+
+    That it cannot be reached is no answer, and is told by whoever looks at it.
+    """
+    try:
+        drift = driver.apply(desired)
+    except Unavailable:
+        raise
+    except FairleadError as error:
+        _note_refusal(service, error.message)
+        raise
+    _note_refusal(service, "")
+    return drift
+
+
+def _note_refusal(service: InferenceService, refusal: str) -> None:
+    if refusal != service.refusal:
+        InferenceService.objects.filter(pk=service.pk).update(refusal=refusal)
 
 
 def _observe(service: InferenceService, driver: ClusterDriver) -> tuple[Observed | None, str]:
@@ -178,7 +199,7 @@ def _advance(
     observation = Observation(
         canary=None if seen is None else _canary(row, seen),
         confirmed=confirmed,
-        gateway_message=_gateway_message(seen),
+        gateway_message=change.service.refusal or _gateway_message(seen),
         finding=evidence.finding,
         background=evidence.background,
         problem=problem,
@@ -290,7 +311,7 @@ def _describe(change: Change, seen: Observed | None, problem: str) -> None:
     """Record the service's phase and why."""
     rollout = None if change.rollout is None else rows.rollout_state(change.rollout).reason
     before = ServicePhase(change.service.phase)
-    now = standing(change.state(), before, seen, rollout, problem)
+    now = with_refusal(standing(change.state(), before, seen, rollout, problem), change.service.refusal)
     change.service.phase, change.service.reason = now.phase, now.reason
     change.service.standing = now.waits_for or ""
     if now.phase is ServicePhase.DEGRADED and before is not ServicePhase.DEGRADED:

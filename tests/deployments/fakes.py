@@ -60,6 +60,7 @@ class FakeCluster:
         answers: what a version makes of a recorded exchange in a replay.
         replaying: the candidates that run.
         on_apply: called before each apply, for what happens at the worst moment.
+        on_check: called with what is to be foreseen; raises what the cluster cannot do.
     """
 
     desired: dict[tuple[str, str], Desired] = field(default_factory=dict)
@@ -80,6 +81,7 @@ class FakeCluster:
     away: str = ""
     drift: list[Drift] = field(default_factory=list)
     on_apply: Callable[[Desired], None] = lambda _desired: None
+    on_check: Callable[[Desired], None] = lambda _desired: None
 
     def apply(self, desired: Desired) -> list[Drift]:
         self._reach()
@@ -125,6 +127,10 @@ class FakeCluster:
 
     def check_config(self, fields: Mapping[str, object]) -> None:
         raise AssertionError("the reconciler checks no files")
+
+    def check(self, desired: Desired) -> None:
+        self._reach()
+        self.on_check(desired)
 
     def identify(self, token: str) -> WorkloadIdentity | None:
         self._reach()

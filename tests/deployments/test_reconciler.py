@@ -248,6 +248,45 @@ def test_a_cluster_that_cannot_be_read_holds_everything(platform: Platform) -> N
     _promoted(platform)
 
 
+def test_what_the_cluster_does_not_take_is_told_on_the_service_and_its_rollout_until_it_does(
+    platform: Platform,
+) -> None:
+    platform.live()
+    platform.version(2)
+    platform.start()
+    platform.cluster.on_apply = _refuse_a_second_revision
+    with pytest.raises(InvalidInput):
+        platform.turn()
+    with pytest.raises(InvalidInput):
+        platform.turn()
+    wait = platform.view().waits
+    assert wait is not None
+    assert wait.condition == "ClusterRefuses"
+    assert wait.evidence == "the cluster does not take what it should run: no room for digits-00002; free a node"
+    assert "no room for digits-00002; free a node" in platform.view().reason
+    platform.cluster.on_apply = lambda _desired: None
+    platform.turn()
+    platform.turn()
+    assert "no room" not in platform.view().reason
+    _promoted(platform)
+
+
+def _refuse_a_second_revision(desired: Desired) -> None:
+    if len(desired.revisions) > 1:
+        raise InvalidInput("no room for digits-00002; free a node")
+
+
+def test_why_the_gateway_does_not_send_all_to_stable_is_told(platform: Platform) -> None:
+    platform.live()
+    key = ("default", "digits")
+    seen = platform.cluster.observed[key]
+    sentence = "the gateway gateway does not take HTTPRoute digits: none of its listeners takes such routes"
+    (there,) = seen.revisions
+    platform.cluster.observed[key] = replace(seen, message=sentence, revisions=(replace(there, weight_percent=0),))
+    platform.turn(settle=False)
+    assert sentence in platform.view().reason
+
+
 def test_a_night_in_which_all_was_off_counts_for_no_deadline(platform: Platform) -> None:
     platform.live()
     platform.version(2)

@@ -47,6 +47,7 @@ class InferenceService(models.Model):
         awaited_import: brings the version that the file means; None where that is there. `import_note` tells of it.
         alias_problem: why the version that the alias means now cannot be rolled out; empty where it can.
         standing: what it waits for as far as the cluster goes (`deployments.waits.Condition`); empty for nothing.
+        refusal: why the cluster did not take what was desired last; empty where it did.
         waits_for, waits_since: what it waits for at all, and when that began.
         live_at: when its first revision began to take requests; from then on the weights sum to 100.
         stopped: nothing of it runs until it is resumed.
@@ -76,6 +77,7 @@ class InferenceService(models.Model):
     import_note = models.TextField(blank=True)
     alias_problem = models.TextField(blank=True)
     standing = models.CharField(max_length=40, blank=True, default="", db_default="")
+    refusal = models.TextField(blank=True, default="", db_default="")
     waits_for = models.CharField(max_length=40, blank=True, default="", db_default="")
     waits_since = models.DateTimeField(null=True)
     phase = models.CharField(max_length=20, choices=choices(ServicePhase), default=ServicePhase.PENDING)

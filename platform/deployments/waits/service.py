@@ -16,6 +16,7 @@ class Condition(StrEnum):
     STARTING = "FirstReplicaStarting"
     REPLICAS_NOT_READY = "ReplicasNotReady"
     CLUSTER_UNAVAILABLE = "ClusterUnavailable"
+    CLUSTER_REFUSES = "ClusterRefuses"
     WAITING_FOR_GATEWAY = "WaitingForGateway"
     RESTARTING = "ReplicasRestarting"
     ALIAS_REFUSED = "AliasRefused"
@@ -79,13 +80,21 @@ def wait_of_service(facts: ServiceFacts, since: datetime, rollout: Wait | None) 
     return Wait(condition.value, evidence, None, _CHANGES_WHEN[condition], since)
 
 
-_BEFORE_ROLLOUT = frozenset({Condition.DRAINING, Condition.REPLICAS_NOT_READY, Condition.CLUSTER_UNAVAILABLE})
+_BEFORE_ROLLOUT = frozenset(
+    {
+        Condition.DRAINING,
+        Condition.REPLICAS_NOT_READY,
+        Condition.CLUSTER_UNAVAILABLE,
+        Condition.CLUSTER_REFUSES,
+    }
+)
 _CHANGES_WHEN: Mapping[Condition, str] = {
     Condition.IMPORTING: "the files are here and their check has ended; the service then turns to the new version",
     Condition.IMPORT_FAILED: "somebody mends what the sentence says and applies the service file again",
     Condition.STARTING: "a replica of its first revision becomes ready; from then on clients get answers",
     Condition.REPLICAS_NOT_READY: "as many replicas of the stable revision as minReplicas asks for become ready",
     Condition.CLUSTER_UNAVAILABLE: "the cluster can be read again; what runs goes on meanwhile",
+    Condition.CLUSTER_REFUSES: "somebody mends what the sentence says; it is tried again with every turn",
     Condition.WAITING_FOR_GATEWAY: "the gateway confirms that all requests go to the stable revision",
     Condition.RESTARTING: "every replica has been replaced by one that began anew, one after the other",
     Condition.ALIAS_REFUSED: "the alias moves to a version that fits, or somebody rolls this one out knowingly",

@@ -56,5 +56,8 @@ class ClusterDriver(Protocol):
     def identify(self, token: str) -> WorkloadIdentity | None:
         """Return the replica that a token was given to; None where it was given to none."""
 
+    def check(self, desired: Desired) -> None:
+        """Raise InvalidInput, naming the field, where the cluster could not do what is desired; changes nothing."""
+
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Take the service off the cluster; deleting an unknown one is no error."""

@@ -65,7 +65,7 @@ class KubernetesDriver:
             InvalidInput: something is desired that cannot be done on Kubernetes, by name; nothing was changed.
             Conflict: an object of that name is there that is none of ours; all else was applied.
         """
-        self._refuse(desired)
+        self.check(desired)
         entry = ledger.take(self._api, desired.namespace, desired.service, desired.generation)
         if entry is None:
             return []
@@ -142,7 +142,7 @@ class KubernetesDriver:
                 self._api.delete(kind, namespace, route["metadata"]["name"], uid=route["metadata"]["uid"])
         ledger.remove(self._api, namespace, closed)
 
-    def _refuse(self, desired: Desired) -> None:
+    def check(self, desired: Desired) -> None:
         """Raise InvalidInput, naming the field, where something is desired that cannot be done on this cluster."""
         render(desired, {}, self._options)
         if not asks_much(desired):

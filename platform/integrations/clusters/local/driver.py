@@ -103,6 +103,9 @@ class LocalDriver:
         """Run the candidate as a process of its own that nobody but the caller can reach."""
         return replays.replay(candidate, self._layout.jobs)
 
+    def check(self, desired: Desired) -> None:
+        """Refuse nothing: a local cluster can do all that can be desired."""
+
     def check_config(self, fields: Mapping[str, object]) -> None:
         """Ask the serving runtime, in a process of its own that loads no model."""
         check_config(fields)

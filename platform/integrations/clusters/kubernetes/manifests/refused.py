@@ -28,6 +28,15 @@ _OF_REVISION = {
 }
 
 
+# What to say of a field beside that it is refused: why it always will be, and what can be done instead.
+_INSTEAD = {
+    "affinity": (
+        "sessionAffinity cannot be kept on Kubernetes: a session of the Gateway API holds a client to one pod, and not "
+        "to the revision whose share rises; leave it out, or give the first clients the canary by the match of a step"
+    )
+}
+
+
 def refuse_unknown(desired: Desired) -> None:
     """Raise InvalidInput, naming the field, where `desired` asks for what the driver cannot do."""
     _refuse(desired, _OF_SERVICE, desired.service)
@@ -40,7 +49,8 @@ def refuse_unknown(desired: Desired) -> None:
 def _refuse(part: Desired | DesiredRevision, known: set[str], name: str) -> None:
     for field in fields(part):
         if field.name not in known and getattr(part, field.name) != _default(field):
-            raise InvalidInput(f"{name}: {field.name} cannot be honoured on Kubernetes yet", field=field.name)
+            why = _INSTEAD.get(field.name, f"{field.name} cannot be honoured on Kubernetes yet")
+            raise InvalidInput(f"{name}: {why}", field=field.name)
 
 
 def _default(field: Field[Any]) -> object:

@@ -1,0 +1,16 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('deployments', '0024_stopped'),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name='inferenceservice',
+            name='refusal',
+            field=models.TextField(blank=True, db_default='', default=''),
+        ),
+    ]
