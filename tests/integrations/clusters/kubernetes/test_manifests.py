@@ -109,17 +109,20 @@ def test_a_field_that_the_api_server_does_not_know_is_refused(plane: ControlPlan
 @pytest.mark.parametrize(
     ("field", "changed"),
     [
-        pytest.param("affinity", {"affinity": SessionAffinity("digits-00002", header="x-session")}, id="sessions"),
         pytest.param("tap", {"tap": Tap(50)}, id="taps"),
     ],
 )
 def test_what_cannot_be_done_yet_is_refused_by_name(field: str, changed: dict[str, Any]) -> None:
     desired, shares, options = given("canary")
-    if field == "affinity":
-        desired = replace(desired, **changed)
-    else:
-        desired = replace(desired, revisions=(desired.revisions[0], replace(desired.revisions[1], **changed)))
+    desired = replace(desired, revisions=(desired.revisions[0], replace(desired.revisions[1], **changed)))
     with pytest.raises(InvalidInput, match=f"{field} cannot be honoured on Kubernetes yet"):
+        render(desired, shares, options)
+
+
+def test_sessions_are_refused_with_what_to_do_instead() -> None:
+    desired, shares, options = given("canary")
+    desired = replace(desired, affinity=SessionAffinity("digits-00002", header="x-session"))
+    with pytest.raises(InvalidInput, match=r"even at weight 0.*; leave it out, or give the first clients the canary"):
         render(desired, shares, options)
 
 

@@ -31,8 +31,9 @@ _OF_REVISION = {
 # What to say of a field beside that it is refused: why it always will be, and what can be done instead.
 _INSTEAD = {
     "affinity": (
-        "sessionAffinity cannot be kept on Kubernetes: a session of the Gateway API holds a client to one pod, and not "
-        "to the revision whose share rises; leave it out, or give the first clients the canary by the match of a step"
+        "sessionAffinity cannot be kept on Kubernetes: a session of the Gateway API stays with its pod even at weight "
+        "0, so that a rollback would not take clients away from the canary; leave it out, or give the first clients "
+        "the canary by the match of a step"
     )
 }
 

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('deployments', '0024_stopped'),
+        ('deployments', '0025_transformer'),
     ]
 
     operations = [
