@@ -37,6 +37,11 @@ def place_of(cluster: Cluster) -> Place:
     return KubernetesCluster(access_of(file.connection, cluster.credentials), file.options)
 
 
+def access_to(cluster: Cluster) -> Access:
+    """Return how a Kubernetes cluster is reached; raises what `driver_of` raises."""
+    return access_of(parse_cluster(cluster.document, name=cluster.name).connection, cluster.credentials)
+
+
 def access_of(connection: Connection, sealed: str) -> Access:
     """Return how a cluster is reached; raises what `driver_of` raises.
 

@@ -119,6 +119,7 @@ SCALE_DOWN_WINDOW = timedelta(seconds=env.integer("FAIRLEAD_SCALE_DOWN_WINDOW_S"
 RECONCILE_INTERVAL_S = 2.0
 METRICS_ADDRESS = env.address("FAIRLEAD_METRICS_ADDRESS")
 BEAT_METRICS_ADDRESS = env.address("FAIRLEAD_BEAT_METRICS_ADDRESS")
+WATCHER_METRICS_ADDRESS = env.address("FAIRLEAD_WATCHER_METRICS_ADDRESS")
 
 # --- API --------------------------------------------------------------------------------------------------------------
 TOKEN_LIFETIME = timedelta(days=env.integer("FAIRLEAD_TOKEN_LIFETIME_DAYS", 90, minimum=1))

@@ -302,15 +302,30 @@ class ComponentSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
+class ClusterWatchSerializer(serializers.Serializer[Any]):
+    """How the watches of a Kubernetes cluster do; while they are away, changes are found by the worker's sweep."""
+
+    streaming = serializers.IntegerField(help_text="How many stream now.")
+    total = serializers.IntegerField()
+    problems = serializers.ListField(child=serializers.CharField())
+    seen_at = serializers.DateTimeField(help_text="When the watcher last said so.")
+
+
 class ClusterSerializer(serializers.Serializer[Cluster]):
     """Where services run."""
 
     name = serializers.CharField()
     kind = serializers.CharField()
     components = serializers.SerializerMethodField()
+    watch = serializers.SerializerMethodField()
     checked_at = serializers.DateTimeField(allow_null=True, help_text="When the worker looked last.")
     problem = serializers.CharField(help_text="Why it saw nothing then; empty where it did.")
     created_at = serializers.DateTimeField()
+
+    @extend_schema_field(ClusterWatchSerializer(allow_null=True))
+    def get_watch(self, cluster: Cluster) -> Any:
+        """Return how the watches do; null where nobody keeps any."""
+        return cluster.watch or None
 
     @extend_schema_field(ComponentSerializer(many=True))
     def get_components(self, cluster: Cluster) -> Any:

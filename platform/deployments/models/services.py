@@ -19,6 +19,8 @@ class Cluster(models.Model):
         gateway_url: where clients reach its gateway; empty for `local`, where a setting says so.
         components: what was last seen of the parts that are no models: name -> {"ready", "restarts", "message"}.
         event_seq: the number of the newest event of the cluster itself.
+        watch: how the watches of a Kubernetes cluster do, by the word of the process that keeps them: {"streaming",
+            "total", "problems", "seen_at"}; empty where none does.
         checked_at: when the worker looked last; `problem` says why it saw nothing then.
     """
 
@@ -29,6 +31,7 @@ class Cluster(models.Model):
     gateway_url = models.TextField(blank=True)
     components = models.JSONField(default=dict)
     event_seq = models.BigIntegerField(default=0)
+    watch = models.JSONField(default=dict)
     checked_at = models.DateTimeField(null=True)
     problem = models.TextField(blank=True)
     created_at = models.DateTimeField()

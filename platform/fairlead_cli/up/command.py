@@ -87,7 +87,14 @@ def run(call: Call) -> None:
         preparation.migrate(variables)
         new_token = preparation.token(home, variables)
         _shorten_logs(home)
-        parts = components(home, options.address, options.gateway_address, variables, log_requests=options.log_requests)
+        parts = components(
+            home,
+            options.address,
+            options.gateway_address,
+            variables,
+            log_requests=options.log_requests,
+            watches=preparation.has_kubernetes(variables),
+        )
         family = Supervisor(home, parts, _say, adopts=True)
         processes.adopt_orphans()
         with _signals_wait():

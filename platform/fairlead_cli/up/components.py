@@ -1,4 +1,4 @@
-"""The three processes of the embedded platform: how each is called and with which environment."""
+"""The processes of the embedded platform: how each is called and with which environment."""
 
 import os
 import shlex
@@ -34,9 +34,19 @@ def environment(home: Home, *, url: str, gateway_url: str) -> dict[str, str]:
 
 
 def components(
-    home: Home, address: Address, gateway: Address, variables: Mapping[str, str], *, log_requests: bool = False
+    home: Home,
+    address: Address,
+    gateway: Address,
+    variables: Mapping[str, str],
+    *,
+    log_requests: bool = False,
+    watches: bool = False,
 ) -> list[Component]:
-    """Return web, worker and agent, in the order in which they end: no new wishes, no new plans, then the models."""
+    """Return web, worker and agent, in the order in which they end: no new wishes, no new plans, then the models.
+
+    Args:
+        watches: Kubernetes clusters are watched too.
+    """
     python = sys.executable
     web = [python, "-m", "uvicorn", "fairlead.asgi:application", "--app-dir", str(project_root() / "platform")]
     web += ["--host", address.host, "--port", str(address.port), "--loop", "uvloop", "--no-access-log"]
@@ -54,8 +64,10 @@ def components(
     ]
     if log_requests:
         agent += ["--runtime", shlex.join([python, "-m", "serving_runtime", "--log-verbose=1"])]
+    watcher = Component("watcher", [python, "-m", "django", "watch_clusters"], variables, patience_s=15.0)
     return [
         Component("web", web, variables, patience_s=8.0),
+        *([watcher] if watches else []),
         Component("worker", worker, variables, patience_s=10.0),
         Component("agent", agent, variables, patience_s=_AGENT_DRAIN_S, starts_others=True),
     ]

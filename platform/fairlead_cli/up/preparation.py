@@ -29,12 +29,17 @@ def token(home: Home, variables: Mapping[str, str]) -> str | None:
     return after if after != before else None
 
 
+def has_kubernetes(variables: Mapping[str, str]) -> bool:
+    """Return whether services may run on a Kubernetes cluster, which is then watched."""
+    return manage(["watch_clusters", "--check"], variables).strip() == "yes"
+
+
 def _content(path: Path) -> str:
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
-def manage(arguments: list[str], variables: Mapping[str, str]) -> None:
-    """Run a Django management command; CliError with its last line where it failed."""
+def manage(arguments: list[str], variables: Mapping[str, str]) -> str:
+    """Run a Django management command, and return what it printed; CliError with its last line where it failed."""
     done = subprocess.run(
         [sys.executable, "-m", "django", *arguments],
         env=dict(variables),
@@ -48,3 +53,4 @@ def manage(arguments: list[str], variables: Mapping[str, str]) -> None:
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise CliError(f"`django {arguments[0]}` failed: {_EXCEPTION.sub('', last)}")
+    return done.stdout

@@ -19,8 +19,11 @@ from integrations import pages
 from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.drift import FIELD_MANAGER
 from integrations.clusters.kubernetes.kinds import Kind, kind_of
+from integrations.clusters.kubernetes.streams import HistoryGone, Listing, Stream
 
 _TIMEOUT_S = (3.0, 10.0)  # to connect, to read
+_WATCH_S = 240
+_MOST_CONNECTIONS = 100  # that are kept for the next use
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"
 _CHUNK_BYTES = 1 << 16
@@ -45,6 +48,7 @@ class Api:
         settings = _settings(access)
         # A request that the library repeats by itself would outlast the timeout; the reconciler comes again anyway.
         settings.retries = False
+        settings.connection_pool_maxsize = _MOST_CONNECTIONS
         self._client = client.ApiClient(settings)
         if isinstance(access, Credentials):
             self._client.rest_client.pool_manager.connection_pool_kw["ssl_context"] = access.tls()
@@ -58,10 +62,34 @@ class Api:
 
     def list(self, kind: Kind, namespace: str, labels: dict[str, str]) -> list[Json]:
         """Return the objects of a namespace that have all these labels, sorted by name."""
-        query = {"labelSelector": ",".join(f"{name}={value}" for name, value in labels.items())}
-        found = self._call("GET", kind.path(namespace), query=query)["items"]
-        named = ({**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in found)  # a list leaves it out
-        return sorted(named, key=lambda each: str(each["metadata"]["name"]))
+        return [*self.read(kind, namespace, labels).items]
+
+    def read(self, kind: Kind, namespace: str, labels: dict[str, str]) -> Listing:
+        """Return what `list` does, and from where to watch for what comes after it."""
+        found = self._call("GET", kind.path(namespace), query={"labelSelector": _selector(labels)})
+        named = ({**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in found["items"])  # left out
+        items = tuple(sorted(named, key=lambda each: str(each["metadata"]["name"])))
+        return Listing(items, str(found["metadata"]["resourceVersion"]))
+
+    def watch(self, kind: Kind, namespace: str, labels: dict[str, str], resource_version: str) -> Stream:
+        """Return what happens to the objects after `resource_version`; the server ends it after some minutes.
+
+        Raises:
+            HistoryGone: the server does not know any more what happened since.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(_WATCH_S),
+            "labelSelector": _selector(labels),
+        }
+        timeout_s = (_TIMEOUT_S[0], _WATCH_S + _TIMEOUT_S[1])
+        sent = self._send("GET", kind.path(namespace), query=query, timeout_s=timeout_s)
+        answer: urllib3.BaseHTTPResponse = sent.response
+        if answer.status != 200:
+            raise _refusal(answer.status, answer.data, f"the watch of {kind.path(namespace)}")
+        return Stream(answer, self._client.configuration.host)
 
     def apply(self, manifest: Json, *, dry_run: bool = False, force: bool = False) -> Json:
         """Have the server merge a manifest into what is there, as the one manager of its fields.
@@ -185,6 +213,10 @@ class Api:
         return Unavailable(f"the Kubernetes API server {host} does not answer: {error}")
 
 
+def _selector(labels: dict[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in labels.items())
+
+
 def _settings(access: Access) -> client.Configuration:
     settings = client.Configuration()
     try:
@@ -214,6 +246,8 @@ def _refusal(status: int, content: bytes, what: str) -> FairleadError:
         return InvalidInput(f"Kubernetes refused {what}: {sentence}")
     if status == 409 and sentence.startswith("Apply failed"):
         return ManagedElsewhere(f"{what.removeprefix('PATCH ')} has fields that others manage: {sentence}")
+    if status == 410:
+        return HistoryGone(f"Kubernetes refused {what}: {sentence}")
     if status in (408, 429) or status >= 500:
         return Unavailable(f"the Kubernetes API server answered {status} to {what}: {sentence}")
     kind = {400: InvalidInput, 401: NotPermitted, 403: NotPermitted, 404: NotFound, 409: Conflict, 422: InvalidInput}

@@ -13,7 +13,9 @@ from integrations.clusters.kubernetes import api as api_module
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from integrations.clusters.kubernetes.manifests.names import MANAGED
 from integrations.clusters.kubernetes.options import GatewayReference, Options
+from integrations.clusters.kubernetes.watches.watcher import WATCHED
 from tests.cluster.plane import ControlPlane
 
 pytestmark = pytest.mark.cluster
@@ -93,11 +95,22 @@ def test_pages_of_pods_take_the_optional_role_and_it_gives_nothing_else(
     assert not _may(client, READER, "get", "", "pods/proxy", "default")
 
 
+def test_the_driver_watches_all_it_makes_with_its_role(client: httpx.Client, plane: ControlPlane) -> None:
+    api = Api(plane.user(USER))
+    for kind in WATCHED:
+        since = api.read(kind, NAMESPACE, MANAGED).resource_version
+        with api.watch(kind, NAMESPACE, MANAGED, since):
+            pass
+    api.close()
+
+
 @pytest.mark.parametrize(
     ("verb", "group", "resource", "namespace"),
     [
         pytest.param("get", "", "secrets", NAMESPACE, id="secrets"),
         pytest.param("create", "", "pods", NAMESPACE, id="pods of its own"),
+        pytest.param("watch", "", "configmaps", NAMESPACE, id="what others configure"),
+        pytest.param("watch", "", "pods", "default", id="pods of other namespaces"),
         pytest.param("create", "", "pods/exec", NAMESPACE, id="commands in pods"),
         pytest.param("get", "", "pods/proxy", NAMESPACE, id="pages of pods"),
         pytest.param("list", "", "nodes", "", id="nodes"),

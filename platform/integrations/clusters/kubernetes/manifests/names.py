@@ -25,6 +25,8 @@ CONFIRMED = "fairlead/confirmed"
 HTTP_PORT, GRPC_PORT, METRICS_PORT = 8000, 8001, 8002
 TRANSFORMER_SUFFIX = "-transformer"
 _MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGED = {_MANAGED_BY: "fairlead"}
+"""The labels of everything that the driver makes, and of what Kubernetes makes of it."""
 
 
 def backend(revision: DesiredRevision) -> str:
@@ -54,7 +56,7 @@ def match_route(service: str, index: int) -> str:
 
 def service_labels(service: str) -> dict[str, str]:
     """Return what marks everything of a service."""
-    return {_MANAGED_BY: "fairlead", "app.kubernetes.io/part-of": service, SERVICE: service}
+    return {**MANAGED, "app.kubernetes.io/part-of": service, SERVICE: service}
 
 
 def revision_labels(service: str, revision: str) -> dict[str, str]:

@@ -1,0 +1,42 @@
+"""`manage.py watch_clusters`: the process that watches Kubernetes clusters, one for each control plane.
+
+Two of them at once do no harm: each turns the reconciler to the same services, whose leases let one tick in at a time.
+"""
+
+import signal
+import threading
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from deployments.connecting import access_to
+from deployments.following import KUBERNETES, Follower
+from deployments.models import Cluster
+from fairlead.telemetry import serve
+
+
+class Command(BaseCommand):
+    """Watches until it is told to end."""
+
+    help = "Watch Kubernetes clusters, and have the worker turn at once to services of which something changed."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--check", action="store_true", help="only say whether there is a cluster to watch")
+
+    def handle(self, *_args: Any, check: bool, **_options: Any) -> None:
+        """Run until SIGTERM or SIGINT."""
+        if check:
+            self.stdout.write("yes" if Cluster.objects.filter(kind=KUBERNETES).exists() else "no")
+            return
+        stopped = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopped.set())
+        serve(settings.WATCHER_METRICS_ADDRESS)
+        follower = Follower(access_to, timezone.now)
+        try:
+            follower.run(stopped)
+        finally:
+            follower.close()
