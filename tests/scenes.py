@@ -147,6 +147,31 @@ def move(row: Rollout, **fields: Any) -> None:
             )
 
 
+def failure(of: InferenceService, revision: str, *, is_failing: bool = True) -> None:
+    """Let a replica of a revision have failed, as the reconciler records it."""
+    at = timezone.now().timestamp()
+    events = [
+        {"at": at - 9, "reason": "Scheduled", "message": "Successfully assigned it to node-1", "count": 1},
+        {"at": at, "reason": "BackOff", "message": "Back-off restarting failed container runtime", "count": 4},
+    ]
+    with changing(of.pk, now=timezone.now()) as change:
+        change.is_changed = True
+        row = next(each for each in change.revisions if each.name == revision)
+        row.last_failure = {
+            "reason": "ModelLoadFailed",
+            "message": "runtime ended with exit code 1: model.onnx is not an ONNX model: it is not a protobuf message",
+            "at": at,
+            "exit_code": 1,
+            "replica": f"{revision}-7c9d8f6b5-x2x4k",
+            "container": "runtime",
+            "events": events,
+            "log": ["loading model digits version 2", "model.onnx is not an ONNX model: <b>it is not</b> a protobuf"],
+        }
+        row.save(update_fields=["last_failure"])
+        seen = {**_seen(0), "ready": 0, "restart_numbers": [0], "is_failing": True} if is_failing else _seen(100)
+        change.service.observed = {**change.service.observed, revision: seen}
+
+
 def webhook(*events: str, url: str = "https://a.example/", team: str | None = None) -> CreatedWebhook:
     """Return a webhook that is told of the events, of healthy rollouts where none is named."""
     return webhook_create(

@@ -292,6 +292,7 @@ def _follow_cluster(change: Change, seen: Observed) -> None:
         state = change.state()
     change.put_revisions(retire(state, seen, change.now).revisions)
     watching.note_restarts(change, seen)
+    watching.note_failures(change, seen)
     service.observed = watching.summary(seen)
 
 

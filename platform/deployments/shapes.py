@@ -173,6 +173,47 @@ class TargetView:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureEventView:
+    """What a cluster says happened to a replica that failed, `count` times, at last at `at`."""
+
+    at: datetime
+    reason: str
+    message: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailureView:
+    """A revision's last failure, also where it serves again by now.
+
+    Attributes:
+        reason: `integrations.clusters.base.FailureReason`.
+        exit_code: of the process that ended; None where none did.
+        replica, container: what failed; the container is empty on a cluster whose replicas have no parts.
+        log: the last lines of what failed.
+    """
+
+    reason: str
+    message: str
+    at: datetime
+    exit_code: int | None
+    replica: str
+    container: str
+    events: tuple[FailureEventView, ...]
+    log: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatusView:
+    """How the models of a service stand, in the words of KServe's `status.modelStatus`."""
+
+    transition_status: str
+    active_model_state: str
+    target_model_state: str
+    last_failure: FailureView | None
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionView:
     """A revision and how it is now.
 
@@ -181,6 +222,8 @@ class RevisionView:
         replicas_least, replicas_most: between which numbers `replicas_wanted` follows the load.
         scaling: what the load is and should be, in words; empty where the number is fixed.
         replicas_to_restart: how many replicas have yet to be started anew, as somebody asked.
+        model_state: Pending, Standby, Loading, Loaded or FailedToLoad.
+        is_failing: whether `last_failure` keeps a replica from serving now.
     """
 
     name: str
@@ -201,6 +244,9 @@ class RevisionView:
     replicas_least: int = 1
     replicas_most: int = 1
     scaling: str = ""
+    model_state: str = "Pending"
+    is_failing: bool = False
+    last_failure: FailureView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +315,7 @@ class ServiceView:
     changes: int
     created_at: datetime
     file: FileView
+    model_status: ModelStatusView
     preview_url: str | None = None
     import_state: ImportView | None = None
     waits: Wait | None = None

@@ -5,12 +5,13 @@ from datetime import datetime
 
 from django.db import transaction
 
+from deployments import failures
 from deployments.deliveries import deliveries_queue, of_cluster
 from deployments.history import Kind
 from deployments.models import Cluster, Event
 from deployments.policy import match_json
 from deployments.recording import Change
-from integrations.clusters.base import Component, Nodes, Observed, ObservedReplica
+from integrations.clusters.base import Component, Nodes, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 
 
 def note_restarts(change: Change, seen: Observed) -> None:
@@ -36,9 +37,28 @@ def summary(seen: Observed) -> dict[str, dict[str, object]]:
             "restart_numbers": [replica.restart_number for replica in revision.replicas],
             "metrics_urls": [replica.metrics_url for replica in revision.replicas if replica.metrics_url],
             "message": revision.message or next((r.message for r in revision.replicas if r.message), ""),
+            "is_failing": is_failing(revision),
         }
         for revision in seen.revisions
     }
+
+
+def is_failing(revision: ObservedRevision) -> bool:
+    """Return whether a failure keeps a replica of the revision from serving now."""
+    well = (ReplicaPhase.READY, ReplicaPhase.DRAINING)
+    replicas = (replica for replica in revision.all_replicas if replica.phase not in well)
+    return revision.failure is not None or any(replica.failure is not None for replica in replicas)
+
+
+def note_failures(change: Change, seen: Observed) -> None:
+    """Keep the last failure of each revision."""
+    for row in change.revisions:
+        there = seen.revision(row.name)
+        after = failures.kept(row.last_failure, None if there is None else there.last_failure)
+        if after != row.last_failure:
+            row.last_failure = after
+            row.save(update_fields=["last_failure"])
+            change.is_changed = True
 
 
 @transaction.atomic

@@ -205,3 +205,19 @@ def test_replicas_that_follow_the_load_are_told_with_the_reason(page: Page) -> N
     assert "1 to 8" in revisions.inner_text()
     assert "digits-00001 has 3 by its load: 42 requests in flight per replica, target 10." in revisions.inner_text()
     assert revisions.evaluate("card => card.scrollWidth <= card.clientWidth"), "nothing is cut off"
+
+
+def test_a_failing_revision_says_why_and_a_healed_one_keeps_it_folded(page: Page) -> None:
+    service = scenes.service()
+    scenes.rollout(service)
+    scenes.failure(service, "digits-00001", is_failing=False)
+    page.goto(DETAIL)
+    healed = page.locator("#failure-digits-00001")
+    expect(healed.get_by_text("Last failure of")).to_be_visible()
+    expect(healed.get_by_text("Its last lines")).to_be_hidden()
+
+    scenes.failure(service, "digits-00002")
+    failing = page.locator("#failure-digits-00002")
+    expect(failing.locator("pre")).to_contain_text("<b>it is not</b> a protobuf")
+    expect(failing).to_contain_text("Exit code")
+    expect(failing.locator("ol li").first).to_contain_text("4 times")

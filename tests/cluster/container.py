@@ -37,6 +37,12 @@ class Host(Protocol):
     def log(self, name: str) -> Path:
         """Return the file with what a container says."""
 
+    def has_image(self, container: Json) -> bool:
+        """Return whether there is a command for the container's image."""
+
+    def event(self, kind: str, reason: str, message: str) -> None:
+        """Record an event of the pod."""
+
 
 class Container:
     """One container: its process, and how it is doing."""
@@ -50,6 +56,9 @@ class Container:
         self._started_at = 0.0
         self._again_at = 0.0
         self._last: Json = {}
+        self._log_starts: list[int] = []
+        self._pulls = 0
+        self._wants_too_much = False
         self._probes = {kind: Probe(spec[kind]) for kind in _PROBES if kind in spec}
 
     @property
@@ -63,13 +72,46 @@ class Container:
     def tick(self, *, probed: bool) -> None:
         """Start it where it does not run, note its end, ask its probes; one that is not probed is to succeed once."""
         if self.process is None:
-            if time.monotonic() >= self._again_at:
+            if time.monotonic() >= self._again_at and self._is_pulled():
                 self._start()
         elif (code := self.process.poll()) is not None:
             self._ended(code)
             self.succeeded = code == 0 and not probed
+        elif self._is_over_limit():
+            self._wants_too_much = True
+            self.signal(signal.SIGKILL)
         elif probed:
             self._probe()
+
+    def said(self, *, previous: bool) -> bytes | None:
+        """Return what its last process said, or the one before that; None where there was none."""
+        starts = self._log_starts[:-1] if previous else self._log_starts
+        if not starts:
+            return None
+        end = self._log_starts[-1] if previous else None
+        return self._pod.log(self.name).read_bytes()[starts[-1] : end]
+
+    def _is_pulled(self) -> bool:
+        if self._pod.has_image(self._spec):
+            return True
+        image = self._spec["image"]
+        self._pulls += 1
+        self._again_at = time.monotonic() + _FIRST_BACKOFF_S
+        if self._pulls == 1:
+            self._pod.event("Warning", "Failed", f'Failed to pull image "{image}": {image}: not found')
+        else:
+            self._pod.event("Warning", "BackOff", f'Back-off pulling image "{image}"')
+        return False
+
+    def _is_over_limit(self) -> bool:
+        limit = self._spec.get("resources", {}).get("limits", {}).get("memory")
+        if limit is None or self.process is None:
+            return False
+        try:
+            pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        except (OSError, IndexError):  # it has just ended
+            return False
+        return pages * os.sysconf("SC_PAGE_SIZE") > _bytes(limit)
 
     def stop(self) -> None:
         self.signal(signal.SIGKILL)
@@ -97,6 +139,9 @@ class Container:
             return {"running": {"startedAt": _moment(self._started_at)}}
         if self.succeeded:
             return {"terminated": self._last}
+        if self._pulls:
+            image, reason = self._spec["image"], "ErrImagePull" if self._pulls == 1 else "ImagePullBackOff"
+            return {"waiting": {"reason": reason, "message": f'Back-off pulling image "{image}"'}}
         reason = "CrashLoopBackOff" if self._last else "PodInitializing"
         return {"waiting": {"reason": reason}}
 
@@ -108,6 +153,7 @@ class Container:
         command = self._pod.command(self._spec, [_here(each, folders) for each in argv])
         temporary = {"TMPDIR": str(folders["/tmp"])} if "/tmp" in folders else {}
         with self._pod.log(self.name).open("ab") as log:
+            self._log_starts.append(log.tell())
             self.process = subprocess.Popen(
                 ends_with_us(*command),
                 env={**os.environ, **temporary, **env},
@@ -126,28 +172,43 @@ class Container:
         return _here(env.get("value", ""), folders)
 
     def _ended(self, code: int) -> None:
-        said = self._pod.log(self.name).read_bytes()[-_MESSAGE_BYTES:].decode(errors="replace")
+        said = (self.said(previous=False) or b"")[-_MESSAGE_BYTES:].decode(errors="replace")
         exit_code = code if code >= 0 else 128 - code
         policy = self._spec.get("terminationMessagePolicy")
         self._last = {
             "exitCode": exit_code,
-            "reason": "Completed" if exit_code == 0 else "Error",
+            "reason": "OOMKilled" if self._wants_too_much else "Completed" if exit_code == 0 else "Error",
             "message": said if exit_code and policy == "FallbackToLogsOnError" else "",
             "startedAt": _moment(self._started_at),
             "finishedAt": _moment(time.time()),
         }
-        self.process, self.ready = None, False
+        self.process, self.ready, self._wants_too_much = None, False, False
+        if exit_code:
+            self._pod.event("Warning", "BackOff", f"Back-off restarting failed container {self.name}")
         self._again_at = time.monotonic() + min(_FIRST_BACKOFF_S * 2 ** (self.starts - 1), _LONGEST_BACKOFF_S)
 
     def _probe(self) -> None:
         startup = self._probes.get("startupProbe")
         if startup is not None and startup.is_good is not True:
-            if startup.ask(self._spec, self._pod.ip) is False:
-                self.signal(signal.SIGKILL)
+            self._ask_or_kill("Startup", startup)
             return
         readiness, liveness = self._probes.get("readinessProbe"), self._probes.get("livenessProbe")
-        self.ready = readiness is None or readiness.ask(self._spec, self._pod.ip) is True
-        if liveness is not None and liveness.ask(self._spec, self._pod.ip) is False:
+        self.ready = readiness is None or self._ask("Readiness", readiness) is True
+        if liveness is not None:
+            self._ask_or_kill("Liveness", liveness)
+
+    def _ask(self, what: str, probe: "Probe") -> bool | None:
+        failures = probe.failures
+        answer = probe.ask(self._spec, self._pod.ip)
+        if probe.failures > failures:
+            self._pod.event("Warning", "Unhealthy", f"{what} probe failed: {probe.said}")
+        return answer
+
+    def _ask_or_kill(self, what: str, probe: "Probe") -> None:
+        if self._ask(what, probe) is False:
+            self._pod.event(
+                "Normal", "Killing", f"Container {self.name} failed {what.lower()} probe, will be restarted"
+            )
             self.signal(signal.SIGKILL)
 
 
@@ -160,7 +221,8 @@ class Probe:
 
     def begin(self) -> None:
         self.is_good: bool | None = None
-        self._failures = 0
+        self.said = ""
+        self.failures = 0
         self._next_at = time.monotonic() + self._spec.get("initialDelaySeconds", 0)
 
     def ask(self, container: Json, ip: str) -> bool | None:
@@ -170,10 +232,10 @@ class Probe:
         # A startup probe is asked more often than it says, since a test has no time to wait for its period.
         self._next_at = time.monotonic() + min(self._spec.get("periodSeconds", 10), 1) * 0.2
         if self._answers(container, ip):
-            self.is_good, self._failures = True, 0
+            self.is_good, self.failures = True, 0
         else:
-            self._failures += 1
-            if self._failures >= self._spec.get("failureThreshold", 3):
+            self.failures += 1
+            if self.failures >= self._spec.get("failureThreshold", 3):
                 self.is_good = False
         return self.is_good
 
@@ -186,9 +248,12 @@ class Probe:
         ports = {each["name"]: each["containerPort"] for each in container["ports"]}
         url = f"http://{ip}:{ports.get(asked['port'], asked['port'])}{asked['path']}"
         try:
-            return httpx.get(url, timeout=timeout_s, trust_env=False).is_success
-        except httpx.HTTPError:
+            answer = httpx.get(url, timeout=timeout_s, trust_env=False)
+        except httpx.HTTPError as error:
+            self.said = f'Get "{url}": {error}'
             return False
+        self.said = f"HTTP probe failed with statuscode: {answer.status_code}"
+        return answer.is_success
 
 
 def _here(word: str, folders: Mapping[str, Path]) -> str:
@@ -198,6 +263,12 @@ def _here(word: str, folders: Mapping[str, Path]) -> str:
         if found:
             return f"{found[1]}{folder}{found[2] or ''}"
     return word
+
+
+def _bytes(quantity: str) -> int:
+    """Return a quantity of memory, in bytes or in Ki, Mi, Gi, as a number."""
+    units = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+    return int(quantity[:-2]) * units[quantity[-2:]] if quantity[-2:] in units else int(quantity)
 
 
 def _moment(seconds: float) -> str:

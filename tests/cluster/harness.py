@@ -23,7 +23,10 @@ from tests.cluster.pod import Image
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 IMAGE, CLAIM = "fairlead/serving-runtime:test", "models"
+UNRULY_IMAGE = "fairlead/unruly:test"
+"""Its runtime misbehaves as the revision's environment says: see `tests/integrations/v2_server.py`."""
 REAL_RUNTIME = [sys.executable, "-m", "serving_runtime"]
+UNRULY_RUNTIME = [sys.executable, str(Path(__file__).parents[1] / "integrations" / "v2_server.py")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +69,6 @@ def harness(
     if os.geteuid() != 0 or shutil.which("ip") is None:
         skip_or_fail(MissingPartError("pods get addresses by `ip address`, which takes root and the package iproute2"))
 
-    def image(argv: Sequence[str], ip: str) -> Sequence[str]:
-        own = list(argv[3:])  # after python -m serving_runtime
-        if own[0] == "prepare":
-            return [*REAL_RUNTIME, *own]
-        ports = {"http": 8000, "grpc": 8001, "metrics": 8002}
-        flags = [f"--{name}-port={port}" for name, port in ports.items()]
-        if list(runtime) == REAL_RUNTIME:
-            flags += [f"--{name}-address={ip}" for name in ports]
-        else:
-            flags.append(f"--http-address={ip}")
-        return [*runtime, *own, *flags]
-
     artifacts = ArtifactStore(folder / "artifacts", max_bytes=1 << 30)
     artifacts.folder.mkdir()
     (folder / "pods").mkdir()
@@ -94,7 +85,8 @@ def harness(
         drain_s=5,
     )
     _claim(plane)
-    kubelet = Kubelet(plane, folder / "pods", images={IMAGE: image, **images}, claims={CLAIM: artifacts.folder})
+    own = {IMAGE: _image(runtime), UNRULY_IMAGE: _image(UNRULY_RUNTIME)}
+    kubelet = Kubelet(plane, folder / "pods", images={**own, **images}, claims={CLAIM: artifacts.folder})
     api = Api(plane.kubeconfig)
     driver = KubernetesDriver(api, options)
     with ExitStack() as running:
@@ -105,6 +97,22 @@ def harness(
         gateway.start()
         running.callback(_forget_services, plane)
         yield Harness(plane, kubelet, gateway, options, api, driver, artifacts)
+
+
+def _image(runtime: Sequence[str]) -> Image:
+    def command(argv: Sequence[str], ip: str) -> Sequence[str]:
+        own = list(argv[3:])  # after python -m serving_runtime
+        if own[0] == "prepare":
+            return [*REAL_RUNTIME, *own]
+        ports = {"http": 8000, "grpc": 8001, "metrics": 8002}
+        flags = [f"--{name}-port={port}" for name, port in ports.items()]
+        if list(runtime) == REAL_RUNTIME:
+            flags += [f"--{name}-address={ip}" for name in ports]
+        else:
+            flags.append(f"--http-address={ip}")
+        return [*runtime, *own, *flags]
+
+    return command
 
 
 def _forget_services(plane: ControlPlane) -> None:

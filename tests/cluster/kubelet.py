@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 
+from tests.cluster.logs import LogsEndpoint
 from tests.cluster.plane import ControlPlane
 from tests.cluster.pod import Image, Pod
 
@@ -42,6 +43,7 @@ class Kubelet:
         self._closing = threading.Event()
         self._paused = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name=f"{self.name}-watcher")
+        self._logs = LogsEndpoint(self._said, plane.kubelet_context())
         self.trouble: list[str] = []
 
     @property
@@ -55,7 +57,14 @@ class Kubelet:
         self._client.post("/api/v1/nodes", json=node).raise_for_status()
         amounts = {"cpu": "64", "memory": "64Gi", "pods": "110"}
         ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "a stand-in"}
-        status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
+        self._logs.start()
+        status = {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [ready],
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": self._logs.port}},
+        }
         self._merge(f"/api/v1/nodes/{self.name}/status", {"status": status})
         self._merge(f"/api/v1/nodes/{self.name}", {"spec": {"taints": None}})  # not-ready, which nobody else removes
         self._watcher.start()
@@ -78,6 +87,7 @@ class Kubelet:
         """Kill all pods, take their addresses away, and remove the node and what was bound to it."""
         self._closing.set()
         self._watcher.join()
+        self._logs.close()
         for pod in self._pods.values():
             pod.kill()
         for pod in self._pods.values():
@@ -117,6 +127,11 @@ class Kubelet:
         pod = Pod(found, self._client, folder, next(self._addresses), images=self._images, claims=self._claims)
         pod.start()
         return pod
+
+    def _said(self, namespace: str, name: str, container: str, previous: bool) -> bytes | None:
+        pods = list(self._pods.values())
+        found = next((pod for pod in pods if pod.namespace == namespace and pod.name == name), None)
+        return None if found is None else found.said(container, previous=previous)
 
     def _merge(self, path: str, changes: dict[str, Any]) -> None:
         headers = {"content-type": "application/merge-patch+json"}

@@ -38,12 +38,14 @@ class ControlPlane:
     _authority: Authority = field(init=False)
     _server: Pair = field(init=False)
     _admin: Pair = field(init=False)
+    _to_kubelets: Pair = field(init=False)
     _processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._authority = Authority(self.folder)
         self._server = self._authority.issue("kube-apiserver", addresses=["127.0.0.1", "10.96.0.1"])
         self._admin = self._authority.issue("admin", groups=["system:masters"])
+        self._to_kubelets = self._authority.issue("kube-apiserver-kubelet-client")
         write_key(self.folder / "service-accounts.key", ec.generate_private_key(ec.SECP256R1()))
 
     @property
@@ -114,6 +116,9 @@ class ControlPlane:
             f"--client-ca-file={self._authority.certificate}",
             f"--tls-cert-file={self._server.certificate}",
             f"--tls-private-key-file={self._server.key}",
+            f"--kubelet-certificate-authority={self._authority.certificate}",
+            f"--kubelet-client-certificate={self._to_kubelets.certificate}",
+            f"--kubelet-client-key={self._to_kubelets.key}",
             f"--service-account-issuer={self.url}",
             f"--service-account-key-file={accounts}",
             f"--service-account-signing-key-file={accounts}",
@@ -186,6 +191,14 @@ class ControlPlane:
         context = ssl.create_default_context(cafile=str(self._authority.certificate))
         context.load_cert_chain(self._admin.certificate, self._admin.key)
         return httpx.Client(base_url=self.url, verify=context, timeout=10, trust_env=False)
+
+    def kubelet_context(self) -> ssl.SSLContext:
+        """Return what a kubelet serves with on 127.0.0.1, to callers whom the plane's authority knows alone."""
+        pair = self._authority.issue("kubelet", addresses=["127.0.0.1"])
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(self._authority.certificate))
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_cert_chain(pair.certificate, pair.key)
+        return context
 
     def _answers(self, path: str) -> bool:
         try:

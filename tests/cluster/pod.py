@@ -2,7 +2,8 @@
 
 Honoured: init containers, command, args with $(VARIABLES), env (also from the pod's own fields), emptyDir and
 persistentVolumeClaim volumes, startup, readiness and liveness probes (httpGet, exec), the preStop hook `sleep`, the
-termination grace, termination messages from logs, and restarts with back-off. Nothing else is.
+termination grace, termination messages from logs, memory limits (by the size of a container's one process), images
+that are not there, and restarts with back-off. Nothing else is. Events tell of failures, as those of a kubelet do.
 """
 
 import shutil
@@ -16,6 +17,7 @@ from typing import Any
 import httpx
 
 from tests.cluster.container import Container
+from tests.cluster.recorder import Recorder
 
 Json = dict[str, Any]
 Image = Callable[[Sequence[str], str], Sequence[str]]
@@ -40,6 +42,7 @@ class Pod(threading.Thread):
         super().__init__(name=found["metadata"]["name"])
         self._found, self._client, self._folder, self.ip = found, client, folder, ip
         self._images, self._claims = images, claims
+        self._recorder = Recorder(client, found, found["spec"]["nodeName"])
         self._grace_s: float | None = None
         self._killed = threading.Event()
         spec = found["spec"]
@@ -51,6 +54,15 @@ class Pod(threading.Thread):
         """Let it end by itself within so many seconds."""
         if self._grace_s is None:
             self._grace_s = grace_s
+
+    @property
+    def namespace(self) -> str:
+        return str(self._found["metadata"]["namespace"])
+
+    def said(self, container: str, *, previous: bool) -> bytes | None:
+        """Return what a container's process said, or the one before it; None where there is none."""
+        found = next((each for each in (*self._init, *self._main) if each.name == container), None)
+        return None if found is None else found.said(previous=previous)
 
     def kill(self) -> None:
         """End it now and say nothing to the API server."""
@@ -175,6 +187,14 @@ class Pod(threading.Thread):
     def command(self, container: Json, argv: Sequence[str]) -> Sequence[str]:
         """Return the command line on this machine."""
         return self._images[container["image"]](argv, self.ip)
+
+    def has_image(self, container: Json) -> bool:
+        """Return whether there is a command for the container's image."""
+        return container["image"] in self._images
+
+    def event(self, kind: str, reason: str, message: str) -> None:
+        """Record an event of the pod."""
+        self._recorder.record(kind, reason, message)
 
     def log(self, name: str) -> Path:
         """Return the file with what a container says."""

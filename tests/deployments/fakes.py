@@ -16,6 +16,8 @@ from integrations.clusters.base import (
     DesiredRevision,
     Drift,
     Exchange,
+    Failure,
+    FailureReason,
     Job,
     JobResult,
     Nodes,
@@ -29,6 +31,7 @@ from integrations.clusters.base import (
     WorkloadIdentity,
 )
 
+FAILED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
 EDGES = (1000.0, 10_000.0)
 
 
@@ -50,7 +53,7 @@ class FakeCluster:
     """Takes wishes at once and fulfils them when `settle` is called.
 
     Attributes:
-        broken: revisions whose replicas never become ready.
+        broken: revisions whose replicas never become ready, and what they end with.
         most_ready: of which revisions only so many replicas become ready.
         autoscaled: how many replicas the cluster's own autoscaler makes of a revision where that is more than desired.
         transformers_autoscaled: the same of what stands before a revision's predictor.
@@ -210,7 +213,11 @@ class FakeCluster:
         phase = ReplicaPhase.BACKING_OFF if message else ReplicaPhase.READY
         if index >= self.most_ready.get(revision, index + 1):
             phase = ReplicaPhase.STARTING
-        return ObservedReplica(name, phase, self.restarts.get(name, 0), message=message)
+        failure = None
+        if message:
+            log = ("loading", message)
+            failure = Failure(FailureReason.MODEL_LOAD_FAILED, message, FAILED_AT, exit_code=1, replica=name, log=log)
+        return ObservedReplica(name, phase, self.restarts.get(name, 0), message=message, failure=failure)
 
     def _reach(self) -> None:
         if self.away:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from integrations.clusters.base import ClusterDriver, Desired, DesiredRevision, Exchange, Observed, Tap
+from integrations.clusters.base import ClusterDriver, Desired, DesiredRevision, Exchange, FailureReason, Observed, Tap
 from integrations.clusters.local.records import read_record
 from serving_runtime.telemetry.tap.sinks import FolderSink
 from tests.cluster.harness import Harness, Repeating, harness
@@ -20,6 +20,7 @@ from tests.deployments.fakes import FakeCluster
 from tests.integrations.conftest import V2_SERVER, Cluster, until
 
 NO_TAPS_ON_KUBERNETES = pytest.mark.parametrize("anywhere", ["fake", "local"], indirect=True)
+FAILS = {"V2_START": "fail", "V2_TOKEN": "s3cr3t-value"}
 _names = (f"service-{number}" for number in itertools.count(1))
 
 
@@ -32,6 +33,7 @@ class Anywhere:
     kill: Callable[[str], None]
     paused: Callable[[], AbstractContextManager[None]]
     break_start: Callable[[str], dict[str, str]]
+    fail_start: Callable[[str], dict[str, str]]
     tell: Callable[[str, str, str], None]
     artifact: tuple[str, str]
     service: str = field(default_factory=lambda: next(_names))
@@ -98,7 +100,9 @@ def anywhere(request: pytest.FixtureRequest) -> Anywhere:
         def tells(service: str, revision: str, request_id: str) -> None:
             fake.recorded.setdefault(("default", service), []).append(Exchange(request_id, revision, "1", 0.0, {}, {}))
 
-        return Anywhere(fake, fake.settle, fake.crash, nullcontext, breaks, tells, ("file:///nowhere", "sha256:0"))
+        return Anywhere(
+            fake, fake.settle, fake.crash, nullcontext, breaks, breaks, tells, ("file:///nowhere", "sha256:0")
+        )
     if request.param == "kubernetes":
         return _on_kubernetes(request.getfixturevalue("kubernetes"))
     cluster: Cluster = request.getfixturevalue("real_cluster")
@@ -123,6 +127,7 @@ def anywhere(request: pytest.FixtureRequest) -> Anywhere:
         kill,
         cluster.paused,
         lambda _: {"V2_START": "never-ready"},
+        lambda _: FAILS,
         tell,
         (stored.uri, stored.digest),
     )
@@ -137,6 +142,7 @@ def _on_kubernetes(harness: Harness) -> Anywhere:
         lambda revision: harness.kubelet.pod(revision).crash("runtime"),
         harness.kubelet.paused,
         lambda _: {"V2_START": "never-ready"},
+        lambda _: FAILS,
         _records_nothing,
         (stored.uri, stored.digest),
         patience_s=300.0,
@@ -196,6 +202,24 @@ def test_what_is_not_ready_gets_nothing_and_stays_visible(anywhere: Anywhere) ->
     anywhere.apply(1, anywhere.revision(1, 90), anywhere.revision(2, 10, env=env))
     seen = anywhere.weights(1, 100, 0)
     assert seen.revisions[1].ready_replicas == 0
+
+
+def test_a_failure_is_told_with_its_reason_its_exit_code_and_the_last_lines(anywhere: Anywhere) -> None:
+    env = anywhere.fail_start(f"{anywhere.service}-00001")
+    anywhere.apply(1, anywhere.revision(1, 100, env=env))
+
+    def is_told(seen: Observed) -> bool:
+        failure = seen.revisions[0].last_failure if seen.revisions else None
+        return failure is not None and bool(failure.log)
+
+    seen = anywhere.until(is_told)
+    failure = seen.revisions[0].last_failure
+    assert failure is not None
+    assert failure.reason in (FailureReason.MODEL_LOAD_FAILED, FailureReason.RUNTIME_UNHEALTHY)
+    assert failure.exit_code in (1, 3)
+    assert failure.replica == seen.revisions[0].replicas[0].name
+    assert "cannot" in failure.log[-1]
+    assert "s3cr3t" not in repr(seen)
 
 
 def test_a_revision_that_is_left_out_goes(anywhere: Anywhere) -> None:

@@ -15,7 +15,7 @@ from deployments.selectors import (
     ServiceView,
     StepView,
 )
-from deployments.shapes import FileView
+from deployments.shapes import FileView, ModelStatusView
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STEPS = tuple(StepView(weight, 10.0, pause=False, analysis=None) for weight in (10, 25, 50))
@@ -61,6 +61,7 @@ SERVICE = ServiceView(
     changes=1,
     created_at=NOW,
     file=FileView(False, ""),
+    model_status=ModelStatusView("InProgress", "Loaded", "Loading", None),
 )
 
 

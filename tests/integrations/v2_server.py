@@ -2,8 +2,9 @@
 
 It reads its model's files only to say who it is. A request tells it what to do by the header `x-do`:
 `sleep=SECONDS`, `status=NNN` (for gRPC the status code's number). The environment tells it what to do at its start:
-`V2_START=fail` ends with exit code 3, `V2_START=never-ready` never becomes ready; and `V2_DO` what to do with every
-infer request whatever its header says, also `crash`. `GET /calls` lists the infer calls it got.
+`V2_START=fail` tells its variables that begin with `V2_` and ends with exit code 3, `V2_START=never-ready` never
+becomes ready; and `V2_DO` what to do with every infer request whatever its header says, also `crash`. `GET /calls`
+lists the infer calls it got.
 """
 
 import argparse
@@ -152,7 +153,8 @@ async def main() -> int:
         parser.add_argument(f"--{name}", type=int, default=0)
     options = parser.parse_args()
     if os.environ.get("V2_START") == "fail":
-        sys.stderr.write("cannot load the model: as asked\n")
+        told = {name: value for name, value in os.environ.items() if name.startswith("V2_")}
+        sys.stderr.write(f"the environment is {told}\ncannot load the model: as asked\n")
         return 3
     server = Server(Path(options.model_repository))
     host = options.http_address

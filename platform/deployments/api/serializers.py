@@ -9,6 +9,7 @@ from common.requests import RequestSerializer
 from deployments.api.approval_serializers import ApprovalsSerializer
 from deployments.api.plans import AnalysisPlanSerializer
 from deployments.contract import Contract
+from deployments.failures import ModelState, TransitionStatus
 from deployments.models import Cluster, RolloutPolicy
 from deployments.policy import When
 from deployments.rollout.webhooks import Answer
@@ -16,7 +17,10 @@ from deployments.shapes import (
     AnalysisRunView,
     DriftView,
     EventView,
+    FailureEventView,
+    FailureView,
     FileView,
+    ModelStatusView,
     Plan,
     QuestionView,
     ReasonView,
@@ -27,7 +31,7 @@ from deployments.shapes import (
     StepView,
 )
 from deployments.waits import Wait
-from integrations.clusters.base import DriftPolicy
+from integrations.clusters.base import DriftPolicy, FailureReason
 
 
 class PolicySerializer(serializers.Serializer[RolloutPolicy]):
@@ -212,6 +216,37 @@ class RollbackSerializer(RequestSerializer[Any]):
     revision = serializers.CharField(max_length=63, required=False, allow_null=True)
 
 
+class FailureEventSerializer(serializers.Serializer[FailureEventView]):
+    """What a cluster says happened to a replica that failed; `at` is the last time of `count`."""
+
+    at = serializers.DateTimeField()
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class FailureSerializer(serializers.Serializer[FailureView]):
+    """The last failure of a replica, with what was found out about it; values of its environment are `$(NAME)`."""
+
+    reason = serializers.ChoiceField(choices=[reason.value for reason in FailureReason])
+    message = serializers.CharField()
+    at = serializers.DateTimeField()
+    exit_code = serializers.IntegerField(allow_null=True, help_text="128 + N for signal N; null where none ended.")
+    replica = serializers.CharField()
+    container = serializers.CharField()
+    events = FailureEventSerializer(many=True)
+    log = serializers.ListField(child=serializers.CharField(), help_text="Last lines of what failed.")
+
+
+class ModelStatusSerializer(serializers.Serializer[ModelStatusView]):
+    """How far the model is that the file names, and how the one stands that clients get: KServe's `modelStatus`."""
+
+    transition_status = serializers.ChoiceField(choices=[each.value for each in TransitionStatus])
+    active_model_state = serializers.ChoiceField(choices=[each.value for each in ModelState])
+    target_model_state = serializers.ChoiceField(choices=[each.value for each in ModelState])
+    last_failure = FailureSerializer(allow_null=True)
+
+
 class RevisionSerializer(serializers.Serializer[RevisionView]):
     """A revision and how it is now."""
 
@@ -232,6 +267,9 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
     replicas_most = serializers.IntegerField()
     scaling = serializers.CharField()
     message = serializers.CharField()
+    model_state = serializers.ChoiceField(choices=[each.value for each in ModelState])
+    is_failing = serializers.BooleanField(help_text="Whether its last failure keeps a replica from serving now.")
+    last_failure = FailureSerializer(allow_null=True)
     created_at = serializers.DateTimeField()
 
 
@@ -287,6 +325,7 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     stable_revision = serializers.CharField(allow_null=True)
     revisions = RevisionSerializer(many=True)
     rollout = RolloutSerializer(allow_null=True)
+    model_status = ModelStatusSerializer()
     file = FileSerializer()
     drift_policy = serializers.ChoiceField(choices=[policy.value for policy in DriftPolicy])
     drift = DriftSerializer(many=True, help_text="What was changed by hand on its cluster.")

@@ -61,7 +61,7 @@ class InferenceService(models.Model):
         event_seq, revision_seq: the numbers given last.
         request_id: the request that changed the service last, for which the reconciler acts; empty where none did.
         observed: what the cluster was last seen to run: revision name -> {"weight", "mirror", "ready", "restarts",
-            "restart_numbers", "metrics_urls", "message"}.
+            "restart_numbers", "metrics_urls", "message", "is_failing"}.
         replica_restarts: restarts of each replica that events were written for.
         restart_number: rises when all its replicas are to be started anew.
         recorded_percent: of its requests that are recorded now (`models.Recording`); 0 for none.
@@ -129,6 +129,7 @@ class Revision(models.Model):
         replicas: how many it should have while it runs; where minReplicas and maxReplicas differ, by its load.
         transformer: what stands before its predictor, as a service file says it; empty for nothing.
         transformer_replicas: how many of those there should be, by a cluster's autoscaler more of them.
+        last_failure: the last failure of a replica of it (`deployments.failures`); None where none failed.
         load: what that is decided by (`deployments.replicas`): counters of the last seconds, earlier decisions, and
             "why" in words.
     """
@@ -158,6 +159,7 @@ class Revision(models.Model):
     load = models.JSONField(default=dict)
     transformer = models.JSONField(default=dict)
     transformer_replicas = models.PositiveIntegerField(default=0, db_default=0)
+    last_failure = models.JSONField(null=True)
 
     class Meta:
         constraints = [

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from django.db.models import QuerySet
 
-from deployments import rows
+from deployments import failures, rows
 from deployments.desired import Role, ServiceState, mirror_of, weight_of
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
@@ -51,13 +51,16 @@ def stable_before(*, stable: Revision) -> Revision | None:
 def revision_view(service: InferenceService, state: ServiceState, revision: Revision) -> RevisionView:
     """Return a revision of a service in `state` as it is shown."""
     seen = service.observed.get(revision.name, {})
+    wanted = revision.replicas if revision.stopped_at is None else 0
+    has_failed = revision.role == Role.FAILED and revision.last_failure is not None
+    is_failing = bool(seen.get("is_failing")) or has_failed
     return RevisionView(
         name=revision.name,
         number=revision.number,
         model=revision.model_version.model.name,
         model_version=revision.model_version.number,
         role="shadow" if revision.role == Role.CANARY and state.is_shadow else revision.role,
-        replicas_wanted=revision.replicas if revision.stopped_at is None else 0,
+        replicas_wanted=wanted,
         replicas_least=revision.min_replicas,
         replicas_most=revision.max_replicas,
         scaling=str(revision.load.get("why", "")) if revision.stopped_at is None else "",
@@ -70,4 +73,13 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         message=str(seen.get("message", "")),
         replicas_to_restart=sum(number < service.restart_number for number in seen.get("restart_numbers", ())),
         created_at=revision.created_at,
+        model_state=failures.model_state(
+            role=revision.role,
+            wanted=wanted,
+            ready=int(seen.get("ready", 0)),
+            replicas=len(seen.get("restart_numbers", ())),
+            is_failing=is_failing,
+        ),
+        is_failing=is_failing,
+        last_failure=failures.failure_view(revision.last_failure),
     )

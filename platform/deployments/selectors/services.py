@@ -10,6 +10,7 @@ from django.db.models import Max, Q, QuerySet
 from common.errors import InvalidInput, NotFound
 from deployments import drifting, rows
 from deployments.desired import Role
+from deployments.failures import model_status
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.selectors.revisions import revision_rows, revision_view
@@ -69,6 +70,10 @@ def _service_view(
     stable = next((revision for revision in revisions if revision.role == Role.STABLE), None)
     version = service.model_version if stable is None else stable.model_version
     rollout = None if newest is None else shown[newest.pk]
+    file = _file_view(service, stable, newest)
+    views = {revision.pk: revision_view(service, state, revision) for revision in revisions}
+    active = None if stable is None else views[stable.pk]
+    target = None if newest is None else views.get(newest.to_revision_id)
     return ServiceView(
         id=service.pk,
         namespace=service.namespace,
@@ -82,12 +87,19 @@ def _service_view(
         model_version=None if version is None else version.number,
         policy=None if service.policy is None else service.policy.name,
         stable_revision=None if stable is None else stable.name,
-        revisions=tuple(revision_view(service, state, revision) for revision in revisions),
+        revisions=tuple(views.values()),
         rollout=rollout,
         event_seq=service.event_seq,
         changes=service.changes,
         created_at=service.created_at,
-        file=_file_view(service, stable, newest),
+        file=file,
+        model_status=model_status(
+            active=active,
+            target=target if in_progress is not None or (target is not None and target.is_failing) else active,
+            is_in_progress=in_progress is not None,
+            is_file_refused=bool(service.alias_problem)
+            or (service.awaited_import is not None and service.awaited_import.ended_badly),
+        ),
         import_state=None if service.awaited_import is None else _import_view(service, service.awaited_import),
         waits=wait_of_service(
             rows.service_facts(service),

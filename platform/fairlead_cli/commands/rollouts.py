@@ -9,7 +9,7 @@ from rich.live import Live
 from fairlead_cli import contract, render
 from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path, wait_until
-from fairlead_cli.commands import rollout_plan, rollout_view
+from fairlead_cli.commands import failures, rollout_plan, rollout_view
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
 from fairlead_cli.telling import Teller
 
@@ -118,9 +118,10 @@ def find(call: Call) -> Json:
 def _show_or_wait(call: Call, rollout: Json) -> None:
     if not call.options.wait:
         return show(call, rollout)
-    ended = wait(call, rollout)
-    show(call, ended)
-    return require_healthy(ended)
+    with failures.told_at_a_bad_end(call, *service_path(rollout["service"])):
+        ended = wait(call, rollout)
+        show(call, ended)
+        return require_healthy(ended)
 
 
 def require_healthy(ended: Json) -> None:

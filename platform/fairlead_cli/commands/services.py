@@ -9,7 +9,7 @@ from fairlead_cli import contract, render
 from fairlead_cli.applying import apply_file, file_arguments
 from fairlead_cli.call import Call, count, service_path
 from fairlead_cli.client import Json, path, wait_until
-from fairlead_cli.commands import rollouts
+from fairlead_cli.commands import failures, rollouts
 from fairlead_cli.commands.rollout_view import share, wait_text
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
 
@@ -77,6 +77,8 @@ def show_service(call: Call) -> None:
         if service.get("waits"):
             print(f"{wait_text(service['waits'])}\n")
         call.show_list(service["revisions"], _REVISIONS)
+        for revision in failures.failing(service):
+            print(f"\n{failures.as_text(revision)}")
 
 
 def stop_arguments(parser: argparse.ArgumentParser) -> None:
@@ -151,6 +153,11 @@ def _where(call: Call, document: Json) -> str:
 
 def _ready(call: Call, service: Json) -> Json:
     """Return the service once it is Ready and the rollout that is in progress ended Healthy."""
+    with failures.told_at_a_bad_end(call, service["namespace"], service["name"]):
+        return _waited_for(call, service)
+
+
+def _waited_for(call: Call, service: Json) -> Json:
     where = path("services", service["namespace"], service["name"])
     if service.get("import_state"):
         service = _imported(call, where)

@@ -364,3 +364,46 @@ def test_several_documents_are_applied_in_their_order(fairlead: Fairlead, api: A
     code, said, _ = fairlead("services", "apply", "-f", "services.yaml", "--output", "json")
 
     assert (code, [service["name"] for service in json.loads(said)]) == (0, ["digits", "letters"])
+
+
+FAILING = {
+    **SERVICE["revisions"][0],
+    "is_failing": True,
+    "last_failure": {
+        "reason": "ModelLoadFailed",
+        "message": "runtime ended with exit code 1: no ONNX model",
+        "at": "2026-01-01T12:00:00.5Z",
+        "exit_code": 1,
+        "replica": "digits-00001-abc",
+        "container": "runtime",
+        "events": [{"at": "2026-01-01T12:00:00Z", "reason": "BackOff", "message": "again\x1b[2J", "count": 3}],
+        "log": ["loading", "no ONNX model"],
+    },
+}
+
+
+def test_show_tells_why_a_revision_fails(fairlead: Fairlead, api: Any) -> None:
+    healed = {**FAILING, "name": "digits-00002", "is_failing": False}
+    api.on("GET /services/default/digits", {**SERVICE, "revisions": [FAILING, healed]})
+
+    code, said, _ = fairlead("services", "show", "digits")
+
+    assert code == 0
+    assert "last failure of digits-00001\n  reason     ModelLoadFailed\n" in said
+    assert "  exit code  1\n" in said
+    assert "its last lines\n  | loading\n  | no ONNX model\n" in said
+    assert "  2026-01-01T12:00:00Z  BackOff: again?[2J (3 times)\n" in said
+    assert "last failure of digits-00002" not in said
+
+
+def test_a_wait_that_ends_badly_tells_why_the_replicas_fail(fairlead: Fairlead, api: Any, at_home: Path) -> None:
+    (at_home / "service.yaml").write_text("metadata: {name: digits}\n")
+    pending = {**SERVICE, "phase": "Pending", "revisions": [FAILING]}
+    applies(api, "PUT /services/default/digits", pending, status=201)
+    api.on("GET /services/default/digits", pending)
+
+    code, _, told = fairlead("services", "apply", "-f", "service.yaml", "--wait", "--timeout", "0")
+
+    assert code == 4
+    assert "last failure of digits-00001\n" in told
+    assert "  | no ONNX model\n" in told

@@ -22,6 +22,16 @@ from integrations.clusters.base.desired import (
 from integrations.clusters.base.drift import Drift, DriftPolicy
 from integrations.clusters.base.driver import ClusterDriver
 from integrations.clusters.base.exchanges import Candidate, Exchange
+from integrations.clusters.base.failures import (
+    Failure,
+    FailureReason,
+    ReplicaEvent,
+    failure_from_json,
+    hidden,
+    last_lines,
+    printable,
+    reason_of_exit,
+)
 from integrations.clusters.base.identity import AUDIENCE, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobKind, JobResult
 from integrations.clusters.base.observed import (
@@ -50,6 +60,8 @@ __all__ = [
     "Drift",
     "DriftPolicy",
     "Exchange",
+    "Failure",
+    "FailureReason",
     "HeaderMatch",
     "Job",
     "JobKind",
@@ -63,10 +75,16 @@ __all__ = [
     "ObservedRevision",
     "ObservedScaling",
     "ObservedTransformer",
+    "ReplicaEvent",
     "ReplicaPhase",
     "Resources",
     "Sample",
     "SessionAffinity",
     "Tap",
     "WorkloadIdentity",
+    "failure_from_json",
+    "hidden",
+    "last_lines",
+    "printable",
+    "reason_of_exit",
 ]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from integrations.clusters.base.desired import HeaderMatch
+from integrations.clusters.base.failures import Failure
 
 
 class ReplicaPhase(StrEnum):
@@ -25,6 +26,7 @@ class ObservedReplica:
         metrics_url: where its Prometheus page is; empty until it serves.
         message: why it is not ready, or how its last process ended; one sentence.
         restart_number: its revision's when it began.
+        failure: its last one, also where it serves again by now; None where it never failed.
     """
 
     name: str
@@ -34,6 +36,7 @@ class ObservedReplica:
     metrics_url: str = ""
     message: str = ""
     restart_number: int = 0
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class ObservedRevision:
         scaling: None where the cluster has no autoscaler for it, and its replicas are as many as were desired.
         message: why it gets another share than asked for, or why it cannot run; empty where all is as wanted.
         gateway_since: Unix seconds at which the gateway's counters for this revision began; None while it has none.
+        failure: why the cluster makes no replica of it; None where it does.
     """
 
     name: str
@@ -88,6 +92,7 @@ class ObservedRevision:
     match: tuple[HeaderMatch, ...] = ()
     scaling: ObservedScaling | None = None
     transformer: ObservedTransformer | None = None
+    failure: Failure | None = None
 
     @property
     def ready_replicas(self) -> int:
@@ -95,6 +100,17 @@ class ObservedRevision:
         if self.transformer is not None and not self.transformer.ready_replicas:
             return 0
         return sum(replica.phase is ReplicaPhase.READY for replica in self.replicas)
+
+    @property
+    def all_replicas(self) -> tuple[ObservedReplica, ...]:
+        """Return its replicas and those of its transformer."""
+        return (*self.replicas, *(() if self.transformer is None else self.transformer.replicas))
+
+    @property
+    def last_failure(self) -> Failure | None:
+        """Return the newest failure of the revision, its replicas and those of its transformer."""
+        found = [self.failure, *(replica.failure for replica in self.all_replicas)]
+        return max((each for each in found if each is not None), key=lambda each: each.at, default=None)
 
 
 @dataclass(frozen=True, slots=True)

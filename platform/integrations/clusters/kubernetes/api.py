@@ -18,7 +18,7 @@ from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPe
 from integrations import pages
 from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.drift import FIELD_MANAGER
-from integrations.clusters.kubernetes.kinds import Kind, kind_of
+from integrations.clusters.kubernetes.kinds import POD, Kind, kind_of
 from integrations.clusters.kubernetes.streams import HistoryGone, Listing, Stream
 
 _TIMEOUT_S = (3.0, 10.0)  # to connect, to read
@@ -60,6 +60,12 @@ class Api:
         except NotFound:
             return None
 
+    def find(self, kind: Kind, namespace: str, fields: dict[str, str], *, most: int, timeout_s: float) -> list[Json]:
+        """Return at most so many objects of a namespace whose fields have these values, within so many seconds."""
+        selector = ",".join(f"{name}={value}" for name, value in fields.items())
+        query = {"fieldSelector": selector, "limit": str(most)}
+        return list(json.loads(self._ask("GET", kind.path(namespace), query=query, timeout_s=timeout_s))["items"])
+
     def list(self, kind: Kind, namespace: str, labels: dict[str, str]) -> list[Json]:
         """Return the objects of a namespace that have all these labels, sorted by name."""
         return [*self.read(kind, namespace, labels).items]
@@ -90,6 +96,25 @@ class Api:
         if answer.status != 200:
             raise _refusal(answer.status, answer.data, f"the watch of {kind.path(namespace)}")
         return Stream(answer, self._client.configuration.host)
+
+    def log(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        previous: bool,
+        lines: int,
+        most_bytes: int,
+        timeout_s: float,
+    ) -> str:
+        """Return the last lines of what a container says, or said before it was last started again."""
+        query = {"container": container, "tailLines": str(lines), "limitBytes": str(most_bytes)}
+        if previous:
+            query["previous"] = "true"
+        return self._ask("GET", f"{POD.path(namespace, pod)}/log", query=query, timeout_s=timeout_s).decode(
+            errors="replace"
+        )
 
     def apply(self, manifest: Json, *, dry_run: bool = False, force: bool = False) -> Json:
         """Have the server merge a manifest into what is there, as the one manager of its fields.
@@ -174,13 +199,26 @@ class Api:
         body: Json | None = None,
         content_type: str = "application/json",
     ) -> Json:
-        answer = self._send(method, path, query=query, body=body, content_type=content_type)
+        return dict(json.loads(self._ask(method, path, query=query, body=body, content_type=content_type)))
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: Json | None = None,
+        content_type: str = "application/json",
+        timeout_s: float | None = None,
+    ) -> bytes:
+        limits = _TIMEOUT_S if timeout_s is None else (timeout_s, timeout_s)
+        answer = self._send(method, path, query=query, body=body, content_type=content_type, timeout_s=limits)
         try:
-            content = answer.read()
+            content = bytes(answer.read())
         except urllib3.exceptions.HTTPError as error:
             raise self._silence(error) from error
         if 200 <= answer.status < 300:
-            return dict(json.loads(content))
+            return content
         raise _refusal(answer.status, content, f"{method} {path}")
 
     def _send(

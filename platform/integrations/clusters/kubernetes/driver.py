@@ -1,7 +1,7 @@
 """The cluster driver for Kubernetes. Called by the reconciler, which applies the whole desired state on every tick.
 
     apply    take the generation -> weights over what is ready -> apply objects, routes last -> replicas -> prune
-    observe  read Deployments, pods, EndpointSlices and routes -> `observation.observed`
+    observe  read Deployments, pods, EndpointSlices and routes -> why pods fail -> `observation.observed`
 
 Nothing of it runs between two ticks: pods are Kubernetes' own business, and so is what the gateway does.
 """
@@ -29,13 +29,14 @@ from integrations.clusters.base import (
 )
 from integrations.clusters.kubernetes import drift, identity, kinds, ledger
 from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
+from integrations.clusters.kubernetes.diagnosis import Diagnosis
 from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
 from integrations.clusters.kubernetes.gateway import Routed, confirmation
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, METRICS_PORT, SERVICE, backend
 from integrations.clusters.kubernetes.manifests.scaling import is_autoscaled
 from integrations.clusters.kubernetes.manifests.transformer import is_transformer_autoscaled
-from integrations.clusters.kubernetes.observation import Found, observed, serving
+from integrations.clusters.kubernetes.observation import Found, observed, replicas_of, serving
 from integrations.clusters.kubernetes.options import Options, Reach
 from integrations.clusters.local.config_check import check_config
 from integrations.clusters.shares import Claim, shares
@@ -51,6 +52,7 @@ class KubernetesDriver:
     def __init__(self, api: Api, options: Options) -> None:
         self._api = api
         self._options = options
+        self._diagnosis = Diagnosis(api)
 
     def close(self) -> None:
         """Close the connections that are kept; a call that is under way ends as it would have."""
@@ -88,6 +90,7 @@ class KubernetesDriver:
             routes=[route for kind in _ROUTES for route in self._list(kind, namespace, service)],
             autoscalers=self._list(kinds.AUTOSCALER, namespace, service),
         )
+        found = replace(found, failures=self._diagnosis.explain(replicas_of(found)))
         return observed(namespace, service, entry, found, self._options.gateway)
 
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:

@@ -2,16 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from integrations.clusters.base import (
+    Failure,
+    FailureReason,
     Observed,
     ObservedReplica,
     ObservedRevision,
     ObservedScaling,
     ObservedTransformer,
+    printable,
 )
+from integrations.clusters.kubernetes.failures import moment
 from integrations.clusters.kubernetes.gateway import confirmation
 from integrations.clusters.kubernetes.ledger import Entry
 from integrations.clusters.kubernetes.manifests.names import REVISION, TRANSFORMER, revision_of
@@ -24,19 +28,24 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Everything that the API server has of a service, each list sorted by name."""
+    """Everything that the API server has of a service, each list sorted by name.
+
+    Attributes:
+        failures: by pod, what was found out about failures beyond what the statuses say.
+    """
 
     deployments: Sequence[Json] = ()
     pods: Sequence[Json] = ()
     slices: Sequence[Json] = ()
     routes: Sequence[Json] = ()
     autoscalers: Sequence[Json] = ()
+    failures: Mapping[str, Failure] = field(default_factory=dict)
 
 
 def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: GatewayReference) -> Observed:
     """Return the service as it is; a revision's share is 0 while no replica of it takes requests."""
     able = serving(found.slices)
-    replicas = _replicas(found, able)
+    replicas = _replicas(found)
     here = {name for name in _names(found.deployments) | replicas.keys() if revision_of(name) == name}
     scalings = dict(_scalings(found))
     transformers = {
@@ -46,7 +55,9 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
     names = sorted(here)
     confirmed = confirmation(service, found.routes, gateway)
     routed = confirmed.routed
-    troubles = {str(each["metadata"]["name"]): _trouble(each) for each in found.deployments}
+    troubles = {
+        str(each["metadata"]["name"]): trouble for each in found.deployments if (trouble := _trouble(each)) is not None
+    }
     taking = {name for name in names if able[name] and (name not in transformers or able[f"{name}{SUFFIX}"])}
     return Observed(
         namespace=namespace,
@@ -62,6 +73,7 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
                 message=_message(name, troubles, transformers.get(name)),
                 transformer=transformers.get(name),
                 scaling=scalings.get(name),
+                failure=troubles.get(name) or troubles.get(f"{name}{SUFFIX}"),
             )
             for name in names
         ),
@@ -89,11 +101,12 @@ def _names(objects: Sequence[Json]) -> set[str]:
     return {str(each["metadata"]["name"]) for each in objects}
 
 
-def _message(name: str, troubles: Mapping[str, str], its: ObservedTransformer | None) -> str:
+def _message(name: str, troubles: Mapping[str, Failure], its: ObservedTransformer | None) -> str:
     """Return why a revision, or its transformer, cannot run."""
-    if troubles.get(name) or its is None:
-        return troubles.get(name, "")
-    return troubles.get(f"{name}{SUFFIX}", "") or ("" if its.ready_replicas else its.message)
+    trouble = troubles.get(name) or troubles.get(f"{name}{SUFFIX}")
+    if trouble is not None:
+        return trouble.message
+    return "" if its is None or its.ready_replicas else its.message
 
 
 def _ready(endpoint_slice: Json) -> Iterator[str]:
@@ -102,20 +115,29 @@ def _ready(endpoint_slice: Json) -> Iterator[str]:
             yield endpoint["targetRef"]["name"]
 
 
-def _replicas(found: Found, able: Mapping[str, set[str]]) -> dict[str, list[ObservedReplica]]:
-    replicas: dict[str, list[ObservedReplica]] = defaultdict(list)
+def replicas_of(found: Found) -> Iterator[tuple[Json, ObservedReplica]]:
+    """Yield each pod with the replica it is."""
+    able = serving(found.slices)
     for pod in found.pods:
-        deployment = _deployment(pod)
-        replicas[deployment].append(replica(pod, able.get(deployment, set())))
+        yield pod, replica(pod, able.get(_deployment(pod), set()))
+
+
+def _replicas(found: Found) -> dict[str, list[ObservedReplica]]:
+    replicas: dict[str, list[ObservedReplica]] = defaultdict(list)
+    for pod, plain in replicas_of(found):
+        failure = found.failures.get(plain.name)
+        told = plain if failure is None else replace(plain, failure=failure, message=plain.message or failure.message)
+        replicas[_deployment(pod)].append(told)
     return replicas
 
 
-def _trouble(deployment: Json) -> str:
-    """Return why no pods are made, such as a quota; empty where they are."""
+def _trouble(deployment: Json) -> Failure | None:
+    """Return why no pods are made, such as a quota; None where they are."""
     for condition in deployment.get("status", {}).get("conditions", ()):
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
-            return f"its pods cannot be made: {condition['message']}"
-    return ""
+            said = printable(f"its pods cannot be made: {condition['message']}")
+            return Failure(FailureReason.NO_REPLICA_MADE, said, moment(condition["lastTransitionTime"]))
+    return None
 
 
 def _scalings(found: Found) -> Iterator[tuple[str, ObservedScaling]]:

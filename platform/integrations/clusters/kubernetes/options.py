@@ -58,6 +58,7 @@ class Options:
         allowed_managers: field managers that may own fields of what is applied; such fields are left to them. To let
             a HorizontalPodAutoscaler of the operator's own set replicas, name `kube-controller-manager`, as which it
             writes.
+        longest_start_s: after so long without becoming ready a replica is started anew; the time a model takes to load.
         pre_stop_s: how long a replica goes on serving after it was told to end, until no gateway sends to it any more.
     """
 
@@ -77,3 +78,4 @@ class Options:
     drain_s: int = 30
     pre_stop_s: int = 5
     allowed_managers: tuple[str, ...] = ()
+    longest_start_s: int = 600

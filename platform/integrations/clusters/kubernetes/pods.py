@@ -1,16 +1,15 @@
 """Pods as replicas: phase, restarts and why one is not ready. Pure."""
 
-from collections.abc import Iterator, Mapping, Set
-from datetime import datetime
+from collections.abc import Mapping, Set
 from typing import Any
 
 from integrations.clusters.base import ObservedReplica, ReplicaPhase
+from integrations.clusters.kubernetes.failures import failure_of, moment, statuses
 from integrations.clusters.kubernetes.manifests.names import METRICS_PORT, RESTART
 from integrations.clusters.kubernetes.manifests.pods import RUNTIME
 from integrations.clusters.kubernetes.manifests.transformer import CONTAINER
 
 Json = Mapping[str, Any]
-_WAITS_WITHOUT_TROUBLE = ("ContainerCreating", "PodInitializing")
 
 
 def replica(pod: Json, serving: Set[str]) -> ObservedReplica:
@@ -24,15 +23,17 @@ def replica(pod: Json, serving: Set[str]) -> ObservedReplica:
         (each for each in status.get("containerStatuses", ()) if each["name"] in (RUNTIME, CONTAINER)), {}
     )
     running = runtime.get("state", {}).get("running")
-    phase = _phase(pod, serving)
+    phase, failure = _phase(pod, serving), failure_of(pod)
+    has_trouble = failure is not None and phase not in (ReplicaPhase.READY, ReplicaPhase.DRAINING)
     return ObservedReplica(
         name=metadata["name"],
         phase=phase,
         restarts=runtime.get("restartCount", 0),
-        started_at=None if running is None else datetime.fromisoformat(running["startedAt"]).timestamp(),
         metrics_url=_metrics_url(status.get("podIP", "")) if running else "",
-        message="" if phase in (ReplicaPhase.READY, ReplicaPhase.DRAINING) else next(_complaints(pod), ""),
+        started_at=None if running is None else moment(running["startedAt"]),
+        message=failure.message if failure is not None and has_trouble else "",
         restart_number=int(metadata.get("annotations", {}).get(RESTART, "0")),
+        failure=failure,
     )
 
 
@@ -46,26 +47,5 @@ def _phase(pod: Json, serving: Set[str]) -> ReplicaPhase:
         return ReplicaPhase.DRAINING
     if pod["metadata"]["name"] in serving:
         return ReplicaPhase.READY
-    waiting = (each.get("state", {}).get("waiting", {}).get("reason", "") for each in _containers(pod))
+    waiting = (each.get("state", {}).get("waiting", {}).get("reason", "") for each in statuses(pod))
     return ReplicaPhase.BACKING_OFF if "CrashLoopBackOff" in waiting else ReplicaPhase.STARTING
-
-
-def _complaints(pod: Json) -> Iterator[str]:
-    """Yield one sentence for each reason why a pod is not ready, the most telling first."""
-    for each in _containers(pod):
-        for state in (each.get("state", {}), each.get("lastState", {})):
-            ended = state.get("terminated")
-            if ended and ended.get("exitCode"):
-                said = (ended.get("message") or ended.get("reason") or "it said nothing").strip()
-                yield f"{each['name']} ended with exit code {ended['exitCode']}: {said}"
-        waiting = each.get("state", {}).get("waiting", {})
-        if waiting and waiting.get("reason") not in _WAITS_WITHOUT_TROUBLE:
-            yield f"{each['name']} waits: {waiting.get('message') or waiting.get('reason')}"
-    for condition in pod.get("status", {}).get("conditions", ()):
-        if condition["type"] == "PodScheduled" and condition["status"] != "True":
-            yield f"no node takes it: {condition.get('message', condition.get('reason', ''))}"
-
-
-def _containers(pod: Json) -> list[Json]:
-    status = pod.get("status", {})
-    return [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]

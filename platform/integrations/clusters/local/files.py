@@ -32,6 +32,7 @@ from integrations.clusters.base import (
     Resources,
     SessionAffinity,
     Tap,
+    failure_from_json,
 )
 
 DESIRED_SCHEMA = "fairlead.desired/v1"
@@ -253,15 +254,21 @@ def observed_from_json(value: Mapping[str, Any]) -> Observed:
             **{
                 **_known(ObservedRevision, revision),
                 "match": _match_from_json(revision),
-                "replicas": tuple(
-                    ObservedReplica(**{**_known(ObservedReplica, replica), "phase": ReplicaPhase(replica["phase"])})
-                    for replica in revision["replicas"]
-                ),
+                "failure": failure_from_json(revision["failure"]) if revision.get("failure") else None,
+                "replicas": tuple(_replica_from_json(replica) for replica in revision["replicas"]),
             }
         )
         for revision in value["revisions"]
     )
     return Observed(**{**_known(Observed, value), "revisions": revisions})
+
+
+def _replica_from_json(value: Mapping[str, Any]) -> ObservedReplica:
+    own = {
+        "phase": ReplicaPhase(value["phase"]),
+        "failure": failure_from_json(value["failure"]) if value.get("failure") else None,
+    }
+    return ObservedReplica(**{**_known(ObservedReplica, value), **own})
 
 
 def cluster_status_to_json(status: ClusterStatus) -> dict[str, Any]:

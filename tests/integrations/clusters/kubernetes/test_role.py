@@ -7,7 +7,7 @@ import httpx
 import pytest
 import yaml
 
-from common.errors import Unavailable
+from common.errors import NotFound, Unavailable
 from integrations.clusters.base import Desired, DesiredRevision
 from integrations.clusters.kubernetes import api as api_module
 from integrations.clusters.kubernetes import kinds
@@ -72,6 +72,9 @@ def test_the_driver_does_all_it_does_with_its_role(client: httpx.Client, plane: 
     assert [each.name for each in driver.observe(NAMESPACE, "digits").revisions] == ["digits-2"]
     assert driver.inventory().components[0].name == "gateway"
     assert driver.identify("a.b.c") is None
+    assert api.find(kinds.EVENT, NAMESPACE, {"involvedObject.name": "digits-2-x"}, most=1, timeout_s=10) == []
+    with pytest.raises(NotFound):  # it may ask, and there is no such pod
+        api.log(NAMESPACE, "digits-2-x", "runtime", previous=False, lines=1, most_bytes=100, timeout_s=10)
     driver.delete(NAMESPACE, "digits", 3)
     api.close()
 
@@ -116,6 +119,8 @@ def test_the_driver_watches_all_it_makes_with_its_role(client: httpx.Client, pla
         pytest.param("list", "", "nodes", "", id="nodes"),
         pytest.param("create", "", "serviceaccounts/token", NAMESPACE, id="tokens of pods"),
         pytest.param("create", "authorization.k8s.io", "subjectaccessreviews", "", id="what others may do"),
+        pytest.param("list", "", "events", "default", id="events of other namespaces"),
+        pytest.param("get", "", "pods/log", "default", id="logs of other namespaces"),
         pytest.param("create", "rbac.authorization.k8s.io", "rolebindings", NAMESPACE, id="more rights"),
         pytest.param("patch", "gateway.networking.k8s.io", "gateways", "gateways", id="the operator's gateway"),
         pytest.param("patch", "apps", "deployments", "default", id="other namespaces"),

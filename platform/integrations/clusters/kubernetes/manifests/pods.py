@@ -96,7 +96,7 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
         "resources": requested(revision.resources, options),
         "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        **probes(),
+        **probes(options),
         "lifecycle": {"preStop": {"sleep": {"seconds": options.pre_stop_s}}},
         "volumeMounts": [
             {"name": "models", "mountPath": _MODELS, "readOnly": True},

@@ -16,7 +16,6 @@ SECURE = {
 }
 _USER = 65532
 _PROBE_EVERY_S = 2
-_LONGEST_START_S = 600
 _MARGIN_S = 5
 
 
@@ -37,13 +36,13 @@ def secure_pod(desired: Desired, options: Options) -> Manifest:
     }
 
 
-def probes() -> Manifest:
+def probes(options: Options) -> Manifest:
     """Return a container's probes, which ask V2 health at its port `http`."""
     return {
         "startupProbe": {
             **_probe("ready"),
             "periodSeconds": _PROBE_EVERY_S,
-            "failureThreshold": _LONGEST_START_S // _PROBE_EVERY_S,
+            "failureThreshold": max(1, options.longest_start_s // _PROBE_EVERY_S),
         },
         "readinessProbe": {**_probe("ready"), "periodSeconds": _PROBE_EVERY_S, "failureThreshold": 2},
         "livenessProbe": {**_probe("live"), "periodSeconds": 10, "failureThreshold": 6},

@@ -83,7 +83,7 @@ def _container(desired: Desired, revision: DesiredRevision, its: DesiredTransfor
         "resources": requested(its.resources, options),
         "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        **probes(),
+        **probes(options),
         "lifecycle": {"preStop": {"sleep": {"seconds": options.pre_stop_s}}},
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a mount in a pod
     }

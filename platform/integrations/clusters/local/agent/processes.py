@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from common.processes import start_ticks
+from integrations.clusters.base.failures import MAX_LOG_BYTES
 from integrations.clusters.local import launch
 from integrations.clusters.local.records import AGENT, ProcessRecord, write_record
 
@@ -110,6 +111,18 @@ class Process:
         """Remove its record: it ended as asked."""
         self.program.record.unlink(missing_ok=True)
 
+    @property
+    def exit_code(self) -> int:
+        """Return how it ended, 128 + N for signal N; only after its end."""
+        code = self._popen.returncode
+        return code if code >= 0 else 128 - code
+
+    def said(self) -> str:
+        """Return the end of what it wrote since it was started, at most `MAX_LOG_BYTES`."""
+        with self.program.log.open("rb") as log:
+            log.seek(max(self._log_start, os.fstat(log.fileno()).st_size - MAX_LOG_BYTES))
+            return log.read().decode(errors="replace")
+
     def _epitaph(self) -> str:
         code = self._popen.returncode
         how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
@@ -117,9 +130,7 @@ class Process:
         return f"{how} after {self._lasted_s:.1f} s" + (f": {last}" if last else "")
 
     def _last_line(self) -> str:
-        with self.program.log.open("rb") as log:
-            log.seek(max(self._log_start, os.fstat(log.fileno()).st_size - 4096))
-            lines = log.read().decode(errors="replace").splitlines()
+        lines = self.said().splitlines()
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return last if len(last) <= _MAX_LAST_LINE else last[: _MAX_LAST_LINE - 3] + "..."
 

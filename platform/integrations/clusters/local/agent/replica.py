@@ -14,13 +14,24 @@ import asyncio
 import json
 import logging
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx
 
 from common.errors import FairleadError
-from integrations.clusters.base import DesiredRevision, ObservedReplica, ReplicaPhase
+from integrations.clusters.base import (
+    DesiredRevision,
+    Failure,
+    FailureReason,
+    ObservedReplica,
+    ReplicaPhase,
+    hidden,
+    last_lines,
+    printable,
+    reason_of_exit,
+)
 from integrations.clusters.flags import logger_flags
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
@@ -82,6 +93,7 @@ class Replica:
         self._phase = ReplicaPhase.STARTING
         self._message = "the runtime is being started"
         self._last_ending = ""
+        self._failure: Failure | None = None
         self._restarts = 0
         self._failures = 0
         self._metrics_url = ""
@@ -109,8 +121,9 @@ class Replica:
             restarts=self._restarts,
             started_at=self._process.started_at if self._process is not None and running else None,
             metrics_url=self._metrics_url,
-            message=self._message,
+            message=hidden(self._message, self._revision.env),
             restart_number=self.restart_number,
+            failure=self._failure,
         )
 
     def leave(self) -> None:
@@ -147,7 +160,8 @@ class Replica:
                     ending = await self._live()
                 except Exception as error:  # a fault of ours in one replica must not take the others with it
                     log.exception("replica %s", self._full_name)
-                    ending = f"failed in the agent itself ({type(error).__name__}: {error})"
+                    what = f"failed in the agent itself ({type(error).__name__}: {error})"
+                    ending = self._failed(FailureReason.RUNTIME_UNHEALTHY, what)
                 self._failures += 1
                 wait_s = self._workshop.timing.backoff_s(self._failures)
                 self._note(ReplicaPhase.BACKING_OFF, f"it {ending}; it is started again after {wait_s:g} s")
@@ -164,7 +178,7 @@ class Replica:
             ReplicaPhase.STARTING, f"it is being started again; {before}" if before else "the model is being loaded"
         )
         if why := lack(self._revision.resources, machine()):
-            return why
+            return self._failed(FailureReason.UNSCHEDULABLE, why)
         try:
             await self._repository.prepare()
             self._ports_file.unlink(missing_ok=True)
@@ -172,12 +186,27 @@ class Replica:
             self._process = Process(self._program(), restarts=restarts, message=before)
             self._restarts = restarts
         except (FairleadError, OSError) as error:
-            return f"cannot be started: {error}"
+            return self._failed(FailureReason.MODEL_LOAD_FAILED, f"cannot be started: {error}")
         try:
             self._last_ending = await self._process.watched(self._watch(before))
+            served = self.endpoint is not None
         finally:
             self.endpoint, self._metrics_url = None, ""
-        return self._last_ending
+        reason = FailureReason.RUNTIME_UNHEALTHY if served else reason_of_exit(self._process.exit_code)
+        return self._failed(reason, self._last_ending, self._process)
+
+    def _failed(self, reason: FailureReason, ending: str, process: Process | None = None) -> str:
+        """Remember the ending, a part of a sentence, as the last failure; returns it."""
+        env = self._revision.env
+        self._failure = Failure(
+            reason=reason,
+            message=printable(hidden(f"it {ending}", env)),
+            at=time.time(),
+            exit_code=None if process is None else process.exit_code,
+            replica=self.name,
+            log=() if process is None else last_lines(process.said(), env),
+        )
+        return ending
 
     async def _watch(self, before: str) -> str:
         """Wait until it is ready, then look at it again and again; returns why it has to be killed."""
