@@ -81,6 +81,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         control_plane_ca_config_map=document.text("controlPlaneCaConfigMap", default=""),
         drain_s=_seconds(document, "drain", _KNOWN.drain_s),
         pre_stop_s=_seconds(document, "preStop", _KNOWN.pre_stop_s),
+        longest_start_s=_seconds(document, "longestStart", _KNOWN.longest_start_s),
         allowed_managers=_texts(document, "allowedManagers"),
     )
     artifacts.refuse_unknown()

@@ -59,6 +59,7 @@ MOST: dict[str, Any] = {
     "controlPlaneCaConfigMap": "fairlead-ca",
     "drain": "1m",
     "preStop": "10s",
+    "longestStart": "20m",
     "allowedManagers": ["kube-controller-manager"],
 }
 
@@ -102,6 +103,7 @@ def test_a_file_is_read_field_by_field() -> None:
         control_plane_ca_config_map="fairlead-ca",
         drain_s=60,
         pre_stop_s=10,
+        longest_start_s=1200,
         allowed_managers=("kube-controller-manager",),
     )
 
