@@ -1,7 +1,7 @@
 """Reaches a cluster as its row says: the only place where stored credentials are opened."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from django.conf import settings
@@ -34,7 +34,13 @@ def place_of(cluster: Cluster) -> Place:
     if cluster.kind == LOCAL:
         return LocalCluster(settings.CLUSTER_FOLDER)
     file = parse_cluster(cluster.document, name=cluster.name)
-    return KubernetesCluster(access_of(file.connection, cluster.credentials), file.options)
+    options = replace(file.options, payloads_folder=str(settings.PAYLOADS_FOLDER / cluster.name))
+    return KubernetesCluster(access_of(file.connection, cluster.credentials), options)
+
+
+def can_record(cluster: Cluster) -> bool:
+    """Return whether replicas on the cluster can bring what their taps record."""
+    return cluster.kind == LOCAL or bool(parse_cluster(cluster.document, name=cluster.name).options.control_plane_url)
 
 
 def access_to(cluster: Cluster) -> Access:

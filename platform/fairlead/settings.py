@@ -91,6 +91,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
 
 ARTIFACTS_FOLDER = Path(env.text("FAIRLEAD_ARTIFACTS_FOLDER", str(HOME / "artifacts")))
 RECORDINGS_FOLDER = HOME / "recordings"
+PAYLOADS_FOLDER = HOME / "payloads"
 MAX_ARTIFACT_BYTES = env.integer("FAIRLEAD_MAX_ARTIFACT_BYTES", 10 * 2**30, minimum=1)
 MAX_ARTIFACT_FILES = env.integer("FAIRLEAD_MAX_ARTIFACT_FILES", 1000, minimum=1)
 IMPORT_FROM = env.prefixes("FAIRLEAD_IMPORT_FROM")

@@ -23,6 +23,7 @@ class TapOptions:
     max_pending_bytes: int
     max_file_bytes: int
     token_file: Path | None
+    ca_file: Path | None
 
     @classmethod
     def parsed(cls, found: argparse.Namespace) -> "TapOptions":
@@ -33,6 +34,7 @@ class TapOptions:
             max_pending_bytes=found.payload_tap_max_pending_bytes,
             max_file_bytes=found.payload_tap_max_file_bytes,
             token_file=found.payload_tap_token_file,
+            ca_file=found.payload_tap_ca_file,
         )
 
 
@@ -54,7 +56,7 @@ def open_sink(options: TapOptions) -> Sink:
         path = Path(unquote(parts.path))
         return FolderSink(path, max_bytes) if parts.path.endswith("/") else FileSink(path, max_bytes)
     if parts.scheme in ("http", "https") and parts.hostname:
-        return HttpSink(url, options.token_file)
+        return HttpSink(url, options.token_file, ca_file=options.ca_file)
     raise ValueError(f"'{url}' is not a URL such as file:///var/log/payloads.jsonl or https://collector/events")
 
 
@@ -98,6 +100,12 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=Path,
         metavar="PATH",
         help="send the bearer token in this file to a URL that takes events; read again for each batch",
+    )
+    group.add_argument(
+        "--payload-tap-ca-file",
+        type=Path,
+        metavar="PATH",
+        help="trust the certificate authorities in this file where the URL is https (the usual ones)",
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from integrations.artifacts import ArtifactStore, StoredArtifact
-from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed, ObservedReplica
+from integrations.clusters.base import ClusterDriver, Desired, Drift, Exchange, Observed, ObservedReplica
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
@@ -56,6 +56,7 @@ def harness(
     runtime: Sequence[str] = REAL_RUNTIME,
     images: Mapping[str, Image] = MappingProxyType({}),
     gateway_of: type[Gateway | EnvoyGateway] = Gateway,
+    control_plane_url: str = "http://127.0.0.1:1",
 ) -> Iterator[Harness]:
     """Give a node and a gateway on a control plane; afterwards no process and no address of theirs is left.
 
@@ -63,6 +64,7 @@ def harness(
 
     Args:
         images: what other images do than the runtime's.
+        control_plane_url: where pods find ours; nothing is there by default.
         runtime: the command that the runtime's image has here; models are always prepared by the real one.
         gateway_of: what lets requests through.
     """
@@ -83,6 +85,9 @@ def harness(
         artifacts_root=str(artifacts.folder),
         pre_stop_s=1,
         drain_s=5,
+        name="test",
+        control_plane_url=control_plane_url,
+        payloads_folder=str(folder / "payloads"),
     )
     _claim(plane)
     own = {IMAGE: _image(runtime), UNRULY_IMAGE: _image(UNRULY_RUNTIME)}
@@ -157,6 +162,10 @@ class Repeating:
         if known <= desired.generation:
             self._wishes[key] = desired
         return found
+
+    def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
+        """Return what taps recorded."""
+        return self.inner.exchanges(namespace, service, cursor)
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Delete, and want nothing any more."""

@@ -1,9 +1,10 @@
 """One pod as processes of this machine, as the stand-in for the kubelet runs it.
 
-Honoured: init containers, command, args with $(VARIABLES), env (also from the pod's own fields), emptyDir and
-persistentVolumeClaim volumes, startup, readiness and liveness probes (httpGet, exec), the preStop hook `sleep`, the
-termination grace, termination messages from logs, memory limits (by the size of a container's one process), images
-that are not there, and restarts with back-off. Nothing else is. Events tell of failures, as those of a kubelet do.
+Honoured: init containers, command, args with $(VARIABLES), env (also from the pod's own fields), volumes (emptyDir,
+persistentVolumeClaim, configMap, projected tokens; see `volumes.py`), startup, readiness and liveness probes (httpGet,
+exec), the preStop hook `sleep`, the termination grace, termination messages from logs, memory limits (by the size of a
+container's one process), images that are not there, and restarts with back-off. Nothing else is. Events tell of
+failures, as those of a kubelet do.
 """
 
 import shutil
@@ -18,6 +19,7 @@ import httpx
 
 from tests.cluster.container import Container
 from tests.cluster.recorder import Recorder
+from tests.cluster.volumes import Volumes
 
 Json = dict[str, Any]
 Image = Callable[[Sequence[str], str], Sequence[str]]
@@ -41,7 +43,8 @@ class Pod(threading.Thread):
     ) -> None:
         super().__init__(name=found["metadata"]["name"])
         self._found, self._client, self._folder, self.ip = found, client, folder, ip
-        self._images, self._claims = images, claims
+        self._images = images
+        self._volumes = Volumes(found, client, folder / "volumes", claims)
         self._recorder = Recorder(client, found, found["spec"]["nodeName"])
         self._grace_s: float | None = None
         self._killed = threading.Event()
@@ -95,6 +98,10 @@ class Pod(threading.Thread):
             self._delete()
 
     def _run(self) -> None:
+        while not self._refresh():
+            if self._is_over():
+                return
+            time.sleep(_TICK_S)
         for container in self._init:
             while not container.succeeded:
                 if self._is_over():
@@ -105,10 +112,18 @@ class Pod(threading.Thread):
         while not self._is_over():
             for container in self._main:
                 container.tick(probed=True)
+            self._refresh()
             self._tell()
             time.sleep(_TICK_S)
         if not self._killed.is_set():
             self._end()
+
+    def _refresh(self) -> bool:
+        """Bring what is new into the volumes; returns whether all is there that the pod needs to start."""
+        try:
+            return self._volumes.refresh()
+        except httpx.HTTPError:
+            return False  # the API server is away; what is there stays
 
     def _end(self) -> None:
         began = time.monotonic()
@@ -168,15 +183,8 @@ class Pod(threading.Thread):
 
     def folders(self, container: Json) -> Iterator[tuple[str, Path]]:
         """Yield each mount path of a container and the folder it is here."""
-        volumes = {each["name"]: each for each in self._found["spec"].get("volumes", ())}
         for mount in container.get("volumeMounts", ()):
-            volume = volumes[mount["name"]]
-            if "persistentVolumeClaim" in volume:
-                yield mount["mountPath"], self._claims[volume["persistentVolumeClaim"]["claimName"]]
-            else:
-                folder = self._folder / "volumes" / mount["name"]
-                folder.mkdir(parents=True, exist_ok=True)
-                yield mount["mountPath"], folder
+            yield mount["mountPath"], self._volumes.folder(mount["name"])
 
     def field(self, path: str) -> str:
         """Return what the downward API says of the pod."""

@@ -60,6 +60,7 @@ class FakeCluster:
         away: why the cluster cannot be reached; empty while it can.
         recorded: what taps wrote of each service, cursors are numbers of it.
         workloads: whose each token is; `asked_tokens` are those that it was asked about.
+        brought: what replicas brought that their taps recorded.
         answers: what a version makes of a recorded exchange in a replay.
         replaying: the candidates that run.
         on_apply: called before each apply, for what happens at the worst moment.
@@ -81,6 +82,7 @@ class FakeCluster:
     workloads: dict[str, WorkloadIdentity] = field(default_factory=dict)
     asked_tokens: list[str] = field(default_factory=list)
     transformers_autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
+    brought: list[tuple[WorkloadIdentity, bytes]] = field(default_factory=list)
     away: str = ""
     drift: list[Drift] = field(default_factory=list)
     on_apply: Callable[[Desired], None] = lambda _desired: None
@@ -134,6 +136,10 @@ class FakeCluster:
     def check(self, desired: Desired) -> None:
         self._reach()
         self.on_check(desired)
+
+    def keep(self, workload: WorkloadIdentity, events: bytes) -> None:
+        self._reach()
+        self.brought.append((workload, events))
 
     def identify(self, token: str) -> WorkloadIdentity | None:
         self._reach()

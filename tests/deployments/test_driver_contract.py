@@ -2,6 +2,7 @@
 the Kubernetes driver with a real control plane."""
 
 import itertools
+import json
 import os
 import signal
 import sys
@@ -11,7 +12,16 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from integrations.clusters.base import ClusterDriver, Desired, DesiredRevision, Exchange, FailureReason, Observed, Tap
+from integrations.clusters.base import (
+    ClusterDriver,
+    Desired,
+    DesiredRevision,
+    Exchange,
+    FailureReason,
+    Observed,
+    Tap,
+    WorkloadIdentity,
+)
 from integrations.clusters.local.records import read_record
 from serving_runtime.telemetry.tap.sinks import FolderSink
 from tests.cluster.harness import Harness, Repeating, harness
@@ -19,7 +29,6 @@ from tests.cluster.plane import ControlPlane
 from tests.deployments.fakes import FakeCluster
 from tests.integrations.conftest import V2_SERVER, Cluster, until
 
-NO_TAPS_ON_KUBERNETES = pytest.mark.parametrize("anywhere", ["fake", "local"], indirect=True)
 FAILS = {"V2_START": "fail", "V2_TOKEN": "s3cr3t-value"}
 _names = (f"service-{number}" for number in itertools.count(1))
 
@@ -136,6 +145,14 @@ def anywhere(request: pytest.FixtureRequest) -> Anywhere:
 def _on_kubernetes(harness: Harness) -> Anywhere:
     stored = harness.store(b"a model")
     driver = Repeating(harness.driver)
+
+    def tell(service: str, revision: str, request_id: str) -> None:
+        seen = harness.driver.observe("default", service).revision(revision)
+        assert seen is not None
+        common = {"requestid": request_id, "time": "2026-01-01T00:00:00+00:00", "modelversion": "1", "data": {}}
+        events = [{**common, "id": f"{request_id}:{number}"} for number in (0, 1)]
+        harness.driver.keep(WorkloadIdentity("default", service, seen.replicas[0].name), json.dumps(events).encode())
+
     return Anywhere(
         driver,
         driver.again,
@@ -143,14 +160,10 @@ def _on_kubernetes(harness: Harness) -> Anywhere:
         harness.kubelet.paused,
         lambda _: {"V2_START": "never-ready"},
         lambda _: FAILS,
-        _records_nothing,
+        tell,
         (stored.uri, stored.digest),
         patience_s=300.0,
     )
-
-
-def _records_nothing(*asked: str) -> None:
-    raise AssertionError(f"Kubernetes refuses taps by name; this one records nothing: {asked}")
 
 
 def test_an_unknown_service_has_generation_0_and_nothing_runs(anywhere: Anywhere) -> None:
@@ -263,7 +276,6 @@ def test_a_replica_that_takes_requests_has_a_page_of_metrics(anywhere: Anywhere)
     assert "process_start_time_seconds" in page
 
 
-@NO_TAPS_ON_KUBERNETES
 def test_what_was_recorded_comes_again_until_its_cursor_comes_back(anywhere: Anywhere) -> None:
     tapped = replace(anywhere.revision(1, 100), tap=Tap(50))
     anywhere.apply(1, tapped)
@@ -281,7 +293,6 @@ def test_what_was_recorded_comes_again_until_its_cursor_comes_back(anywhere: Any
     assert take("default", anywhere.service, cursor) == ([], cursor)
 
 
-@NO_TAPS_ON_KUBERNETES
 def test_a_tap_comes_and_goes_without_a_restart(anywhere: Anywhere) -> None:
     plain = anywhere.revision(1, 100)
     anywhere.apply(1, plain)

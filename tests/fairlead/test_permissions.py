@@ -112,7 +112,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /whoami": (ANY, VIEWER),
 }
 # What replicas ask with tokens of their clusters; no token of ours opens it.
-OF_WORKLOADS = ["GET /clusters/{cluster}/workloads/artifacts/{digest}"]
+OF_WORKLOADS = ["GET /clusters/{cluster}/workloads/artifacts/{digest}", "POST /clusters/{cluster}/workloads/exchanges"]
 BODIES: dict[str, dict[str, object]] = {
     "PATCH /webhooks/{webhook_id}": {"enabled": False},
     "POST /webhooks": {"url": "https://a.example/", "events": ["RolloutHealthy"]},

@@ -143,6 +143,7 @@ async def main() -> int:
         "payload-tap-max-file-bytes",
         "payload-tap-max-pending-bytes",
         "payload-tap-token-file",
+        "payload-tap-ca-file",
         "payload-logger",
         "payload-logger-mode",
         "payload-logger-attribute",

@@ -4,6 +4,7 @@ from django.urls import path
 
 from deployments.api import approvals, comparison, recordings, replays, scraping, views, webhooks
 from deployments.api.workloads.artifacts import WorkloadArtifactView
+from deployments.api.workloads.exchanges import WorkloadExchangesView
 
 urlpatterns = [
     path("clusters", views.ClusterListView.as_view(), name="cluster-list"),
@@ -13,6 +14,7 @@ urlpatterns = [
         WorkloadArtifactView.as_view(),
         name="workload-artifact",
     ),
+    path("clusters/<str:cluster>/workloads/exchanges", WorkloadExchangesView.as_view(), name="workload-exchanges"),
     path("webhooks", webhooks.WebhookListView.as_view(), name="webhook-list"),
     path("webhooks/<int:webhook_id>", webhooks.WebhookDetailView.as_view(), name="webhook-detail"),
     path("webhooks/<int:webhook_id>/deliveries", webhooks.DeliveryListView.as_view(), name="delivery-list"),

@@ -8,6 +8,7 @@ from django.db import transaction
 from accounts.services import audit_record
 from common.errors import Conflict, InvalidInput
 from deployments import hints
+from deployments.connecting import can_record
 from deployments.history import Kind
 from deployments.models import Recording
 from deployments.payloads import files, taking
@@ -20,7 +21,6 @@ MAX_BYTES = 10 * 2**30
 LONGEST = timedelta(days=90)
 _LEAST_CONSENT = 10
 _PLATFORM = "fairlead"
-_RECORDS = "local"
 """The kind of cluster whose replicas can be told to record."""
 
 
@@ -74,8 +74,11 @@ def recording_start(*, namespace: str, name: str, order: RecordingOrder, actor: 
         service = change.service
         if service.deleting_at is not None:
             raise Conflict(f"service {service} is being deleted, so nothing of it is recorded")
-        if service.cluster.kind != _RECORDS:
-            raise Conflict(f"service {service} runs on cluster {service.cluster}, where nothing can be recorded yet")
+        if not can_record(service.cluster):
+            raise Conflict(
+                f"service {service} runs on cluster {service.cluster}, whose file says no controlPlaneUrl, so that its "
+                "pods have nowhere to bring what they record; add it first"
+            )
         running = Recording.objects.filter(service=service, ended_at=None).first()
         if running is not None:
             raise Conflict(f"recording {running.pk} of service {service} runs already; stop it first")

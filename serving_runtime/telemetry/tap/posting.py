@@ -5,6 +5,7 @@ pauses; meanwhile what comes waits in the tap, which is bounded. What it refuses
 """
 
 import random
+import ssl
 import time
 from pathlib import Path
 
@@ -27,16 +28,25 @@ class HttpSink:
 
     Args:
         token_file: holds a bearer token, and is read for each batch since it may be replaced; None for none.
+        ca_file: certificate authorities to trust; None for the usual ones.
         patience_s: for how long a batch is sent again and again before it is given up.
     """
 
     gather_s = _GATHER_S
 
-    def __init__(self, url: str, token_file: Path | None = None, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        url: str,
+        token_file: Path | None = None,
+        *,
+        ca_file: Path | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         self._url = url
         self._token_file = token_file
         self._patience_s = patience_s
-        self._client = httpx.Client(timeout=_TIMEOUT_S)
+        verify = True if ca_file is None else ssl.create_default_context(cafile=ca_file)
+        self._client = httpx.Client(timeout=_TIMEOUT_S, verify=verify)
 
     def write(self, events: list[Event]) -> None:
         body = b"[" + b",".join([written(event) for event in events]) + b"]"

@@ -23,11 +23,8 @@ from serving_runtime.telemetry.tap.sinks import Sink, SinkError
 
 logger = logging.getLogger(__name__)
 
-_MOST_AT_ONCE = 64
-"""Events that one write takes."""
-
 _ENOUGH_BYTES = 1 << 20
-"""Of tensors; no further events are waited for beyond that."""
+"""Of what events hold while they wait; a write takes no further ones beyond that."""
 
 _CLOSE_S = 5.0
 
@@ -179,7 +176,7 @@ class Tap:
         held = 0
         while (last := taken[-1]) is not None:
             held += last[1]
-            if len(taken) == _MOST_AT_ONCE or held >= _ENOUGH_BYTES:
+            if held >= _ENOUGH_BYTES:
                 return
             try:
                 taken.append(self._queue.get(timeout=max(0.0, until - time.monotonic())))

@@ -24,6 +24,7 @@ from deployments.services import (
 from deployments.services.recordings import RecordingOrder
 from integrations.clusters.base import Exchange, Tap
 from serving_runtime.telemetry.tap import sampling as replicas_sampling
+from tests.deployments.cluster_file.test_file import LEAST
 from tests.deployments.conftest import Platform
 
 CONSENT = "Our terms of use, section 4, allow us to try new versions on requests."
@@ -264,8 +265,8 @@ def test_one_recording_runs_at_a_time_and_another_may_follow(recorded: Recorded)
 
 def test_a_cluster_that_cannot_record_is_not_asked_to(platform: Platform) -> None:
     platform.live()
-    Cluster.objects.update(kind="kubernetes")
-    with pytest.raises(Conflict, match="runs on cluster local, where nothing can be recorded yet"):
+    Cluster.objects.update(kind="kubernetes", document={**LEAST, "name": "local"})
+    with pytest.raises(Conflict, match="runs on cluster local, whose file says no controlPlaneUrl"):
         recording_start(**SERVICE, order=RecordingOrder(CONSENT), actor="alice", now=platform.clock())
 
 

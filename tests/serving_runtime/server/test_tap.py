@@ -148,10 +148,11 @@ def test_the_share_changes_while_requests_come_over_both_protocols(repository: P
     [
         ("--payload-tap=ftp://host/x", "--payload-tap: 'ftp://host/x' is not a URL such as"),
         ("--payload-tap=file:///nowhere/at/all", "No such file or directory"),
+        ("--payload-tap=https://host/x --payload-tap-ca-file=/nowhere", "--payload-tap: [Errno 2] No such file"),
         ("--payload-tap-share=1.5", "'1.5' is not a share from 0 to 1"),
     ],
 )
 def test_a_tap_that_cannot_be_is_one_clear_line_and_exit_1(repository: Path, flag: str, sentence: str) -> None:
-    done = subprocess.run(command(repository, flag), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command(repository, *flag.split()), capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert sentence in done.stderr

@@ -36,6 +36,13 @@ class ClusterDriver(Protocol):
         a tap recorded comes within about two seconds, and a minute after the tap is gone it is dropped.
         """
 
+    def keep(self, workload: WorkloadIdentity, events: bytes) -> None:
+        """Keep what a replica's tap brings, a JSON array of CloudEvents, until `exchanges` returns it.
+
+        The same again is kept once. What is kept is bounded; the oldest goes. Raises `common.errors.Conflict` where
+        nothing of its revision is recorded now.
+        """
+
     def inventory(self) -> Nodes:
         """Return what the cluster is made of."""
 

@@ -6,9 +6,11 @@
 Nothing of it runs between two ticks: pods are Kubernetes' own business, and so is what the gateway does.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from common.errors import Conflict, InvalidInput, Unavailable
@@ -33,17 +35,27 @@ from integrations.clusters.kubernetes.diagnosis import Diagnosis
 from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
 from integrations.clusters.kubernetes.gateway import Routed, confirmation
 from integrations.clusters.kubernetes.manifests import Manifest, render
-from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, METRICS_PORT, SERVICE, backend
+from integrations.clusters.kubernetes.manifests.names import (
+    CONFIRMED,
+    GENERATION,
+    METRICS_PORT,
+    REVISION,
+    SERVICE,
+    backend,
+    tap_name,
+)
 from integrations.clusters.kubernetes.manifests.scaling import is_autoscaled
 from integrations.clusters.kubernetes.manifests.transformer import is_transformer_autoscaled
 from integrations.clusters.kubernetes.observation import Found, observed, replicas_of, serving
 from integrations.clusters.kubernetes.options import Options, Reach
+from integrations.clusters.kubernetes.payloads import Payloads
 from integrations.clusters.local.config_check import check_config
 from integrations.clusters.shares import Claim, shares
 
 Json = dict[str, Any]
 _ROUTES = (kinds.HTTP_ROUTE, kinds.GRPC_ROUTE)
 _TRIES = 3
+_MOST_PODS = 10_000
 
 
 class KubernetesDriver:
@@ -53,6 +65,8 @@ class KubernetesDriver:
         self._api = api
         self._options = options
         self._diagnosis = Diagnosis(api)
+        self._payloads = Payloads(Path(options.payloads_folder)) if options.payloads_folder else None
+        self._revision_of_pod: dict[WorkloadIdentity, str] = {}
 
     def close(self) -> None:
         """Close the connections that are kept; a call that is under way ends as it would have."""
@@ -99,9 +113,16 @@ class KubernetesDriver:
             return pages.read(replica.metrics_url)
         return self._api.page(kinds.metrics_path(namespace, replica.name, METRICS_PORT))
 
-    def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:  # noqa: ARG002
-        """Return nothing: a tap is refused by `apply`."""
-        return [], cursor
+    def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
+        """Return what pods brought."""
+        return ([], cursor) if self._payloads is None else self._payloads.take(namespace, service, cursor)
+
+    def keep(self, workload: WorkloadIdentity, events: bytes) -> None:
+        """Keep what a pod brings, for `exchanges`."""
+        if self._payloads is None:
+            raise Conflict(f"pod {workload.pod} brings recorded requests, but the cluster has no folder for them")
+        revision = self._revision_of(workload)
+        self._payloads.keep(workload.namespace, workload.service, revision, workload.pod, events)
 
     def inventory(self) -> Nodes:
         """Return the Gateway, ready when it was programmed."""
@@ -144,6 +165,8 @@ class KubernetesDriver:
             for route in self._list(kind, namespace, service):
                 self._api.delete(kind, namespace, route["metadata"]["name"], uid=route["metadata"]["uid"])
         ledger.remove(self._api, namespace, closed)
+        if self._payloads is not None:
+            self._payloads.remove(namespace, service)
 
     def check(self, desired: Desired) -> None:
         """Raise InvalidInput, naming the field, where something is desired that cannot be done on this cluster."""
@@ -156,8 +179,22 @@ class KubernetesDriver:
         found = self._api.get(kinds.GATEWAY_CLASS, "", name) if name else None
         refuse_unsupported(desired, GatewayClass.read(gateway, found), reference.name)
 
+    def _revision_of(self, workload: WorkloadIdentity) -> str:
+        """Return whose replica a pod is, by its label, which only who runs pods can set; raises Conflict."""
+        if workload not in self._revision_of_pod:
+            pods = self._list(kinds.POD, workload.namespace, workload.service)
+            pod = next((each for each in pods if each["metadata"]["name"] == workload.pod), None)
+            if pod is None or REVISION not in pod["metadata"]["labels"]:
+                raise Conflict(f"pod {workload.pod} is no replica of {workload.namespace}/{workload.service}")
+            if len(self._revision_of_pod) >= _MOST_PODS:
+                self._revision_of_pod.clear()
+            self._revision_of_pod[workload] = pod["metadata"]["labels"][REVISION]
+        return self._revision_of_pod[workload]
+
     def _apply(self, desired: Desired, entry: ledger.Entry) -> list[Drift]:
         there = {kind: self._list(kind, desired.namespace, desired.service) for kind in kinds.PRUNED}
+        tap = self._api.get(kinds.CONFIG_MAP, desired.namespace, tap_name(desired.service))
+        there[kinds.CONFIG_MAP] = [] if tap is None else [tap]  # it goes with the service, not before
         routes = [route for kind in _ROUTES for route in there[kind]]
         if _generation(desired.service, there[kinds.HTTP_ROUTE]) > desired.generation:
             return []
@@ -184,6 +221,8 @@ class KubernetesDriver:
         ledger.note(self._api, desired.namespace, entry, map(drift.name_of, manifests))
         self._prune(there, manifests)  # autoscalers that are to be gone must not answer to what follows
         found += self._scale(desired)
+        if self._payloads is not None:
+            self._payloads.switch(desired.namespace, desired.service, desired.revisions, time.time())
         if conflicts:
             raise Conflict("; ".join(conflicts))
         return found
@@ -250,8 +289,8 @@ class KubernetesDriver:
     def _prune(self, there: Mapping[kinds.Kind, Sequence[Json]], manifests: Iterable[Manifest]) -> None:
         """Remove what is no longer desired."""
         kept = {(kinds.kind_of(each), each["metadata"]["name"]) for each in manifests}
-        for kind, objects in there.items():
-            for each in objects:
+        for kind in kinds.PRUNED:
+            for each in there[kind]:
                 metadata = each["metadata"]
                 if (kind, metadata["name"]) not in kept and "deletionTimestamp" not in metadata:
                     self._api.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])

@@ -54,6 +54,8 @@ class Options:
             needed for what pods fetch from it or bring to it.
         control_plane_ca_config_map: ConfigMap of each service's namespace whose `ca.crt` has the certificate authority
             of that address; empty for the authorities that the runtime's image knows.
+        payloads_folder: where the control plane keeps what taps record, the same folder for its web processes and its
+            workers; empty where nothing can be recorded.
         drain_s: longest time that accepted requests are given to finish.
         allowed_managers: field managers that may own fields of what is applied; such fields are left to them. To let
             a HorizontalPodAutoscaler of the operator's own set replicas, name `kube-controller-manager`, as which it
@@ -75,6 +77,7 @@ class Options:
     name: str = ""
     control_plane_url: str = ""
     control_plane_ca_config_map: str = ""
+    payloads_folder: str = ""
     drain_s: int = 30
     pre_stop_s: int = 5
     allowed_managers: tuple[str, ...] = ()

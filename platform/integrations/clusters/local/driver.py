@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from common.errors import InvalidInput, Unavailable
+from common.errors import Conflict, InvalidInput, Unavailable
 from integrations import pages
+from integrations.clusters import payloads
 from integrations.clusters.base import (
     Candidate,
     Component,
@@ -23,7 +24,7 @@ from integrations.clusters.base import (
     ObservedReplica,
     WorkloadIdentity,
 )
-from integrations.clusters.local import jobs, payloads, replays
+from integrations.clusters.local import jobs, replays
 from integrations.clusters.local.config_check import check_config
 from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
@@ -109,6 +110,10 @@ class LocalDriver:
     def check_config(self, fields: Mapping[str, object]) -> None:
         """Ask the serving runtime, in a process of its own that loads no model."""
         check_config(fields)
+
+    def keep(self, workload: WorkloadIdentity, events: bytes) -> None:  # noqa: ARG002
+        """Refuse: replicas on this machine write into files."""
+        raise Conflict(f"{workload.pod} brings recorded requests, but those of this machine's replicas are files")
 
     def identify(self, token: str) -> WorkloadIdentity | None:  # noqa: ARG002
         """Return None: replicas on this machine are given no tokens."""

@@ -21,7 +21,7 @@ from integrations.clusters.base import Candidate, Exchange
 from integrations.clusters.local import launch
 from integrations.clusters.local.jobs import most_memory_bytes, scratch_in
 from integrations.clusters.local.materialise import lay_out
-from integrations.clusters.local.payloads import exchange_of
+from integrations.clusters.payloads import exchange_of
 
 _COMPLAINT_BYTES = 4096
 

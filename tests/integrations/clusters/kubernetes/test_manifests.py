@@ -5,7 +5,7 @@ difference.
 """
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ def _revision(each: dict[str, Any]) -> DesiredRevision:
     match = (HeaderMatch(one["header"], MatchKind(one["kind"]), tuple(one["values"])) for one in each.get("match", ()))
     resources = Resources(**each.get("resources", {}))
     own: dict[str, Any] = {"resources": resources, "autoscaling": scaling, "logger": logger, "match": tuple(match)}
+    own["tap"] = Tap(**each["tap"]) if "tap" in each else None
     if "transformer" in each:
         its = each["transformer"]
         parts = {"resources": Resources(**its["resources"]), "autoscaling": Autoscaling(**its["autoscaling"])}
@@ -106,17 +107,34 @@ def test_a_field_that_the_api_server_does_not_know_is_refused(plane: ControlPlan
         Api(plane.kubeconfig).apply({**account, "autoMount": True}, dry_run=True)
 
 
-@pytest.mark.parametrize(
-    ("field", "changed"),
-    [
-        pytest.param("tap", {"tap": Tap(50)}, id="taps"),
-    ],
-)
-def test_what_cannot_be_done_yet_is_refused_by_name(field: str, changed: dict[str, Any]) -> None:
+@dataclass(frozen=True)
+class FromLater(DesiredRevision):
+    """A revision as a later release may have it."""
+
+    news: str = ""
+
+
+def test_what_the_driver_does_not_know_is_refused_by_name() -> None:
     desired, shares, options = given("canary")
-    desired = replace(desired, revisions=(desired.revisions[0], replace(desired.revisions[1], **changed)))
-    with pytest.raises(InvalidInput, match=f"{field} cannot be honoured on Kubernetes yet"):
-        render(desired, shares, options)
+    revision = FromLater("digits-00001", "digits", "1", "file:///a", "sha256:0", 1, 100, news="something")
+    with pytest.raises(InvalidInput, match="news cannot be honoured on Kubernetes yet"):
+        render(replace(desired, revisions=(revision,)), shares, options)
+
+
+@pytest.mark.parametrize("missing", ["control_plane_url", "name", "payloads_folder"])
+def test_a_tap_is_refused_where_pods_have_nowhere_to_bring_what_they_record(missing: str) -> None:
+    desired, shares, options = given("tapped")
+    with pytest.raises(InvalidInput) as caught:
+        render(desired, shares, replace(options, **{missing: ""}))
+    assert caught.value.field in (missing, "control_plane_url")
+
+
+def test_a_tap_that_comes_and_goes_changes_one_config_map_alone() -> None:
+    desired, shares, options = given("tapped")
+    without = replace(desired, revisions=tuple(replace(each, tap=None) for each in desired.revisions))
+    before, after = render(desired, shares, options), render(without, shares, options)
+    changed = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert [(each["kind"], each["data"]) for each in changed] == [("ConfigMap", {})]
 
 
 def test_sessions_are_refused_with_what_to_do_instead() -> None:

@@ -1,14 +1,15 @@
 """The driver's roles are enough for all it does, and for nothing else."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 import yaml
 
-from common.errors import NotFound, Unavailable
-from integrations.clusters.base import Desired, DesiredRevision
+from common.errors import Conflict, NotFound, Unavailable
+from integrations.clusters.base import Desired, DesiredRevision, Tap, WorkloadIdentity
 from integrations.clusters.kubernetes import api as api_module
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
@@ -17,6 +18,7 @@ from integrations.clusters.kubernetes.manifests.names import MANAGED
 from integrations.clusters.kubernetes.options import GatewayReference, Options
 from integrations.clusters.kubernetes.watches.watcher import WATCHED
 from tests.cluster.plane import ControlPlane
+from tests.integrations.conftest import until
 
 pytestmark = pytest.mark.cluster
 ROLE = Path(api_module.__file__).with_name("role.yaml")
@@ -56,20 +58,26 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         yield administrator
 
 
-def test_the_driver_does_all_it_does_with_its_role(client: httpx.Client, plane: ControlPlane) -> None:
+def test_the_driver_does_all_it_does_with_its_role(client: httpx.Client, plane: ControlPlane, tmp_path: Path) -> None:
     api = Api(plane.user(USER))
-    driver = KubernetesDriver(api, OPTIONS)
+    taps = {"name": "test", "control_plane_url": "http://127.0.0.1:1", "payloads_folder": str(tmp_path / "payloads")}
+    driver = KubernetesDriver(api, replace(OPTIONS, **taps))
 
     def wish(generation: int, *numbers: int, replicas: int) -> None:
         revisions = [
-            DesiredRevision(f"digits-{number}", "digits", "1", f"file:///artifacts/{number}", "sha256:0", replicas, 50)
+            DesiredRevision(
+                f"digits-{number}", "digits", "1", f"file:///artifacts/{number}", "sha256:0", replicas, 50, tap=Tap(50)
+            )
             for number in numbers
         ]
         driver.apply(Desired(NAMESPACE, "digits", generation, tuple(revisions)))
 
     wish(1, 1, 2, replicas=1)
     wish(2, 2, replicas=3)
-    assert [each.name for each in driver.observe(NAMESPACE, "digits").revisions] == ["digits-2"]
+    left = ["digits-2"]
+    until(lambda: [each.name for each in driver.observe(NAMESPACE, "digits").revisions] == left, "no pod of digits-1")
+    with pytest.raises(Conflict, match="pod other is no replica"):
+        driver.keep(WorkloadIdentity(NAMESPACE, "digits", "other"), b"[]")
     assert driver.inventory().components[0].name == "gateway"
     assert driver.identify("a.b.c") is None
     assert api.find(kinds.EVENT, NAMESPACE, {"involvedObject.name": "digits-2-x"}, most=1, timeout_s=10) == []

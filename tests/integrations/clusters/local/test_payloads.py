@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from integrations.clusters import payloads
 from integrations.clusters.base import Tap
-from integrations.clusters.local import payloads
-from integrations.clusters.local.payloads import RevisionTap, take
+from integrations.clusters.local.payloads import RevisionTap
+from integrations.clusters.payloads import take
 
 
 def lines(*names: str, error: str = "") -> bytes:
@@ -101,7 +102,7 @@ def test_one_large_file_is_taken_whole(tmp_path: Path, monkeypatch: pytest.Monke
 def test_an_event_that_cannot_be_read_costs_itself_and_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    put(tmp_path, "r/0", "1", b"{half\n[]\n" + lines("a"))
+    put(tmp_path, "r/0", "1", b"{half\n5\n" + lines("a"))
     with caplog.at_level(logging.WARNING):
         assert ids(tmp_path, "")[0] == ["a"]
     assert caplog.text.count("cannot be read") == 2

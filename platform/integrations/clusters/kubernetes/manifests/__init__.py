@@ -2,7 +2,7 @@
 the shares that can be given now.
 
     render(desired, shares, options)
-    ├── once         ServiceAccount, NetworkPolicy
+    ├── once         ServiceAccount, NetworkPolicy, ConfigMap with the shares of taps
     ├── a revision   Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler
     ├── its transformer, if any: the same four, named `<revision>-transformer`
     └── routes       HTTPRoute and GRPCRoute, of the service, of each version, of the preview
@@ -11,7 +11,7 @@ the shares that can be given now.
 from collections.abc import Mapping
 
 from integrations.clusters.base import Desired
-from integrations.clusters.kubernetes.manifests import workload
+from integrations.clusters.kubernetes.manifests import taps, workload
 from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
 from integrations.clusters.kubernetes.manifests.routes import routes
@@ -32,7 +32,11 @@ def render(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
         InvalidInput: `desired` asks for something that cannot be done on Kubernetes, by name.
     """
     refuse_unknown(desired)
-    made = [workload.service_account(desired), workload.network_policy(desired, options)]
+    made = [
+        workload.service_account(desired),
+        workload.network_policy(desired, options),
+        *taps.shares(desired, options),
+    ]
     for revision in desired.revisions:
         made.append(workload.deployment(desired, revision, options))
         made.append(workload.service(desired, revision))

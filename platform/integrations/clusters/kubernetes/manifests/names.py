@@ -54,6 +54,11 @@ def match_route(service: str, index: int) -> str:
     return f"{service}-match" if index == 0 else f"{service}-match-{index + 1}"
 
 
+def tap_name(service: str) -> str:
+    """Return the name of the ConfigMap with the shares of a service's taps; with a dot, so that it is no ledger's."""
+    return f"fairlead-{service}.tap"
+
+
 def service_labels(service: str) -> dict[str, str]:
     """Return what marks everything of a service."""
     return {**MANAGED, "app.kubernetes.io/part-of": service, SERVICE: service}

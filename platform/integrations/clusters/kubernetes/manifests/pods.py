@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision
 from integrations.clusters.flags import logger_flags
+from integrations.clusters.kubernetes.manifests import calling, taps
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
     HTTP_PORT,
@@ -48,6 +49,8 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
                 },
                 {"name": "tmp", "emptyDir": {}},
                 {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(options.shared_memory_bytes)}},
+                *taps.volumes(desired, revision, options),
+                *([calling.volume(options)] if taps.is_possible(options) else []),
             ],
         },
     }
@@ -81,7 +84,7 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
     arguments = [f"--model-repository={_MODELS}", f"--exit-timeout-secs={options.drain_s}"]
     if revision.max_concurrent_requests:
         arguments.append(f"--max-concurrent-requests={revision.max_concurrent_requests}")
-    arguments += logger_flags(desired.namespace, revision)
+    arguments += logger_flags(desired.namespace, revision) + taps.flags(options)
     return {
         "name": RUNTIME,
         "image": options.runtime_image,
@@ -102,6 +105,8 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
             {"name": "models", "mountPath": _MODELS, "readOnly": True},
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
             {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - a mount in a pod
+            *taps.mounts(options),
+            *([calling.mount()] if taps.is_possible(options) else []),
         ],
     }
 

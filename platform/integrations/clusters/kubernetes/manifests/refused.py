@@ -25,6 +25,7 @@ _OF_REVISION = {
     "autoscaling",
     "logger",
     "transformer",
+    "tap",
 }
 
 

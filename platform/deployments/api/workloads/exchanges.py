@@ -1,0 +1,53 @@
+"""What the taps of replicas recorded, brought by the replicas."""
+
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import UnreadablePostError
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import UnsupportedMediaType
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from common.asgi import allow_body
+from common.errors import InvalidInput, TooLarge
+from deployments.api.workloads.access import WorkloadView, workload_of
+from deployments.connecting import driver_of
+
+MEDIA_TYPE = "application/cloudevents-batch+json"
+MAX_BYTES = 32 << 20
+
+
+class WorkloadExchangesView(WorkloadView):
+    """Recorded requests with their answers. The same body again is kept once, so it may be sent again."""
+
+    @extend_schema(request={(MEDIA_TYPE): OpenApiTypes.BINARY}, responses={204: None})
+    def post(self, request: Request, cluster: str) -> Response:  # noqa: ARG002
+        """Keep a JSON array of CloudEvents of the caller's revision; 409 where nothing of it is recorded now."""
+        driver_of(self.service.cluster).keep(workload_of(request), _body(request))
+        return Response(status=204)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
+        """Let clients accept what they want: only errors have a body."""
+        return super().perform_content_negotiation(request, force=True)
+
+
+def _body(request: Request) -> bytes:
+    """Return the body as it came, which is read as JSON only once somebody makes use of it."""
+    plain = request._request
+    if plain.content_type != MEDIA_TYPE:
+        raise UnsupportedMediaType(
+            plain.content_type or "",
+            detail=f"the content type is {(plain.content_type or 'absent')[:100]!r}; send events as {MEDIA_TYPE}",
+        )
+    allow_body(plain, MAX_BYTES)
+    try:
+        content = plain.read()
+    except RequestDataTooBig as error:
+        raise TooLarge(f"the events have more than the {MAX_BYTES} bytes that are allowed") from error
+    except UnreadablePostError as error:
+        raise InvalidInput(f"the body could not be read to its end: {error}") from error
+    if content[:1] != b"[":
+        raise InvalidInput("the body is no JSON array of events")
+    return content

@@ -1,0 +1,114 @@
+"""A pod's volumes as folders of this machine, and those whose content the kubelet brings and keeps up to date."""
+
+import base64
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+Json = dict[str, Any]
+_PERIOD_S = 0.5
+"""A real kubelet looks about once a minute; a test has no time for that."""
+
+
+class Volumes:
+    """The volumes of one pod.
+
+    A ConfigMap, and what is projected, is a folder of links into `..data`, itself a link that is replaced whenever
+    the content changed: a reader sees all of the old files or all of the new ones.
+    """
+
+    def __init__(self, pod: Json, client: httpx.Client, folder: Path, claims: Mapping[str, Path]) -> None:
+        self._pod, self._client, self._folder, self._claims = pod, client, folder, claims
+        self._volumes = {each["name"]: each for each in pod["spec"].get("volumes", ())}
+        self._tokens: dict[str, tuple[float, bytes]] = {}
+        self._content: dict[str, dict[str, bytes]] = {}
+        self._next_at = 0.0
+        self._turn = 0
+
+    def folder(self, name: str) -> Path:
+        """Return where a volume is here."""
+        claim = self._volumes[name].get("persistentVolumeClaim")
+        if claim is not None:
+            return self._claims[claim["claimName"]]
+        folder = self._folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def refresh(self) -> bool:
+        """Bring what is new into the volumes, now and then; returns whether all is there that a pod needs to start."""
+        if time.monotonic() < self._next_at:
+            return True
+        self._next_at = time.monotonic() + _PERIOD_S
+        for name, volume in self._volumes.items():
+            if "configMap" in volume or "projected" in volume:
+                found = self._found(volume)
+                if found is None:
+                    self._next_at = 0.0
+                    return False
+                if self._content.get(name) != found:
+                    self._put(self.folder(name), found)
+                    self._content[name] = found
+        return True
+
+    def _found(self, volume: Json) -> dict[str, bytes] | None:
+        """Return the files of a volume; None where something is missing that is not optional."""
+        if "configMap" in volume:
+            return self._config_map(volume["configMap"])
+        files: dict[str, bytes] = {}
+        for source in volume["projected"]["sources"]:
+            if "serviceAccountToken" in source:
+                wanted = source["serviceAccountToken"]
+                files[wanted["path"]] = self._token(wanted["audience"], wanted["expirationSeconds"])
+            else:
+                found = self._config_map(source["configMap"])
+                if found is None:
+                    return None
+                files |= found
+        return files
+
+    def _config_map(self, source: Json) -> dict[str, bytes] | None:
+        namespace = self._pod["metadata"]["namespace"]
+        answer = self._client.get(f"/api/v1/namespaces/{namespace}/configmaps/{source['name']}")
+        optional = source.get("optional", False)
+        if answer.status_code == 404:
+            return {} if optional else None
+        found = answer.raise_for_status().json()
+        values = {name: text.encode() for name, text in found.get("data", {}).items()}
+        values |= {name: base64.b64decode(text) for name, text in found.get("binaryData", {}).items()}
+        items = source.get("items", [{"key": name, "path": name} for name in values])
+        if not optional and any(item["key"] not in values for item in items):
+            return None
+        return {item["path"]: values[item["key"]] for item in items if item["key"] in values}
+
+    def _token(self, audience: str, lifetime_s: int) -> bytes:
+        """Return a token of the pod's service account that ends with the pod, a new one in good time."""
+        due, token = self._tokens.get(audience, (0.0, b""))
+        if time.monotonic() < due:
+            return token
+        metadata, account = self._pod["metadata"], self._pod["spec"]["serviceAccountName"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+        spec = {"audiences": [audience], "expirationSeconds": lifetime_s, "boundObjectRef": owner}
+        path = f"/api/v1/namespaces/{metadata['namespace']}/serviceaccounts/{account}/token"
+        made = self._client.post(path, json={"spec": spec}).raise_for_status().json()
+        token = made["status"]["token"].encode()
+        self._tokens[audience] = (time.monotonic() + 0.8 * lifetime_s, token)
+        return token
+
+    def _put(self, folder: Path, files: Mapping[str, bytes]) -> None:
+        self._turn += 1
+        data = folder / f"..{self._turn}"
+        data.mkdir()
+        for path, content in files.items():
+            (data / path).write_bytes(content)
+        link = folder / "..data_tmp"
+        link.symlink_to(data.name)
+        link.replace(folder / "..data")
+        for path in files:
+            if not (folder / path).is_symlink():
+                (folder / path).symlink_to(Path("..data") / path)
+        for each in folder.iterdir():
+            if not each.name.startswith("..") and each.name not in files:
+                each.unlink()
