@@ -80,7 +80,7 @@ test-servers: setup-dev ## the control plane's tests on a PostgreSQL and a Redis
 test-browser: setup-dev ## the pages in a real Chromium
 	$(PYTEST) tests/browser -m browser
 
-test-cluster: setup-dev ## the Kubernetes driver on a real control plane, which is built once (Go, about ten minutes)
+test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Envoy Gateway, which are built once (Go, ten minutes each)
 	@$(BIN)/python -m tests.cluster.binaries
 	$(PYTEST) -m cluster
 

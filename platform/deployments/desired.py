@@ -1,6 +1,6 @@
 """What the cluster should run for a service: replicas and weights of each revision. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -166,6 +166,12 @@ def preview_of(service: ServiceState) -> str:
     """Return the revision that answers at the preview address; empty where there is no such address."""
     canary = service.first(Role.CANARY)
     return canary.name if service.has_preview and canary is not None and canary.stopped_at is None else ""
+
+
+def foreseen_of(service: ServiceState, portions: Iterable[Portion], generation: int) -> tuple[Desired, ...]:
+    """Return what the cluster is asked for now, and what it will be when the canary gets each of these portions."""
+    states = (replace(service, live=True, canary=portion) for portion in portions)
+    return (desired_of(service, generation), *(desired_of(state, generation) for state in states))
 
 
 def desired_of(service: ServiceState, generation: int) -> Desired:

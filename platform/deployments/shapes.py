@@ -11,6 +11,7 @@ from deployments.contract import Contract
 from deployments.policy import stored_match
 from deployments.rollout import Portion
 from deployments.waits import Wait
+from integrations.clusters.base import Desired
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +367,7 @@ class Plan:
     Attributes:
         contract: what the rollout that it starts changes for clients; None where it starts none.
         analysis: what the analysis of that rollout could find; None where it was not asked for.
+        wishes: what the service's cluster is asked for from then to the rollout's end.
     """
 
     outcome: Outcome
@@ -374,3 +376,4 @@ class Plan:
     after: object
     contract: Contract | None = None
     analysis: AnalysisPlan | None = None
+    wishes: tuple[Desired, ...] = ()

@@ -4,6 +4,7 @@ It follows the routes and EndpointSlices of the whole cluster, in the order in w
 endpoints, and confirms a route only after Envoy has shown that it uses it.
 """
 
+import itertools
 import json
 import subprocess
 import threading
@@ -20,7 +21,7 @@ from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FI
 from integrations.clusters.local.envoy.clusters import clusters, endpoints, port_of
 from integrations.clusters.local.envoy.names import cluster_name, endpoints_file
 from integrations.clusters.local.envoy.words import Endpoint, RevisionEndpoints
-from tests.cluster.gateway_api import CLASS, CONTROLLER, GROUP, NAME, NAMESPACE, VERSION
+from tests.cluster.gateway_api import CLASS, CONTROLLER, GROUP, NAMESPACE, VERSION
 from tests.cluster.plane import ControlPlane, ends_with_us
 from tests.cluster.translate import backends, route_table
 from tests.servers.parts import free_port
@@ -29,6 +30,8 @@ Json = dict[str, Any]
 _POLL_S = 0.25
 _PATIENCE_S = 10.0
 _API = f"/apis/{GROUP}/{VERSION}"
+_GATEWAYS = f"{_API}/namespaces/{NAMESPACE}/gateways"
+_numbers = itertools.count(1)
 _STARTED = "1970-01-01T00:00:00Z"
 
 
@@ -42,7 +45,7 @@ class Gateway:
         self._watcher = threading.Thread(target=self._watch, name="test-gateway")
         self._versions: dict[str, tuple[str, str]] = {}
         self.port = free_port()
-        self.reference = GatewayReference(NAME, NAMESPACE)
+        self.reference = GatewayReference(f"gateway-{next(_numbers)}", NAMESPACE)
         self.trouble: list[str] = []
 
     @property
@@ -64,8 +67,9 @@ class Gateway:
             self._envoy = subprocess.Popen(ends_with_us(*command), stdout=log, stderr=log)
         self._until(lambda: address.exists() and bool(address.read_text()), "its admin page")
         self._admin = httpx.Client(base_url=f"http://{address.read_text()}", timeout=5, trust_env=False)
+        self._make()
         programmed = {"type": "Programmed", "status": "True", "reason": "Programmed", "message": ""}
-        self._tell(f"{_API}/namespaces/{NAMESPACE}/gateways/{NAME}", {"conditions": [_condition(programmed, 1)]})
+        self._tell(f"{_GATEWAYS}/{self.reference.name}", {"conditions": [_condition(programmed, 1)]})
         features = [{"name": "HTTPRouteRequestMirror"}, {"name": "HTTPRouteRequestPercentageMirror"}]
         self._tell(f"{_API}/gatewayclasses/{CLASS}", {"supportedFeatures": features})
         self._watcher.start()
@@ -80,6 +84,17 @@ class Gateway:
         self._admin.close()
         self._client.close()
 
+    def _make(self) -> None:
+        """Make a Gateway of its own: more than one of these may run on a control plane."""
+        listener = {"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}}}
+        own = {"metadata": {"name": self.reference.name}, "spec": {"gatewayClassName": CLASS, "listeners": [listener]}}
+        body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "Gateway", **own}
+        self._client.post(_GATEWAYS, json=body).raise_for_status()
+
+    def _is_ours(self, route: Json) -> bool:
+        parents = {(each["name"], each.get("namespace")) for each in route["spec"]["parentRefs"]}
+        return "deletionTimestamp" not in route["metadata"] and (self.reference.name, NAMESPACE) in parents
+
     def _watch(self) -> None:
         while not self._closing.wait(_POLL_S):
             try:
@@ -90,7 +105,7 @@ class Gateway:
     def _program(self) -> None:
         """Bring Envoy from what it knows to what the API server has, once."""
         routes = [route for kind in ("httproutes", "grpcroutes") for route in self._list(f"{_API}/{kind}")]
-        routes = [route for route in routes if "deletionTimestamp" not in route["metadata"]]
+        routes = [route for route in routes if self._is_ours(route)]
         wanted = sorted({each for route in routes for each in backends(route)})
         slices = self._list("/apis/discovery.k8s.io/v1/endpointslices")
         revisions = [_endpoints(namespace, name, slices) for namespace, name in wanted]

@@ -96,6 +96,7 @@ def harness(
     driver = KubernetesDriver(api, options)
     with ExitStack() as running:
         running.callback(api.close)
+        running.enter_context(_other_nodes_closed(plane))
         running.callback(kubelet.close)
         kubelet.start()
         running.callback(gateway.close)
@@ -118,6 +119,21 @@ def _image(runtime: Sequence[str]) -> Image:
         return [*runtime, *own, *flags]
 
     return command
+
+
+@contextmanager
+def _other_nodes_closed(plane: ControlPlane) -> Iterator[None]:
+    """Let no pod be put on the nodes that are there already, which know other models and another runtime."""
+    headers = {"content-type": "application/merge-patch+json"}
+    with plane.client() as client:
+        items = client.get("/api/v1/nodes").json()["items"]
+        paths = [f"/api/v1/nodes/{each['metadata']['name']}" for each in items if not each["spec"].get("unschedulable")]
+        for path in paths:
+            client.patch(path, json={"spec": {"unschedulable": True}}, headers=headers).raise_for_status()
+    yield
+    with plane.client() as client:
+        for path in paths:
+            client.patch(path, json={"spec": {"unschedulable": None}}, headers=headers)
 
 
 def _forget_services(plane: ControlPlane) -> None:

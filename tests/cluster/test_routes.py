@@ -1,5 +1,6 @@
 """What clients meet on a gateway that does as a service's routes say: groups, versions, hosts, and nobody there."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,12 +47,13 @@ class Routed:
     def until_confirmed(self, *revisions: DesiredRevision) -> None:
         """Apply again and again, as the reconciler does, until the gateway does what is desired."""
         self.apply(*revisions)
-        wanted = {each.name: (each.weight_percent, each.match) for each in revisions}
+        wanted = {each.name: (each.weight_percent, each.mirror_percent, each.match) for each in revisions}
 
         def look() -> bool:
             self.driver.apply(Desired("default", "digits", self.generation, revisions))
             seen = self.driver.observe("default", "digits")
-            return {each.name: (each.weight_percent, each.match) for each in seen.revisions} == wanted
+            found = {each.name: (each.weight_percent, each.mirror_percent, each.match) for each in seen.revisions}
+            return found == wanted
 
         until(look, f"the gateway does {wanted}", _WITHIN_S)
 
@@ -132,6 +134,24 @@ def test_a_group_ends_with_its_step(routed: Routed) -> None:
     assert routed.grpc(*beta) == "digits-00001"
 
 
+def test_a_shadow_gets_copies_and_nobody_its_answers(routed: Routed) -> None:
+    stable, shadow = routed.revision(1, 100), routed.revision(2, 0)
+    routed.until_confirmed(stable, shadow)
+    routed.until_confirmed(stable, replace(shadow, mirror_percent=100))
+    for _ in range(5):
+        assert routed.http("/v2/models/digits/infer") == (200, "digits-00001")
+        assert routed.grpc() == "digits-00001"
+    until(lambda: _answered(routed, "digits-00002") == 10, "the shadow got ten copies", _WITHIN_S)
+
+
+def test_weights_are_kept(routed: Routed) -> None:
+    routed.until_confirmed(routed.revision(1, 80), routed.revision(2, 20))
+    answers = [routed.http("/v2/models/digits/infer") for _ in range(300)]
+    assert {status for status, _ in answers} == {200}
+    canary = sum(revision == "digits-00002" for _, revision in answers)
+    assert 20 < canary < 110, canary  # of 60; six standard deviations
+
+
 def test_a_new_service_answers_503_until_it_is_let_in(routed: Routed) -> None:
     path, new = "/v2/models/digits/infer", routed.revision(1, 0)
     with routed.harness.kubelet.paused():
@@ -165,6 +185,15 @@ def test_a_revision_whose_replicas_all_died_answers_503(routed: Routed) -> None:
         assert [routed.http(path)[0] for _ in range(20)] == [503] * 20
         assert routed.grpc() == "UNAVAILABLE"
     until(lambda: routed.http(path) == (200, "digits-00001"), "another replica answers", _WITHIN_S)
+
+
+def _answered(routed: Routed, name: str) -> int:
+    """Return how many requests the replicas of a revision have answered."""
+    seen = routed.driver.observe("default", "digits").revision(name)
+    assert seen is not None
+    pages = [routed.driver.metrics_page("default", each) for each in seen.replicas]
+    counts = re.findall(r"^nv_inference_request_success\{[^}]*\} (\d+)", "\n".join(pages), re.MULTILINE)
+    return sum(int(count) for count in counts)
 
 
 def _ready(routed: Routed, name: str) -> bool:

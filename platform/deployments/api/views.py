@@ -1,7 +1,6 @@
 """`/api/v1/policies`, `/services`, `/rollouts` and what is under them."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from django.utils import timezone
@@ -127,27 +126,14 @@ class ServiceDetailView(APIView):
         uri = storage_uri_of(request.data)
         require_model_use(caller_token(request), uri)
         require_model_import(caller_token(request), uri, namespace, name)
-        services.service_check(
-            document=request.data, namespace=namespace, name=name, driver_of=driver_of, now=timezone.now()
-        )
+        wish: dict[str, Any] = {"document": request.data, "namespace": namespace, "name": name, "now": timezone.now()}
+        cluster = services.service_check(**wish, driver_of=driver_of)
+        wish |= {"actor": actor_of(request), "accept": accept}
+        plan = services.service_plan(**wish)
+        services.plan_check(plan, driver_of(cluster))
         if is_dry_run(request):
-            plan = services.service_plan(
-                document=request.data,
-                namespace=namespace,
-                name=name,
-                actor=actor_of(request),
-                now=timezone.now(),
-                accept=accept,
-            )
             return Response(PlanSerializer(plan).data)
-        _, created = services.service_apply(
-            document=request.data,
-            namespace=namespace,
-            name=name,
-            actor=actor_of(request),
-            now=timezone.now(),
-            accept=accept,
-        )
+        _, created = services.service_apply(**wish)
         body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
         return Response(body, status=201 if created else 200)
 
@@ -311,20 +297,20 @@ class RolloutListView(_ListView):
         wish = asked.validated_data
         require_model_use(caller_token(request), wish["version"])
         accept = accepted(request, namespace, is_asked=wish["accept_contract_changes"], reason=wish.get("reason"))
-        start: Callable[..., Any] = services.rollout_start
+        asked_for: dict[str, Any] = {
+            "namespace": namespace,
+            "name": name,
+            "version": wish["version"],
+            "policy": wish.get("policy"),
+            "actor": actor_of(request),
+            "now": timezone.now(),
+            "accept": accept,
+        }
+        plan = services.rollout_plan(**asked_for, look=look if is_dry_run(request) else None)
+        services.plan_check(plan, driver_of(services.cluster_of(namespace=namespace, name=name)))
         if is_dry_run(request):
-            start = partial(services.rollout_plan, look=look)
-        started = start(
-            namespace=namespace,
-            name=name,
-            version=wish["version"],
-            policy=wish.get("policy"),
-            actor=actor_of(request),
-            now=timezone.now(),
-            accept=accept,
-        )
-        if is_dry_run(request):
-            return Response(PlanSerializer(started).data)
+            return Response(PlanSerializer(plan).data)
+        started = services.rollout_start(**asked_for)
         return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=started.pk)).data, status=201)
 
 

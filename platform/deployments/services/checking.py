@@ -1,30 +1,45 @@
-"""What of a service file only the serving runtime can judge. Asked before anything is written, outside transactions."""
+"""What only the serving runtime, or the cluster, can judge. Asked before anything is written, outside transactions."""
 
 from collections.abc import Callable
 from datetime import datetime
 
-from common.errors import InvalidInput
+from common.errors import InvalidInput, Unavailable
 from deployments.models import Cluster
 from deployments.services.choosing import cluster_for
+from deployments.shapes import Plan
 from deployments.spec import CONFIG, parse_service
 from integrations.clusters.base import ClusterDriver
 
 
 def service_check(
     *, document: object, namespace: str, name: str, driver_of: Callable[[Cluster], ClusterDriver], now: datetime
-) -> None:
-    """Raise InvalidInput where the file is wrong, or where the runtime would refuse the fields under `config`.
+) -> Cluster:
+    """Return the cluster that the service of a file runs on.
 
     Raises:
+        InvalidInput: the file is wrong, or the runtime would refuse the fields under `config`.
         NotFound: the cluster that the file names is not there.
         Unavailable: the runtime could not be asked.
     """
     spec = parse_service(document, namespace=namespace, name=name)
     cluster = cluster_for(namespace=namespace, name=name, asked=spec.cluster, now=now)
     if not spec.model_config:
-        return
+        return cluster
     try:
         driver_of(cluster).check_config(spec.model_config)
     except InvalidInput as error:
         field = f"{CONFIG}.{error.field}" if error.field else CONFIG
         raise InvalidInput(f"{field}: {error.message}", field=field) from error
+    return cluster
+
+
+def plan_check(plan: Plan, driver: ClusterDriver) -> None:
+    """Raise InvalidInput where the cluster could not do a part of what is planned, such as a step of a rollout.
+
+    A cluster that cannot be asked now is no reason to refuse: it says so on the service when it comes to that.
+    """
+    try:
+        for wish in plan.wishes:
+            driver.check(wish)
+    except Unavailable:
+        return

@@ -9,14 +9,18 @@ from django.db import transaction
 
 from deployments import rows
 from deployments.contract import Contract
+from deployments.desired import foreseen_of
 from deployments.models import InferenceService, Revision, Rollout, RolloutPolicy
 from deployments.phases import Phase
 from deployments.policy import parse_policy
+from deployments.recording import load
+from deployments.rollout import Portion
 from deployments.services.planning import Look, analysis_plan
 from deployments.services.policies import policy_apply
 from deployments.services.rollouts import rollout_start
 from deployments.services.serving import service_apply
 from deployments.shapes import Outcome, Plan
+from integrations.clusters.base import Desired
 
 
 def service_plan(
@@ -38,8 +42,9 @@ def service_plan(
         else:
             outcome = Outcome.CREATED if created else Outcome.CHANGED
             message = _what_follows(service, revisions, newest)
+        wishes = _wishes(service, now)
         transaction.set_rollback(True)
-    return Plan(outcome, message, before, document, contract)
+    return Plan(outcome, message, before, document, contract, wishes=wishes)
 
 
 def rollout_plan(
@@ -69,9 +74,10 @@ def rollout_plan(
         message = _what_follows(row.service, revisions, newest)
         contract = _contract(row.service, newest)
         followed, stable = rows.rollout_state(row).policy, row.from_revision
+        wishes = _wishes(row.service, now)
         transaction.set_rollback(True)
     analysis = None if look is None else analysis_plan(policy=followed, stable=stable, look=look, now=now)
-    return Plan(Outcome.CREATED, message, before, row.service.document, contract, analysis)
+    return Plan(Outcome.CREATED, message, before, row.service.document, contract, analysis, wishes)
 
 
 def policy_plan(*, document: object, name: str, actor: str, now: datetime) -> Plan:
@@ -87,6 +93,14 @@ def policy_plan(*, document: object, name: str, actor: str, now: datetime) -> Pl
         return Plan(Outcome.UNCHANGED, f"policy {row.name} is as its file says", before, row.document)
     message = f"policy {row.name} changes for rollouts to come; those in progress keep what they began with"
     return Plan(Outcome.CHANGED, message, before, row.document)
+
+
+def _wishes(service: InferenceService, now: datetime) -> tuple[Desired, ...]:
+    """Return what the cluster is asked for from now to the end of the rollout in progress."""
+    change = load(service.pk, now=now)
+    steps = () if change.rollout is None else rows.rollout_state(change.rollout).policy.steps
+    portions = (Portion(step.weight, step.mirror, step.match) for step in steps)
+    return foreseen_of(change.state(), portions, change.service.generation)
 
 
 def _contract(service: InferenceService, newest: Rollout | None) -> Contract | None:

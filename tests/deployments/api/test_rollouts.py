@@ -4,6 +4,10 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
+from common.errors import InvalidInput
+from deployments.api import views
+from deployments.models import Rollout
+from integrations.clusters.base import Desired
 from tests.deployments.conftest import SIGNATURE, Platform
 
 Api = Callable[..., APIClient]
@@ -36,6 +40,40 @@ def test_a_policy_of_null_is_the_services_own(platform: Platform, api: Api) -> N
     platform.live()
     platform.version(2)
     assert api(Scope.WRITE).post(URL, {"version": "2", "policy": None}).json()["policy"] == "careful"
+
+
+def test_a_rollout_of_which_the_cluster_cannot_do_a_step_is_refused_before_it_starts(
+    platform: Platform, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.live()
+    platform.version(2)
+    group = [{"header": "x-client", "prefix": "app/2."}]
+    platform.policy(name="group-later", steps=[{"mirror": 10, "hold": "1s"}, {"match": group}, {"weight": 50}])
+    platform.cluster.on_check = _refuse_a_group
+    monkeypatch.setattr(views, "driver_of", lambda _cluster: platform.cluster)
+    for query in ("?dry_run=true", ""):
+        answer = api(Scope.WRITE).post(f"{URL}{query}", {"version": "2", "policy": "group-later"})
+        error = answer.json()["error"]
+        assert (answer.status_code, error["field"]) == (400, "match"), error
+        assert error["message"] == "digits-00002: no group can be told apart; roll out by weights"
+    assert not Rollout.objects.filter(policy_name="group-later").exists()
+    assert api(Scope.WRITE).post(URL, {"version": "2", "policy": "careful"}).status_code == 201
+
+
+def test_a_cluster_that_cannot_be_asked_keeps_nobody_from_starting(
+    platform: Platform, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.live()
+    platform.version(2)
+    platform.cluster.away = "the API server does not answer"
+    monkeypatch.setattr(views, "driver_of", lambda _cluster: platform.cluster)
+    assert api(Scope.WRITE).post(URL, {"version": "2"}).status_code == 201
+
+
+def _refuse_a_group(desired: Desired) -> None:
+    for revision in desired.revisions:
+        if revision.match:
+            raise InvalidInput(f"{revision.name}: no group can be told apart; roll out by weights", field="match")
 
 
 @pytest.mark.parametrize(
