@@ -1,4 +1,4 @@
-"""One cluster with the real runtime for all tests here, and the reconciler's platform on it."""
+"""A cluster with the real runtime for each module, and the reconciler's platform on it."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.cluster.plane import ControlPlane
 from tests.cluster.platform import OnKubernetes
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     with harness(plane, tmp_path_factory.mktemp("cluster")) as running:
         yield running

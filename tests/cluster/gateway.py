@@ -9,7 +9,8 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,17 @@ class Gateway:
         self.port = free_port()
         self.reference = GatewayReference(f"gateway-{next(_numbers)}", NAMESPACE)
         self.trouble: list[str] = []
+        self.retries = False
+
+    @contextmanager
+    def trying_again(self) -> Iterator[None]:
+        """Inside the block, try again elsewhere what found nobody who listens, as an operator may ask of a Gateway."""
+        self.retries = True
+        self._until(lambda: "connect-failure" in self._admin.get("/config_dump").text, "retries")
+        try:
+            yield
+        finally:
+            self.retries = False
 
     @property
     def url(self) -> str:
@@ -115,7 +127,7 @@ class Gateway:
                 self._put(place, lambda version, revision=revision, use=use: endpoints(revision, use, version=version))
         self._put(CLUSTERS_FILE, lambda version: clusters(revisions, folder=str(self._folder), version=version))
         self._until(lambda: self._knows(revisions), "the endpoints")
-        version = self._put(ROUTES_FILE, lambda version: route_table(routes, version=version))
+        version = self._put(ROUTES_FILE, lambda version: route_table(routes, version=version, retries=self.retries))
         self._until(lambda: self._routes_version() == version, "the routes")
         for route in routes:
             self._confirm(route)

@@ -14,7 +14,7 @@ import httpx
 from deployments import reconciler
 from deployments.models import InferenceService
 from deployments.reconciler import Outcome, Outside
-from deployments.services import service_delete
+from deployments.services import rollout_abort, rollout_promote, service_delete
 from integrations import metrics
 from integrations.clusters.base import ObservedRevision
 from integrations.clusters.kubernetes import kinds
@@ -84,12 +84,20 @@ class OnKubernetes(Platform):
 
         self.until_so(ready)
 
-    def delete_pod(self, revision: str) -> None:
+    def delete_pod(self, revision: str, name: str = "") -> None:
         """End one of a revision's pods as a drained node does, and wait until it is gone."""
-        name = self.seen(revision).replicas[0].name
+        name = name or self.seen(revision).replicas[0].name
         with self.harness.plane.client() as client:
             client.delete(kinds.POD.path("default", name)).raise_for_status()
         self.until_so(lambda: name not in {replica.name for replica in self.seen(revision).replicas})
+
+    def promote(self) -> None:
+        """Leave the rollout's pause."""
+        rollout_promote(rollout_id=self.rollout().pk, actor="alice", now=self.clock())
+
+    def abort(self) -> None:
+        """Give all traffic back to stable."""
+        rollout_abort(rollout_id=self.rollout().pk, actor="alice", now=self.clock())
 
     def remove(self) -> None:
         """Delete the service, if there is one, and wait until nothing of it is left."""

@@ -10,15 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
-from integrations.clusters.local.envoy.routes import ROUTES_NAME
+from integrations.clusters.local.envoy.routes import RETRY, ROUTES_NAME
 
 Json = dict[str, Any]
 _ROUTES = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 _GRPC_PORT = 8001
 
 
-def route_table(routes: Iterable[Json], *, version: str) -> Json:
-    """Return the discovery response for all routes; one without hostnames is for every host."""
+def route_table(routes: Iterable[Json], *, version: str, retries: bool = False) -> Json:
+    """Return the discovery response for all routes; one without hostnames is for every host.
+
+    Args:
+        retries: try again elsewhere what no model has seen, as the operator of a Gateway may ask of it.
+    """
     hosts: dict[str, list[Json]] = {"*": []}
     for route in sorted(routes, key=_age):
         for host in route["spec"].get("hostnames", ["*"]):
@@ -27,6 +31,8 @@ def route_table(routes: Iterable[Json], *, version: str) -> Json:
         {"name": host, "domains": [host], "routes": sorted(rules, key=lambda rule: -len(rule["match"]["headers"]))}
         for host, rules in sorted(hosts.items())
     ]
+    if retries:
+        tables = [{**table, "retry_policy": RETRY} for table in tables]
     return {"version_info": version, "resources": [{"@type": _ROUTES, "name": ROUTES_NAME, "virtual_hosts": tables}]}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness import Platform
+from tests.e2e.kubernetes import on_kubernetes
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +17,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     subprocess.run([sys.executable, "-m", "fairlead_cli.demo.train", str(folder)], check=True, timeout=120)
     return folder
+
+
+@pytest.fixture(scope="module", params=["local", pytest.param("kubernetes", marks=pytest.mark.cluster)])
+def anywhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """One running platform for a module: its services on this machine, and once more on a Kubernetes cluster."""
+    if request.param == "local":
+        yield request.getfixturevalue("platform")
+        return
+    with on_kubernetes(request.getfixturevalue("plane"), tmp_path_factory.mktemp("e2e")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

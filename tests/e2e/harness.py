@@ -19,8 +19,10 @@ from fairlead_cli.client import Client
 from fairlead_cli.config import Access
 from fairlead_cli.demo.requests import Request, RequestLog
 from fairlead_cli.up import processes
+from fairlead_cli.up.home import Home
 
 T = TypeVar("T")
+ROOT = Path(__file__).parents[2]
 START_S, STOP_S = 60.0, 60.0
 
 
@@ -50,7 +52,11 @@ def family(home: Path) -> dict[int, str]:
 
 @dataclass
 class Platform:
-    """`fairlead up` with what a test needs to look at it."""
+    """`fairlead up` with what a test needs to look at it.
+
+    Attributes:
+        cluster: where services run; one that is not local has its own gateway.
+    """
 
     home: Path
     port: int = field(default_factory=free_port)
@@ -58,6 +64,8 @@ class Platform:
     process: "subprocess.Popen[str] | None" = None
     variables: dict[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    cluster: str = "local"
+    cluster_gateway: str = ""
 
     @property
     def url(self) -> str:
@@ -65,6 +73,10 @@ class Platform:
 
     @property
     def gateway(self) -> str:
+        return self.cluster_gateway or self.local_gateway
+
+    @property
+    def local_gateway(self) -> str:
         return f"127.0.0.1:{self.gateway_port}"
 
     @property
@@ -75,7 +87,7 @@ class Platform:
     @property
     def command(self) -> list[str]:
         up = [sys.executable, "-m", "fairlead_cli", "up", "--home", str(self.home)]
-        return [*up, "--address", f"127.0.0.1:{self.port}", "--gateway-address", self.gateway, *self.options]
+        return [*up, "--address", f"127.0.0.1:{self.port}", "--gateway-address", self.local_gateway, *self.options]
 
     def start(self) -> None:
         self.home.parent.mkdir(parents=True, exist_ok=True)
@@ -119,6 +131,18 @@ class Platform:
             check=check,
         )
 
+    def change(self, code: str) -> None:
+        """Run code on the platform's database, as `manage.py shell` does."""
+        home = Home(self.home)
+        subprocess.run(
+            [sys.executable, str(ROOT / "manage.py"), "shell", "--command", code],
+            env=self.environment | {"FAIRLEAD_SECRET_KEY_FILE": str(home.secret_key)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+
     def record(self, component: str) -> dict[str, Any]:
         """Return the running process of a part, once it runs."""
 
@@ -138,6 +162,7 @@ apiVersion: serving.kserve.io/v1beta1
 kind: InferenceService
 metadata: {{name: digits}}
 spec:
+  cluster: {cluster}
   predictor:
     minReplicas: {replicas}
     model:
@@ -154,7 +179,8 @@ def serve_digits(platform: Platform, models: Path, policy: str, *, replicas: int
     """
     folder = platform.home.parent
     (folder / "policy.yaml").write_text(policy)
-    (folder / "service.yaml").write_text(SERVICE.format(policy=yaml.safe_load(policy)["name"], replicas=replicas))
+    words = {"policy": yaml.safe_load(policy)["name"], "replicas": replicas, "cluster": platform.cluster}
+    (folder / "service.yaml").write_text(SERVICE.format(**words))
     for name in ("v1", "v2"):
         platform.fairlead("models", "push", str(models / f"{name}.onnx"), "--name", "digits", "--wait")
     platform.fairlead("policies", "apply", "-f", "policy.yaml")

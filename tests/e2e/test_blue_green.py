@@ -34,7 +34,8 @@ def _previewed(service: dict[str, Any], images: "np.ndarray[Any, Any]") -> list[
     return answers
 
 
-def test_preview_switch_and_the_way_back(platform: Platform, models: Path, tmp_path: Path) -> None:
+def test_preview_switch_and_the_way_back(anywhere: Platform, models: Path, tmp_path: Path) -> None:
+    platform = anywhere
     serve_digits(platform, models, POLICY)
     images = np.load(models / "held-out.npz")["images"].astype(np.float32)[:60]
     wait = ("--wait", "--timeout", str(WAIT_S), "-o", "json")

@@ -99,7 +99,7 @@ def digits(platform: Platform, models: Path, tmp_path: Path) -> Platform:
         file = tmp_path / "policy.yaml"
         file.write_text(yaml.safe_dump(policy))
         platform.fairlead("policies", "apply", "-f", str(file))
-    (tmp_path / "service.yaml").write_text(SERVICE.format(policy="alike", replicas=1))
+    (tmp_path / "service.yaml").write_text(SERVICE.format(policy="alike", replicas=1, cluster=platform.cluster))
     platform.fairlead("services", "apply", "-f", str(tmp_path / "service.yaml"), "--wait")
     return platform
 

@@ -69,7 +69,8 @@ def test_clients_are_answered_while_every_copy_hangs(platform: Platform, models:
     assert {request.revision for request in log.requests} == {begun["from_revision"]}
 
 
-def test_a_shadow_is_tried_on_copies_and_promoted_by_a_person(platform: Platform, models: Path, tmp_path: Path) -> None:
+def test_a_shadow_is_tried_on_copies_and_promoted_by_a_person(anywhere: Platform, models: Path, tmp_path: Path) -> None:
+    platform = anywhere
     serve_digits(platform, models, POLICY)
     with platform.client() as client, traffic(platform, models, tmp_path, "default/digits") as log:
         begun = client.post("services/default/digits/rollouts", {"version": "2"})

@@ -29,7 +29,7 @@ _GRPC_META = (
     r"/grpc\.health\.v1\.Health/(Check|Watch)",
 )
 # Only what surely never reached a model is tried again, on another replica where there is one.
-_RETRY = {
+RETRY = {
     "retry_on": "connect-failure,refused-stream",
     "num_retries": 3,
     "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.050s"},
@@ -49,7 +49,7 @@ def route_table(services: Iterable[ServiceRoute], *, version: str) -> Json:
     anyhow = {
         "name": "by-path-or-metadata",
         "domains": ["*"],
-        "retry_policy": _RETRY,
+        "retry_policy": RETRY,
         "routes": [
             *(route for service in known for route in _grpc_routes(service, by_metadata=True)),
             *(route for service in known for route in _http_routes(service, f"/serving/{service.key}")),
@@ -81,7 +81,7 @@ def _host(service: ServiceRoute) -> Json:
     return {
         "name": service.key,
         "domains": [host, f"{host}.*"],
-        "retry_policy": _RETRY,
+        "retry_policy": RETRY,
         "routes": [*_grpc_routes(service, by_metadata=False), *_http_routes(service, "")],
     }
 

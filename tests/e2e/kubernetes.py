@@ -1,0 +1,60 @@
+"""The whole platform with its services on a Kubernetes cluster, which `tests/cluster/harness.py` gives."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.cluster.gateway_api import NAME, NAMESPACE
+from tests.cluster.harness import CLAIM, IMAGE, Harness, harness
+from tests.cluster.plane import ControlPlane
+from tests.e2e.harness import Platform
+
+CLUSTER = "production"
+
+
+@dataclass(kw_only=True)
+class KubernetesPlatform(Platform):
+    """A platform, and the cluster that its services run on."""
+
+    harness: Harness
+
+
+@contextmanager
+def on_kubernetes(plane: ControlPlane, folder: Path) -> Iterator[KubernetesPlatform]:
+    """Give a running platform that knows the cluster by a kubeconfig which its operator mounted."""
+    (folder / "cluster").mkdir()
+    with harness(plane, folder / "cluster") as running:
+        made = KubernetesPlatform(
+            folder / ".fairlead",
+            variables={
+                "FAIRLEAD_KUBECONFIG_FOLDER": str(plane.folder),
+                "FAIRLEAD_ARTIFACTS_FOLDER": str(running.artifacts.folder),
+            },
+            cluster=CLUSTER,
+            cluster_gateway=urlsplit(running.gateway.url).netloc,
+            harness=running,
+        )
+        made.start()
+        try:
+            made.change(
+                "from django.utils import timezone\nfrom deployments.services import cluster_apply\n"
+                f"cluster_apply(document={_cluster_file(running)!r}, name=None, actor='test', now=timezone.now())"
+            )
+            yield made
+        finally:
+            made.stop()
+
+
+def _cluster_file(running: Harness) -> dict[str, object]:
+    return {
+        "name": CLUSTER,
+        "kind": "kubernetes",
+        "connection": {"kubeconfigPath": str(running.plane.kubeconfig), "context": "test"},
+        "gateway": {"url": running.gateway.url, "name": NAME, "namespace": NAMESPACE},
+        "runtimeImage": IMAGE,
+        "artifacts": {"claim": CLAIM, "root": str(running.artifacts.folder)},
+        "drain": "5s",
+        "preStop": "1s",
+    }

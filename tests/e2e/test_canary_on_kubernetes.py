@@ -1,0 +1,72 @@
+"""A canary with analysis on a whole platform whose services run on Kubernetes: nothing that is killed is noticed."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integrations.clusters.kubernetes import kinds
+from tests.cluster.plane import ControlPlane
+from tests.e2e.harness import failed, serve_digits, traffic, until
+from tests.e2e.kubernetes import KubernetesPlatform, on_kubernetes
+
+pytestmark = [pytest.mark.e2e, pytest.mark.cluster]
+
+POLICY = """
+name: judged
+strategy: canary
+steps:
+  - weight: 20
+    hold: 3s
+    analysis: {minRequests: 30, maxErrorPercent: 1.0, maxSlowPercent: 90, deadline: 10m}
+  - weight: 100
+    hold: 1s
+scaleDownDelay: 1s
+"""
+WAIT_S = 300
+
+
+@pytest.fixture(scope="module")
+def platform(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesPlatform]:
+    with on_kubernetes(plane, tmp_path_factory.mktemp("e2e")) as running:
+        yield running
+
+
+def test_the_worker_killed_and_stables_pods_deleted_in_a_rollout_lose_no_request(
+    platform: KubernetesPlatform, models: Path, tmp_path: Path
+) -> None:
+    serve_digits(platform, models, POLICY, replicas=2)
+    wait = ("--wait", "--timeout", str(WAIT_S), "-o", "json")
+    with traffic(platform, models, tmp_path, "default/digits", rate=60) as log, platform.client() as client:
+
+        def row(name: str) -> dict[str, Any]:
+            return next(each for each in client.get("services/default/digits")["revisions"] if each["name"] == name)
+
+        until(lambda: row("digits-00001")["replicas_ready"] == 2, WAIT_S, "two pods")
+        begun = client.post("services/default/digits/rollouts", {"version": "2"})
+        until(lambda: row("digits-00002")["weight_actual"] == 20, WAIT_S, "the first step")
+        killed = platform.record("worker")["pid"]
+        os.kill(killed, signal.SIGKILL)
+        _delete_a_pod(platform, "digits-00001")
+        done = platform.fairlead("rollouts", "status", str(begun["id"]), *wait, check=False)
+        assert done.returncode == 0, done.stderr
+        assert platform.record("worker")["pid"] != killed
+        ended = json.loads(done.stdout)
+        assert (ended["phase"], ended["weight_actual"]) == ("Healthy", 100)
+        run = ended["analysis_runs"][0]
+        assert (run["verdict"], run["requests"]["canary"] >= 30) == ("Successful", True)
+        until(lambda: (log.read(), log.requests[-1].revision == "digits-00002")[1], WAIT_S, "the new version")
+        back = platform.fairlead("rollouts", "undo", "digits", *wait, check=False)
+        assert back.returncode == 0, back.stderr
+    assert failed(log) == [], f"of {len(log.requests)} requests"
+
+
+def _delete_a_pod(platform: KubernetesPlatform, revision: str) -> None:
+    with platform.harness.plane.client() as client:
+        labels = {"labelSelector": f"fairlead/revision={revision}"}
+        pods = client.get(kinds.POD.path("default"), params=labels).json()["items"]
+        client.delete(kinds.POD.path("default", pods[0]["metadata"]["name"])).raise_for_status()
