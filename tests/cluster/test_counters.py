@@ -46,7 +46,10 @@ def test_requests_and_restarts_of_pods_are_counted_the_same_by_both_ways(cluster
 
     seen = until(routed, "the revision is routed", WITHIN_S)
     assert seen is not None
-    url = f"{cluster.gateway.url}/serving/default/counted/v2/models/counted/infer"
+    model_url = f"{cluster.gateway.url}/serving/default/counted/v2/models/counted"
+    ready = f"{model_url}/ready"  # which nobody counts
+    until(lambda: httpx.get(ready, timeout=60, trust_env=False).is_success, "the gateway has its endpoints", WITHIN_S)
+    url = f"{model_url}/infer"
     before = begin(collected(driver, seen), since=0.0)
     for body in (
         infer_json(),
