@@ -56,7 +56,6 @@ def harness(
     runtime: Sequence[str] = REAL_RUNTIME,
     images: Mapping[str, Image] = MappingProxyType({}),
     gateway_of: type[Gateway | EnvoyGateway] = Gateway,
-    control_plane_url: str = "http://127.0.0.1:1",
 ) -> Iterator[Harness]:
     """Give a node and a gateway on a control plane; afterwards no process and no address of theirs is left.
 
@@ -64,7 +63,6 @@ def harness(
 
     Args:
         images: what other images do than the runtime's.
-        control_plane_url: where pods find ours; nothing is there by default.
         runtime: the command that the runtime's image has here; models are always prepared by the real one.
         gateway_of: what lets requests through.
     """
@@ -86,8 +84,8 @@ def harness(
         pre_stop_s=1,
         drain_s=5,
         name="test",
-        control_plane_url=control_plane_url,
-        payloads_folder=str(folder / "payloads"),
+        control_plane_url="http://127.0.0.1:1",  # nothing is there; a test may have another
+        payloads_folder=str(folder / "payloads" / "test"),
     )
     _claim(plane)
     own = {IMAGE: _image(runtime), UNRULY_IMAGE: _image(UNRULY_RUNTIME)}
