@@ -28,6 +28,7 @@ class Claim:
     id: uuid.UUID
     version_id: int
     artifact_uri: str
+    digest: str
 
 
 def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | None:
@@ -39,7 +40,7 @@ def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | 
     if running.count() >= MAX_CONCURRENT:
         return None
     state = lifecycle.begin(version.check_state, now, lease)
-    claim = Claim(uuid.uuid4(), version.pk, version.artifact_uri)
+    claim = Claim(uuid.uuid4(), version.pk, version.artifact_uri, version.digest)
     with transaction.atomic():
         begun = state.status is Status.PENDING
         won = ModelVersion.objects.filter(

@@ -82,7 +82,12 @@ def _ask(claim: Claim) -> Outcome:
 
 def _run(kind: JobKind, claim: Claim) -> JobResult:
     return place.driver().run(
-        Job(kind=kind, artifact_uri=claim.artifact_uri, timeout_s=float(settings.MODEL_CHECK_TIMEOUT_S))
+        Job(
+            kind=kind,
+            artifact_uri=claim.artifact_uri,
+            timeout_s=float(settings.MODEL_CHECK_TIMEOUT_S),
+            artifact_digest=claim.digest,
+        )
     )
 
 

@@ -47,8 +47,8 @@ class Host(Protocol):
 class Container:
     """One container: its process, and how it is doing."""
 
-    def __init__(self, spec: Json, pod: Host) -> None:
-        self._spec, self._pod = spec, pod
+    def __init__(self, spec: Json, pod: Host, *, once: bool = False) -> None:
+        self._spec, self._pod, self._once = spec, pod, once
         self.name = str(spec["name"])
         self.process: subprocess.Popen[bytes] | None = None
         self.ready = self.succeeded = False
@@ -71,6 +71,8 @@ class Container:
 
     def tick(self, *, probed: bool) -> None:
         """Start it where it does not run, note its end, ask its probes; one that is not probed is to succeed once."""
+        if self.has_ended:
+            return
         if self.process is None:
             if time.monotonic() >= self._again_at and self._is_pulled():
                 self._start()
@@ -82,6 +84,11 @@ class Container:
             self.signal(signal.SIGKILL)
         elif probed:
             self._probe()
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether it ran for the only time that it was to."""
+        return self._once and self.process is None and bool(self._last)
 
     def said(self, *, previous: bool) -> bytes | None:
         """Return what its last process said, or the one before that; None where there was none."""
@@ -131,13 +138,13 @@ class Container:
             "started": self.is_running,
             "restartCount": max(0, self.starts - 1),
             "state": self._state(),
-            "lastState": {"terminated": self._last} if self._last and not self.succeeded else {},
+            "lastState": {"terminated": self._last} if self._last and not (self.succeeded or self.has_ended) else {},
         }
 
     def _state(self) -> Json:
         if self.is_running:
             return {"running": {"startedAt": _moment(self._started_at)}}
-        if self.succeeded:
+        if self.succeeded or self.has_ended:
             return {"terminated": self._last}
         if self._pulls:
             image, reason = self._spec["image"], "ErrImagePull" if self._pulls == 1 else "ImagePullBackOff"
@@ -183,7 +190,7 @@ class Container:
             "finishedAt": _moment(time.time()),
         }
         self.process, self.ready, self._wants_too_much = None, False, False
-        if exit_code:
+        if exit_code and not self._once:
             self._pod.event("Warning", "BackOff", f"Back-off restarting failed container {self.name}")
         self._again_at = time.monotonic() + min(_FIRST_BACKOFF_S * 2 ** (self.starts - 1), _LONGEST_BACKOFF_S)
 

@@ -106,7 +106,7 @@ def harness(
 def _image(runtime: Sequence[str]) -> Image:
     def command(argv: Sequence[str], ip: str) -> Sequence[str]:
         own = list(argv[3:])  # after python -m serving_runtime
-        if own[0] == "prepare":
+        if own[0] in ("prepare", "inspect", "profile"):
             return [*REAL_RUNTIME, *own]
         ports = {"http": 8000, "grpc": 8001, "metrics": 8002}
         flags = [f"--{name}-port={port}" for name, port in ports.items()]

@@ -49,8 +49,9 @@ class Pod(threading.Thread):
         self._grace_s: float | None = None
         self._killed = threading.Event()
         spec = found["spec"]
-        self._init = [Container(each, self) for each in spec.get("initContainers", ())]
-        self._main = [Container(each, self) for each in spec["containers"]]
+        self._once = spec.get("restartPolicy") == "Never"
+        self._init = [Container(each, self, once=self._once) for each in spec.get("initContainers", ())]
+        self._main = [Container(each, self, once=self._once) for each in spec["containers"]]
         self._told: Json = {}
 
     def end(self, grace_s: float) -> None:
@@ -103,15 +104,15 @@ class Pod(threading.Thread):
                 return
             time.sleep(_TICK_S)
         for container in self._init:
-            while not container.succeeded:
+            while not container.succeeded and not container.has_ended:
                 if self._is_over():
                     return
                 container.tick(probed=False)
                 self._tell()
                 time.sleep(_TICK_S)
         while not self._is_over():
-            for container in self._main:
-                container.tick(probed=True)
+            for container in self._main if all(each.succeeded for each in self._init) else ():
+                container.tick(probed=not self._once)
             self._refresh()
             self._tell()
             time.sleep(_TICK_S)
@@ -167,7 +168,7 @@ class Pod(threading.Thread):
         ready = initialised and all(each.ready for each in self._main)
         conditions = {"Initialized": initialised, "ContainersReady": ready, "Ready": ready}
         return {
-            "phase": "Running" if initialised and any(each.starts for each in self._main) else "Pending",
+            "phase": self._phase(initialised),
             "podIP": self.ip,
             "podIPs": [{"ip": self.ip}],
             "hostIP": "192.0.2.1",
@@ -175,6 +176,13 @@ class Pod(threading.Thread):
             "initContainerStatuses": [each.status() for each in self._init],
             "containerStatuses": [each.status() for each in self._main],
         }
+
+    def _phase(self, initialised: bool) -> str:
+        if self._once and any(each.has_ended and not each.succeeded for each in (*self._init, *self._main)):
+            return "Failed"
+        if self._once and all(each.succeeded for each in self._main):
+            return "Succeeded"
+        return "Running" if initialised and any(each.starts for each in self._main) else "Pending"
 
     @property
     def _path(self) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from common.errors import InvalidInput
 from common.names import check_dns_label
@@ -82,10 +83,31 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         drain_s=_seconds(document, "drain", _KNOWN.drain_s),
         pre_stop_s=_seconds(document, "preStop", _KNOWN.pre_stop_s),
         longest_start_s=_seconds(document, "longestStart", _KNOWN.longest_start_s),
+        **_jobs(document.optional("jobs")),
         allowed_managers=_texts(document, "allowedManagers"),
     )
     artifacts.refuse_unknown()
     return options
+
+
+def _jobs(document: Document | None) -> dict[str, Any]:
+    """Return where models are asked before a service runs them; what is not said is left out."""
+    if document is None:
+        return {}
+    selector, tolerations = document.raw("nodeSelector", {}), document.raw("tolerations", [])
+    if not isinstance(selector, dict) or not all(isinstance(each, str) for pair in selector.items() for each in pair):
+        field = document.path("nodeSelector")
+        raise InvalidInput(f"{field} is no object of texts; write it as a pod's specification has it", field=field)
+    if not isinstance(tolerations, list) or not all(isinstance(each, dict) for each in tolerations):
+        field = document.path("tolerations")
+        raise InvalidInput(f"{field} is no list of objects; write it as a pod's specification has it", field=field)
+    namespace = document.text("namespace", default=_KNOWN.jobs_namespace)
+    document.refuse_unknown()
+    return {
+        "jobs_namespace": check_dns_label(namespace, field=document.path("namespace")),
+        "job_node_selector": selector,
+        "job_tolerations": tuple(tolerations),
+    }
 
 
 def _gateway(gateway: Document) -> GatewayReference:

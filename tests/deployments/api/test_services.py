@@ -65,6 +65,9 @@ def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -
         "replicas_most": 1,
         "scaling": "",
         "message": "",
+        "model_state": "Loaded",
+        "is_failing": False,
+        "last_failure": None,
     }
     assert (stable["role"], stable["weight_wanted"], stable["weight_actual"]) == ("stable", 90, 90)
     rollout = body["rollout"]

@@ -10,12 +10,14 @@ from integrations.clusters.kubernetes.options import GatewayReference, Options
 from tests.deployments.cluster_file.test_file import MOST
 
 PAGE = Path(__file__).parents[3] / "docs/reference/cluster-file.md"
+WHOLE = {"defaults.resources.requests", "jobs.nodeSelector"}
+"""Objects that are told as one field."""
 CONNECTION = {"inCluster", "kubeconfig", "kubeconfigPath", "context"}
 
 
 def _leaves(document: Mapping[str, object], prefix: str = "") -> Iterator[str]:
     for name, value in document.items():
-        if isinstance(value, Mapping) and f"{prefix}{name}" != "defaults.resources.requests":
+        if isinstance(value, Mapping) and f"{prefix}{name}" not in WHOLE:
             yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"

@@ -60,6 +60,7 @@ MOST: dict[str, Any] = {
     "drain": "1m",
     "preStop": "10s",
     "longestStart": "20m",
+    "jobs": {"namespace": "models", "nodeSelector": {"gpu": "a30"}, "tolerations": [{"key": "gpu"}]},
     "allowedManagers": ["kube-controller-manager"],
 }
 
@@ -104,6 +105,9 @@ def test_a_file_is_read_field_by_field() -> None:
         drain_s=60,
         pre_stop_s=10,
         longest_start_s=1200,
+        jobs_namespace="models",
+        job_node_selector={"gpu": "a30"},
+        job_tolerations=({"key": "gpu"},),
         allowed_managers=("kube-controller-manager",),
     )
 

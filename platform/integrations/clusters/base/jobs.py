@@ -13,11 +13,16 @@ class JobKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One question about a model, answered by `python -m serving_runtime KIND DIR --json` where models run."""
+    """One question about a model, answered by `python -m serving_runtime KIND DIR --json` where models run.
+
+    Attributes:
+        artifact_digest: digest that the files must have, where they are laid out by others than who stored them.
+    """
 
     kind: JobKind
     artifact_uri: str
     timeout_s: float
+    artifact_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

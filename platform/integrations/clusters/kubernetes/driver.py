@@ -29,7 +29,7 @@ from integrations.clusters.base import (
     ObservedReplica,
     WorkloadIdentity,
 )
-from integrations.clusters.kubernetes import drift, identity, kinds, ledger
+from integrations.clusters.kubernetes import drift, identity, jobs, kinds, ledger
 from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
 from integrations.clusters.kubernetes.diagnosis import Diagnosis
 from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
@@ -137,8 +137,8 @@ class KubernetesDriver:
         return Nodes((Component("gateway", ready=ready, message="" if ready else programmed["message"]),))
 
     def run(self, job: Job) -> JobResult:
-        """Refuse: models are inspected where the control plane runs, not on the cluster yet."""
-        raise InvalidInput(f"a job to {job.kind} a model cannot run on Kubernetes yet")
+        """Run the job as a Kubernetes Job in the namespace for jobs."""
+        return jobs.run(self._api, self._options, job)
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
         """Refuse: nothing is recorded on Kubernetes yet."""

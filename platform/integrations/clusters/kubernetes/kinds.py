@@ -27,6 +27,7 @@ CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 SERVICE = Kind("v1", "Service", "services")
 POD = Kind("v1", "Pod", "pods")
+JOB = Kind("batch/v1", "Job", "jobs")
 EVENT = Kind("v1", "Event", "events")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
@@ -49,6 +50,7 @@ _BY_NAME = {
         SERVICE_ACCOUNT,
         SERVICE,
         POD,
+        JOB,
         DEPLOYMENT,
         DISRUPTION_BUDGET,
         AUTOSCALER,

@@ -1,5 +1,6 @@
 """What an operator says of a Kubernetes cluster. Standard library only."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -61,6 +62,8 @@ class Options:
             a HorizontalPodAutoscaler of the operator's own set replicas, name `kube-controller-manager`, as which it
             writes.
         longest_start_s: after so long without becoming ready a replica is started anew; the time a model takes to load.
+        jobs_namespace: where models are asked that no service runs yet; has the claim of the artifacts too.
+        job_node_selector, job_tolerations: on which nodes, as a pod's specification has them.
         pre_stop_s: how long a replica goes on serving after it was told to end, until no gateway sends to it any more.
     """
 
@@ -82,3 +85,6 @@ class Options:
     pre_stop_s: int = 5
     allowed_managers: tuple[str, ...] = ()
     longest_start_s: int = 600
+    jobs_namespace: str = "fairlead-jobs"
+    job_node_selector: Mapping[str, str] = field(default_factory=dict)
+    job_tolerations: tuple[Mapping[str, object], ...] = ()

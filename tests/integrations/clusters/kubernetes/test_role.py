@@ -50,7 +50,7 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": USER}]
         readers = [{**subjects[0], "name": READER}]
         here, everywhere = f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", f"{_RBAC}/clusterrolebindings"
-        bound = ((here, subjects), (everywhere, subjects), (everywhere, subjects), (here, readers))
+        bound = ((here, subjects), (everywhere, subjects), (everywhere, subjects), (here, readers), (here, subjects))
         for (path, who), role in zip(bound, roles, strict=True):
             name = role["metadata"]["name"]
             reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from integrations.clusters.base import Desired
 from integrations.clusters.kubernetes.manifests import taps, workload
+from integrations.clusters.kubernetes.manifests.jobs import job
 from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
 from integrations.clusters.kubernetes.manifests.routes import routes
@@ -19,7 +20,7 @@ from integrations.clusters.kubernetes.manifests.scaling import autoscaler
 from integrations.clusters.kubernetes.manifests.transformer import transformer
 from integrations.clusters.kubernetes.options import Options
 
-__all__ = ["Manifest", "render"]
+__all__ = ["Manifest", "job", "render"]
 
 
 def render(desired: Desired, shares: Mapping[str, int], options: Options) -> list[Manifest]:

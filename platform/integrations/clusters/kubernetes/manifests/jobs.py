@@ -1,0 +1,59 @@
+"""A question about a model as a Job: the model is laid out as for a replica, then the runtime is asked. Pure.
+
+Nothing of it stays: it ends itself at its deadline and is removed some time after its end, also where whoever made it
+was killed.
+"""
+
+import math
+
+from integrations.clusters.base import Desired, DesiredRevision, Job
+from integrations.clusters.kubernetes.manifests.names import MANAGED, Manifest
+from integrations.clusters.kubernetes.manifests.pods import pod_template
+from integrations.clusters.kubernetes.options import Options
+
+ASK = "ask"
+JOB = "fairlead/job"
+_OF_A_SERVER = ("ports", "startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
+_VOLUMES = ("models", "tmp", "shm")
+_MODEL_NAME, _MODEL_VERSION = "model", "1"
+_REMOVED_AFTER_S = 120
+
+
+def job(asked: Job, name: str, options: Options) -> Manifest:
+    """Return the Job; raises InvalidInput for an artifact that no pod can reach."""
+    model = DesiredRevision(
+        name=name,
+        model_name=_MODEL_NAME,
+        model_version=_MODEL_VERSION,
+        artifact_uri=asked.artifact_uri,
+        artifact_digest=asked.artifact_digest,
+        replicas=1,
+        weight_percent=0,
+    )
+    desired = Desired(options.jobs_namespace, name, 1, (model,))
+    pod = dict(pod_template(desired, model, options)["spec"])
+    (runtime,) = pod["containers"]
+    mounts = [mount for mount in runtime["volumeMounts"] if mount["name"] in _VOLUMES]
+    folder = next(mount["mountPath"] for mount in mounts if mount["name"] == "models")
+    ask = {key: value for key, value in runtime.items() if key not in _OF_A_SERVER} | {"volumeMounts": mounts}
+    used = {mount["name"] for container in (*pod["initContainers"], ask) for mount in container["volumeMounts"]}
+    pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] in used]
+    pod.pop("serviceAccountName")  # the namespace's own, whose token is not mounted
+    pod["containers"] = [{**ask, "name": ASK, "args": [asked.kind.value, f"{folder}/{_MODEL_NAME}", "--json"]}]
+    pod["restartPolicy"] = "Never"
+    if options.job_node_selector:
+        pod["nodeSelector"] = dict(options.job_node_selector)
+    if options.job_tolerations:
+        pod["tolerations"] = [dict(each) for each in options.job_tolerations]
+    labels = {**MANAGED, JOB: name}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": options.jobs_namespace, "labels": labels},
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": max(1, math.ceil(asked.timeout_s)),
+            "ttlSecondsAfterFinished": _REMOVED_AFTER_S,
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }

@@ -1,0 +1,93 @@
+"""Questions about a model as Jobs on a real cluster."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from common.errors import InvalidInput, Unavailable
+from integrations.clusters.base import Job, JobKind, Resources
+from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.driver import KubernetesDriver
+from integrations.clusters.kubernetes.jobs import TIMED_OUT
+from integrations.clusters.kubernetes.manifests.jobs import JOB
+from integrations.clusters.kubernetes.options import Options
+from tests.cluster.harness import Harness, harness
+from tests.cluster.plane import ControlPlane
+from tests.integrations.conftest import model, until
+
+pytestmark = pytest.mark.cluster
+_LONG_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    with harness(plane, tmp_path_factory.mktemp("jobs")) as running:
+        yield running
+
+
+@pytest.fixture
+def options(cluster: Harness) -> Options:
+    return replace(cluster.options, jobs_namespace="default")
+
+
+@pytest.fixture
+def api(plane: ControlPlane) -> Iterator[Api]:
+    api = Api(plane.kubeconfig)
+    yield api
+    left = api.list(kinds.JOB, "default", {"app.kubernetes.io/managed-by": "fairlead"})
+    assert [each for each in left if "deletionTimestamp" not in each["metadata"]] == []
+    until(
+        lambda: not [each for each in api.list(kinds.POD, "default", {}) if JOB in each["metadata"].get("labels", {})],
+        "",
+        300,
+    )
+    api.close()
+
+
+def asked(cluster: Harness, kind: JobKind, content: bytes, timeout_s: float = _LONG_S, digest: str = "") -> Job:
+    stored = cluster.store(content)
+    return Job(kind, stored.uri, timeout_s, digest or stored.digest)
+
+
+@pytest.mark.parametrize("kind", list(JobKind))
+def test_a_model_is_asked_and_nothing_stays(cluster: Harness, options: Options, api: Api, kind: JobKind) -> None:
+    result = KubernetesDriver(api, options).run(asked(cluster, kind, model(1)))
+    assert (result.exit_code, result.message) == (0, "")
+    assert json.loads(result.output)["schema"] == f"fairlead.{kind}/v1"
+
+
+def test_a_model_that_is_none_is_refused_in_the_runtimes_words(cluster: Harness, options: Options, api: Api) -> None:
+    result = KubernetesDriver(api, options).run(asked(cluster, JobKind.INSPECT, b"garbage"))
+    assert result.exit_code == 2
+    assert "model.onnx is not an ONNX model" in json.loads(result.output)["error"]
+    assert "model.onnx is not an ONNX model" in result.message
+
+
+def test_files_that_are_others_are_told(cluster: Harness, options: Options, api: Api) -> None:
+    other = asked(cluster, JobKind.INSPECT, model(1), digest="sha256:" + "0" * 64)
+    result = KubernetesDriver(api, options).run(other)
+    assert result.exit_code == 2
+    assert result.output == ""
+    assert "is not the one that was stored" in result.message
+
+
+def test_what_fits_on_no_node_is_told_at_the_timeout(cluster: Harness, options: Options, api: Api) -> None:
+    driver = KubernetesDriver(api, replace(options, defaults=Resources(1000, 1 << 30)))
+    result = driver.run(asked(cluster, JobKind.PROFILE, model(1), timeout_s=8))
+    assert result.exit_code == TIMED_OUT
+    assert result.message.startswith("the profile of the model did not finish within 8 s: no node takes it: ")
+
+
+def test_an_image_that_is_not_there_is_told_before_the_timeout(cluster: Harness, options: Options, api: Api) -> None:
+    driver = KubernetesDriver(api, replace(options, runtime_image="nowhere.example/missing:1"))
+    with pytest.raises(Unavailable, match=r"cannot be run on the cluster: prepare waits .*nowhere\.example/missing:1"):
+        driver.run(asked(cluster, JobKind.INSPECT, model(1)))
+
+
+def test_a_namespace_that_is_not_there_is_told(cluster: Harness, options: Options, api: Api) -> None:
+    driver = KubernetesDriver(api, replace(options, jobs_namespace="nowhere"))
+    with pytest.raises(InvalidInput, match=r"namespace nowhere, which the cluster has not.*jobs\.namespace"):
+        driver.run(asked(cluster, JobKind.INSPECT, model(1)))
