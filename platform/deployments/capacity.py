@@ -8,10 +8,26 @@ kept warm keeps what it had. The same holds for what stands before the predictor
 """
 
 import math
+from dataclasses import replace
 
 from deployments.autoscaling import Bounds
 from deployments.desired import RevisionState
 from deployments.rollout import RolloutState
+from integrations.clusters.base import ObservedRevision
+
+
+def as_seen(stable: RevisionState, there: ObservedRevision | None) -> RevisionState:
+    """Return stable with as many replicas and transformers as the cluster's own autoscaler has come to, if more."""
+    if there is None:
+        return stable
+    replicas = 0 if there.scaling is None else stable.scaling.within(there.scaling.replicas)
+    its, before = stable.transformer, None if there.transformer is None else there.transformer.scaling
+    transformers = 0 if its is None or before is None else its.within(before.replicas)
+    return replace(
+        stable,
+        replicas=max(stable.replicas, replicas),
+        transformer_replicas=max(stable.transformer_replicas, transformers),
+    )
 
 
 def at_full(stable: RevisionState, canary: RevisionState) -> int:

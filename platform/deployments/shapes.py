@@ -8,6 +8,7 @@ from deployments.analysis.planning import StepPlan
 from deployments.analysis.verdict import Measurement
 from deployments.approval_shapes import NO_APPROVALS, ApprovalsView
 from deployments.contract import Contract
+from deployments.fitting import Room
 from deployments.policy import stored_match
 from deployments.rollout import Portion
 from deployments.waits import Wait
@@ -368,6 +369,7 @@ class Plan:
         contract: what the rollout that it starts changes for clients; None where it starts none.
         analysis: what the analysis of that rollout could find; None where it was not asked for.
         wishes: what the service's cluster is asked for from then to the rollout's end.
+        room: whether that rollout fits on the cluster's nodes; None where it was not asked for.
     """
 
     outcome: Outcome
@@ -377,3 +379,4 @@ class Plan:
     contract: Contract | None = None
     analysis: AnalysisPlan | None = None
     wishes: tuple[Desired, ...] = ()
+    room: Room | None = None

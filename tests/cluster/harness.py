@@ -56,6 +56,7 @@ def harness(
     runtime: Sequence[str] = REAL_RUNTIME,
     images: Mapping[str, Image] = MappingProxyType({}),
     gateway_of: type[Gateway | EnvoyGateway] = Gateway,
+    cpu_cores: float = 64,
 ) -> Iterator[Harness]:
     """Give a node and a gateway on a control plane; afterwards no process and no address of theirs is left.
 
@@ -63,6 +64,7 @@ def harness(
 
     Args:
         images: what other images do than the runtime's.
+        cpu_cores: how much the node has for pods.
         runtime: the command that the runtime's image has here; models are always prepared by the real one.
         gateway_of: what lets requests through.
     """
@@ -89,7 +91,13 @@ def harness(
     )
     _claim(plane)
     own = {IMAGE: _image(runtime), UNRULY_IMAGE: _image(UNRULY_RUNTIME)}
-    kubelet = Kubelet(plane, folder / "pods", images={**own, **images}, claims={CLAIM: artifacts.folder})
+    kubelet = Kubelet(
+        plane,
+        folder / "pods",
+        images={**own, **images},
+        claims={CLAIM: artifacts.folder},
+        cpu_cores=cpu_cores,
+    )
     api = Api(plane.kubeconfig)
     driver = KubernetesDriver(api, options)
     with ExitStack() as running:

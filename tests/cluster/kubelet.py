@@ -29,9 +29,16 @@ class Kubelet:
     """One node. `claims` says which folder a PersistentVolumeClaim is, by its name."""
 
     def __init__(
-        self, plane: ControlPlane, folder: Path, *, images: Mapping[str, Image], claims: Mapping[str, Path]
+        self,
+        plane: ControlPlane,
+        folder: Path,
+        *,
+        images: Mapping[str, Image],
+        claims: Mapping[str, Path],
+        cpu_cores: float = 64,
     ) -> None:
         self._folder = folder
+        self._cpu_cores = cpu_cores
         self._images = images
         self._claims = claims
         self._client = plane.client()
@@ -55,7 +62,7 @@ class Kubelet:
         """Register the node, and run what is bound to it."""
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": {}}}
         self._client.post("/api/v1/nodes", json=node).raise_for_status()
-        amounts = {"cpu": "64", "memory": "64Gi", "pods": "110"}
+        amounts = {"cpu": str(self._cpu_cores), "memory": "64Gi", "pods": "110"}
         ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "a stand-in"}
         self._logs.start()
         status = {

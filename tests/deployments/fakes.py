@@ -20,6 +20,7 @@ from integrations.clusters.base import (
     FailureReason,
     Job,
     JobResult,
+    Node,
     Nodes,
     Observed,
     ObservedReplica,
@@ -74,6 +75,7 @@ class FakeCluster:
     restarts: dict[str, int] = field(default_factory=dict)
     deleted: set[tuple[str, str]] = field(default_factory=set)
     components: tuple[Component, ...] = ()
+    nodes: tuple[Node, ...] = ()
     applied: list[Desired] = field(default_factory=list)
     recorded: dict[tuple[str, str], list[Exchange]] = field(default_factory=dict)
     answers: dict[str, Callable[[Exchange], Exchange]] = field(default_factory=dict)
@@ -112,9 +114,9 @@ class FakeCluster:
         found = self.recorded.get((namespace, service), [])
         return found[int(cursor or 0) :], str(len(found)) if found else cursor
 
-    def inventory(self) -> Nodes:
+    def inventory(self, *, with_nodes: bool = False) -> Nodes:
         self._reach()
-        return Nodes(self.components)
+        return Nodes(self.components, self.nodes, unknown="") if with_nodes else Nodes(self.components)
 
     def run(self, job: Job) -> JobResult:
         raise AssertionError("the reconciler runs no jobs")

@@ -6,10 +6,11 @@ from typing import Any
 from rest_framework import serializers
 
 from deployments.connecting import driver_of
+from deployments.fitting import Room
 from deployments.services import cluster_of
 from deployments.shapes import AnalysisPlan
 from integrations import metrics
-from integrations.clusters.base import Sample
+from integrations.clusters.base import Nodes, Observed, Sample
 
 
 class DetectionSerializer(serializers.Serializer[Any]):
@@ -41,6 +42,21 @@ class AnalysisPlanSerializer(serializers.Serializer[AnalysisPlan]):
     traffic = serializers.CharField()
     requests_per_second = serializers.FloatField(allow_null=True)
     steps = StepPlanSerializer(many=True)
+
+
+class RoomSerializer(serializers.Serializer[Room]):
+    """Whether a rollout fits on the cluster's nodes at its most demanding moment."""
+
+    fits = serializers.BooleanField(allow_null=True, help_text="Null where that is not known.")
+    pods = serializers.IntegerField(help_text="How many further pods it needs then.")
+    placed = serializers.IntegerField(help_text="How many of them have room.")
+    message = serializers.CharField()
+
+
+def survey(namespace: str, name: str) -> tuple[Observed, Nodes]:
+    """Return a service as it is, and the nodes of its cluster; raises Unavailable."""
+    driver = driver_of(cluster_of(namespace=namespace, name=name))
+    return driver.observe(namespace, name), driver.inventory(with_nodes=True)
 
 
 def look(namespace: str, name: str) -> Sequence[Sample]:

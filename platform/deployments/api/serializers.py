@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from common.requests import RequestSerializer
 from deployments.api.approval_serializers import ApprovalsSerializer
-from deployments.api.plans import AnalysisPlanSerializer
+from deployments.api.plans import AnalysisPlanSerializer, RoomSerializer
 from deployments.contract import Contract
 from deployments.failures import ModelState, TransitionStatus
 from deployments.models import Cluster, RolloutPolicy
@@ -395,3 +395,4 @@ class PlanSerializer(serializers.Serializer[Plan]):
     analysis = AnalysisPlanSerializer(
         allow_null=True, help_text="Of a rollout's dry run: what its analysis could find."
     )
+    room = RoomSerializer(allow_null=True, help_text="Of a rollout's dry run: whether it fits on the cluster's nodes.")

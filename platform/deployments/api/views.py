@@ -21,7 +21,7 @@ from deployments.api.acceptance import ACCEPT, REASON, accepted, accepted_in_que
 from deployments.api.access import OfRollout, require_model_import, require_model_use, storage_uri_of
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.listing import ListView as _ListView
-from deployments.api.plans import look
+from deployments.api.plans import look, survey
 from deployments.api.serializers import (
     ClusterSerializer,
     EventSerializer,
@@ -306,7 +306,8 @@ class RolloutListView(_ListView):
             "now": timezone.now(),
             "accept": accept,
         }
-        plan = services.rollout_plan(**asked_for, look=look if is_dry_run(request) else None)
+        foreseen: dict[str, Any] = {"look": look, "survey": survey} if is_dry_run(request) else {}
+        plan = services.rollout_plan(**asked_for, **foreseen)
         services.plan_check(plan, driver_of(services.cluster_of(namespace=namespace, name=name)))
         if is_dry_run(request):
             return Response(PlanSerializer(plan).data)

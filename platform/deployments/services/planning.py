@@ -1,20 +1,25 @@
-"""What the analysis of a rollout could find, and in how many requests, by what stable does now.
+"""What is foreseen of a rollout: what its analysis could find, and in how many requests, by what stable does now; and
+whether it fits on the cluster's nodes.
 
-Counters are read, so this is called outside of transactions.
+Counters and nodes are read, so this is called outside of transactions.
 """
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from common.errors import Unavailable
+from deployments import capacity, rows
 from deployments.analysis.planning import plan
 from deployments.analysis.traffic import Traffic, traffic_of
+from deployments.desired import RevisionState
+from deployments.fitting import Room, Wanted, room_for
 from deployments.models import Revision
 from deployments.policy import Policy
 from deployments.shapes import AnalysisPlan
-from integrations.clusters.base import Sample
+from integrations.clusters.base import Nodes, Observed, Resources, Sample
 
 Look = Callable[[str, str], Sequence[Sample]]
+Survey = Callable[[str, str], tuple[Observed, Nodes]]
 
 
 def analysis_plan(*, policy: Policy, stable: Revision, look: Look, now: datetime) -> AnalysisPlan:
@@ -47,4 +52,30 @@ def _told(traffic: Traffic, problem: str) -> str:
     return (
         f"clients sent {traffic.per_second:.3g} requests a second over the last {traffic.seconds:.0f} s; "
         f"{100 * traffic.server_errors:.2g} % of stable's failed, {100 * traffic.client_errors:.2g} % were refused"
+    )
+
+
+def room_plan(*, stable: Revision, canary: RevisionState, survey: Survey) -> Room:
+    """Return whether a rollout from `stable` to `canary` fits at its most demanding moment.
+
+    Args:
+        survey: returns a service as it is and its cluster's nodes, by namespace and name; where it cannot, nothing is
+            known.
+    """
+    try:
+        seen, nodes = survey(stable.service.namespace, stable.service.name)
+    except Unavailable as error:
+        seen, nodes = Observed(stable.service.namespace, stable.service.name), Nodes(unknown=error.message)
+    now = capacity.as_seen(rows.revision_state(stable), seen.revision(stable.name))
+    its = canary.transformer
+    return room_for(
+        [
+            Wanted(canary.name, capacity.at_full(now, canary), canary.resources),
+            Wanted(
+                f"{canary.name}'s transformer",
+                capacity.transformers_at_full(now, canary),
+                Resources() if its is None else its.resources,
+            ),
+        ],
+        nodes,
     )

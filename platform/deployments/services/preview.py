@@ -15,7 +15,7 @@ from deployments.phases import Phase
 from deployments.policy import parse_policy
 from deployments.recording import load
 from deployments.rollout import Portion
-from deployments.services.planning import Look, analysis_plan
+from deployments.services.planning import Look, Survey, analysis_plan, room_plan
 from deployments.services.policies import policy_apply
 from deployments.services.rollouts import rollout_start
 from deployments.services.serving import service_apply
@@ -57,11 +57,13 @@ def rollout_plan(
     now: datetime,
     accept: str | None = None,
     look: Look | None = None,
+    survey: Survey | None = None,
 ) -> Plan:
     """Return what `rollout_start` would do, having changed nothing; raises what that raises.
 
     Args:
         look: reads a service's counters, by which the analysis is planned; None leaves that out.
+        survey: reads a service and its cluster's nodes, for whether it fits; None leaves that out.
     """
     with transaction.atomic():
         service = InferenceService.objects.filter(namespace=namespace, name=name).first()
@@ -74,10 +76,11 @@ def rollout_plan(
         message = _what_follows(row.service, revisions, newest)
         contract = _contract(row.service, newest)
         followed, stable = rows.rollout_state(row).policy, row.from_revision
-        wishes = _wishes(row.service, now)
+        wishes, canary = _wishes(row.service, now), rows.revision_state(row.to_revision)
         transaction.set_rollback(True)
     analysis = None if look is None else analysis_plan(policy=followed, stable=stable, look=look, now=now)
-    return Plan(Outcome.CREATED, message, before, row.service.document, contract, analysis, wishes)
+    room = None if survey is None else room_plan(stable=stable, canary=canary, survey=survey)
+    return Plan(Outcome.CREATED, message, before, row.service.document, contract, analysis, wishes, room)
 
 
 def policy_plan(*, document: object, name: str, actor: str, now: datetime) -> Plan:

@@ -36,6 +36,7 @@ from integrations.clusters.base.identity import AUDIENCE, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobKind, JobResult
 from integrations.clusters.base.observed import (
     Component,
+    Node,
     Nodes,
     Observed,
     ObservedReplica,
@@ -69,6 +70,7 @@ __all__ = [
     "Logged",
     "Logger",
     "MatchKind",
+    "Node",
     "Nodes",
     "Observed",
     "ObservedReplica",

@@ -43,8 +43,8 @@ class ClusterDriver(Protocol):
         nothing of its revision is recorded now.
         """
 
-    def inventory(self) -> Nodes:
-        """Return what the cluster is made of."""
+    def inventory(self, *, with_nodes: bool = False) -> Nodes:
+        """Return what the cluster is made of; `with_nodes` also what is left of each node, which takes longer."""
 
     def run(self, job: Job) -> JobResult:
         """Run `job` to its end or its timeout."""

@@ -1,9 +1,9 @@
 """What a driver tells of a service and of its cluster. Standard library only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from integrations.clusters.base.desired import HeaderMatch
+from integrations.clusters.base.desired import HeaderMatch, Resources
 from integrations.clusters.base.failures import Failure
 
 
@@ -148,7 +148,33 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
+class Node:
+    """What is left of one node by what its pods request; less than nothing where it is overcommitted.
+
+    Attributes:
+        closed: why it takes no pods of services, such as `is cordoned`; empty where it does.
+    """
+
+    name: str
+    cpu_cores: float
+    memory_bytes: int
+    pods: int
+    closed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Nodes:
-    """What the cluster is made of."""
+    """What the cluster is made of.
+
+    Attributes:
+        nodes: where pods run; none where they were not asked for.
+        waiting: how many pods no node has taken yet.
+        defaults: what a replica requests whose revision does not say.
+        unknown: why nothing is known of nodes; empty where it is.
+    """
 
     components: tuple[Component, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    waiting: int = 0
+    defaults: Resources = field(default_factory=Resources)
+    unknown: str = "nodes were not looked at"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common.errors import Conflict, InvalidInput, Unavailable
+from common.errors import Conflict, InvalidInput, NotPermitted, Unavailable
 from integrations import pages
 from integrations.clusters.base import (
     Candidate,
@@ -29,7 +29,7 @@ from integrations.clusters.base import (
     ObservedReplica,
     WorkloadIdentity,
 )
-from integrations.clusters.kubernetes import drift, identity, jobs, kinds, ledger
+from integrations.clusters.kubernetes import drift, identity, jobs, kinds, ledger, nodes
 from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
 from integrations.clusters.kubernetes.diagnosis import Diagnosis
 from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
@@ -124,17 +124,28 @@ class KubernetesDriver:
         revision = self._revision_of(workload)
         self._payloads.keep(workload.namespace, workload.service, revision, workload.pod, events)
 
-    def inventory(self) -> Nodes:
-        """Return the Gateway, ready when it was programmed."""
+    def inventory(self, *, with_nodes: bool = False) -> Nodes:
+        """Return the Gateway, ready when it was programmed, and what is left of each node where that may be read."""
+        components = (self._gateway_component(),)
+        if not with_nodes:
+            return Nodes(components)
+        try:
+            there, pods = self._api.list(kinds.NODE, "", {}), self._api.list(kinds.POD, "", {})
+        except NotPermitted as error:
+            return Nodes(components, unknown=f"the role fairlead-driver-nodes is not given to the driver ({error})")
+        defaults = self._options.defaults
+        return Nodes(components, nodes.room(there, pods), nodes.waiting(pods), defaults, unknown="")
+
+    def _gateway_component(self) -> Component:
         gateway = self._options.gateway
         found = self._api.get(kinds.GATEWAY, gateway.namespace, gateway.name)
         if found is None:
             missing = f"there is no Gateway {gateway.name} in {gateway.namespace}; create it, or name another"
-            return Nodes((Component("gateway", ready=False, message=missing),))
+            return Component("gateway", ready=False, message=missing)
         conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", ())}
         programmed = conditions.get("Programmed", {"status": "Unknown", "message": "its controller has said nothing"})
         ready = programmed["status"] == "True"
-        return Nodes((Component("gateway", ready=ready, message="" if ready else programmed["message"]),))
+        return Component("gateway", ready=ready, message="" if ready else programmed["message"])
 
     def run(self, job: Job) -> JobResult:
         """Run the job as a Kubernetes Job in the namespace for jobs."""

@@ -91,10 +91,11 @@ class LocalDriver:
         except OSError as error:
             raise Unavailable(f"what was recorded of {namespace}/{service} cannot be read: {error}") from error
 
-    def inventory(self) -> Nodes:
+    def inventory(self, *, with_nodes: bool = False) -> Nodes:  # noqa: ARG002 - there is one machine
         """Return the gateway and the processes of the embedded mode; raises Unavailable like `observe`."""
         status = self._cluster_status()
-        return Nodes((*status.components, *self._started_by_the_command_line()))
+        components = (*status.components, *self._started_by_the_command_line())
+        return Nodes(components, unknown="the local cluster is this machine, whose processes share all of it")
 
     def run(self, job: Job) -> JobResult:
         """Run the job as a process of its own, bounded in time and memory."""

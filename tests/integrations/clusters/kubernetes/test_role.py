@@ -8,7 +8,7 @@ import httpx
 import pytest
 import yaml
 
-from common.errors import Conflict, NotFound, Unavailable
+from common.errors import Conflict, NotFound, NotPermitted, Unavailable
 from integrations.clusters.base import Desired, DesiredRevision, Tap, WorkloadIdentity
 from integrations.clusters.kubernetes import api as api_module
 from integrations.clusters.kubernetes import kinds
@@ -25,6 +25,8 @@ ROLE = Path(api_module.__file__).with_name("role.yaml")
 USER, NAMESPACE = "fairlead-driver", "with-a-role"
 READER = "fairlead-reader"
 """Who has the optional role for metrics, and no other."""
+SURVEYOR = "fairlead-surveyor"
+"""Who has the optional role for nodes, and no other."""
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 OPTIONS = Options(
     GatewayReference("gateway", "gateways"),
@@ -49,8 +51,10 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
             create(f"{_RBAC}/clusterroles", role)
         subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": USER}]
         readers = [{**subjects[0], "name": READER}]
+        surveyors = [{**subjects[0], "name": SURVEYOR}]
         here, everywhere = f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", f"{_RBAC}/clusterrolebindings"
-        bound = ((here, subjects), (everywhere, subjects), (everywhere, subjects), (here, readers), (here, subjects))
+        own = ((here, subjects), (everywhere, subjects), (everywhere, subjects))
+        bound = (*own, (here, readers), (here, subjects), (everywhere, surveyors))
         for (path, who), role in zip(bound, roles, strict=True):
             name = role["metadata"]["name"]
             reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
@@ -79,6 +83,7 @@ def test_the_driver_does_all_it_does_with_its_role(client: httpx.Client, plane: 
     with pytest.raises(Conflict, match="pod other is no replica"):
         driver.keep(WorkloadIdentity(NAMESPACE, "digits", "other"), b"[]")
     assert driver.inventory().components[0].name == "gateway"
+    assert "fairlead-driver-nodes is not given" in driver.inventory(with_nodes=True).unknown
     assert driver.identify("a.b.c") is None
     assert api.find(kinds.EVENT, NAMESPACE, {"involvedObject.name": "digits-2-x"}, most=1, timeout_s=10) == []
     with pytest.raises(NotFound):  # it may ask, and there is no such pod
@@ -112,6 +117,20 @@ def test_the_driver_watches_all_it_makes_with_its_role(client: httpx.Client, pla
         since = api.read(kind, NAMESPACE, MANAGED).resource_version
         with api.watch(kind, NAMESPACE, MANAGED, since):
             pass
+    api.close()
+
+
+def test_the_role_for_nodes_lets_the_room_on_them_be_read_and_nothing_else(
+    client: httpx.Client, plane: ControlPlane
+) -> None:
+    api = Api(plane.user(SURVEYOR))
+    names = [each["metadata"]["name"] for each in client.get("/api/v1/nodes").raise_for_status().json()["items"]]
+    assert [each["metadata"]["name"] for each in api.list(kinds.NODE, "", {})] == sorted(names)
+    assert isinstance(api.list(kinds.POD, "", {}), list)
+    with pytest.raises(NotPermitted):
+        api.get(kinds.NODE, "", "node-1")
+    with pytest.raises(NotPermitted):
+        api.list(kinds.DEPLOYMENT, NAMESPACE, {})
     api.close()
 
 

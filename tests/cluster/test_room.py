@@ -1,0 +1,86 @@
+"""A node that is too small for a canary beside stable: the real scheduler, and what is said before and meanwhile."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deployments import reconciler
+from deployments.models import InferenceService
+from deployments.reconciler import Outside
+from deployments.services import rollout_plan
+from integrations import metrics
+from integrations.clusters.base import Nodes, Observed
+from registry.models import ModelVersion
+from tests.cluster.harness import Harness, harness
+from tests.cluster.plane import ControlPlane
+from tests.deployments.conftest import Platform
+from tests.integrations.conftest import V2_SERVER, model
+
+pytestmark = pytest.mark.cluster
+_WITHIN_S = 600.0
+
+
+@dataclass
+class OnSmallNode(Platform):
+    """The platform of the reconciler's tests on a cluster whose only node has room for a replica or two."""
+
+    harness: Harness = field(kw_only=True)
+
+    def version(self, number: int, **more: Any) -> ModelVersion:
+        made = super().version(number, **more)
+        stored = self.harness.store(model(number))
+        made.digest, made.artifact_uri = stored.digest, stored.uri
+        made.save()
+        return made
+
+    def until_so(self, look: Callable[[], object]) -> None:
+        deadline = time.monotonic() + _WITHIN_S
+        while not look():
+            assert time.monotonic() < deadline, f"not within {_WITHIN_S:g} s: {self.view()}"
+            self.clock.go_on(0.2)
+            outside = Outside(self.harness.driver, metrics.collect, self.clock)
+            reconciler.tick(InferenceService.objects.get().pk, outside)
+
+    def survey(self, namespace: str, name: str) -> tuple[Observed, Nodes]:
+        return self.harness.driver.observe(namespace, name), self.harness.driver.inventory(with_nodes=True)
+
+    def plan(self, policy: str) -> Any:
+        return rollout_plan(
+            namespace="default",
+            name="digits",
+            version="2",
+            policy=policy,
+            actor="alice",
+            now=self.clock(),
+            survey=self.survey,
+        )
+
+
+@pytest.fixture
+def platform(db: None, plane: ControlPlane, tmp_path: Path) -> Iterator[OnSmallNode]:
+    """Give a service of two replicas, each half a core, on a node of 1.2 cores."""
+    with harness(plane, tmp_path, runtime=[sys.executable, str(V2_SERVER)], cpu_cores=1.2) as running:
+        made = OnSmallNode(harness=running)
+        made.version(1)
+        made.version(2)
+        made.policy(name="half", steps=[{"weight": 50}], scaleDownDelay="1s", progressDeadline="24h")
+        made.apply(policy="half", replicas=2)
+        made.until_so(lambda: made.view().phase == "Ready")
+        yield made
+
+
+def test_what_does_not_fit_is_said_before_it_starts_and_while_it_waits(platform: OnSmallNode) -> None:
+    room = platform.plan("half").room
+    assert (room.fits, room.pods, room.placed) == (False, 2, 0)
+    assert "no node has room for 2 of digits-00002 (node-" in room.message
+    assert " has 0.2 CPU, " in room.message
+
+    platform.start("2", "half")
+    platform.until_so(lambda: "no node takes it" in platform.rollout().reason_message)
+    assert platform.rollout().reason_code == "CanaryStarting"
+    assert "Insufficient cpu" in platform.view().rollout.waits.evidence  # type: ignore[union-attr]
