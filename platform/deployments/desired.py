@@ -74,6 +74,7 @@ class ServiceState:
         affinity: by what requests belong together in the rollout; None leaves each to chance.
         is_shadow: the canary is to be tried out on copies alone.
         has_preview: the canary answers at the preview address.
+        shares_replicas: its rollout takes the canary's replicas out of stable's, so that nobody else sets them.
         stopped: nothing of it is to run, and it gets no requests.
         restart_number: replicas of a lower one are to be started anew.
         compared_percent: of the requests whose answers by stable and by the canary are to be compared.
@@ -90,6 +91,7 @@ class ServiceState:
     is_shadow: bool = False
     has_preview: bool = False
     stopped: bool = False
+    shares_replicas: bool = False
     restart_number: int = 0
     compared_percent: float = 0.0
     recorded_percent: float = 0.0
@@ -200,7 +202,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 restart_number=service.restart_number,
                 max_concurrent_requests=revision.scaling.container_concurrency,
                 tap=tap_of(service, revision),
-                autoscaling=None if service.stopped else autoscaling_of(revision),
+                autoscaling=None if service.stopped or service.shares_replicas else autoscaling_of(revision),
                 logger=revision.logger,
                 transformer=transformer_of(revision, stopped=service.stopped),
             )

@@ -8,8 +8,9 @@ but what does not fit here by far does not fit there.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from deployments.rollout.surge import shared
 from integrations.clusters.base import Node, Nodes, Resources
 
 _GIB = 1 << 30
@@ -55,6 +56,32 @@ def room_for(wanted: Sequence[Wanted], nodes: Nodes) -> Room:
     missing = "; ".join(f"no node has room for {count} of {what}" for what, count in sorted(Counter(left).items()))
     why = f"it does not fit: it needs {_pods(pods)} more at its most demanding moment ({asked}), and {missing}"
     return Room(False, pods, pods - len(left), f"{why}{_shown(nodes)}")
+
+
+def room_shared(steps: Sequence[tuple[str, int]], full: int, one: Wanted, before: Resources, nodes: Nodes) -> Room:
+    """Return whether a rollout fits whose replicas take the place of stable's, and what there is at each step.
+
+    Args:
+        steps: what each gives the canary, in words and in percent of the load.
+        full: how many replicas stable has.
+        one: a single replica of the canary; `before` is what one of stable's requests.
+    """
+    shown = "; ".join(_shares(what, full, percent) for what, percent in (*steps, ("all", 100)))
+    plan = f"without surge the canary takes its replicas out of stable's {full}: {shown}"
+    if full == 1:
+        room = room_for([one], nodes)
+        return replace(room, message=f"a single replica cannot be shared, so there are two meanwhile: {room.message}")
+    new, old = _full(one.resources, nodes.defaults), _full(before, nodes.defaults)
+    if new.cpu_cores <= old.cpu_cores and new.memory_bytes <= old.memory_bytes:
+        return Room(True, 0, 0, f"it fits: {plan}")
+    return Room(
+        None, 0, 0, f"{plan}; a replica of it requests more than one of stable's, so its place may be too small"
+    )
+
+
+def _shares(what: str, full: int, percent: int) -> str:
+    stable, canary = shared(full, percent)
+    return f"{what}: {canary} of the canary and {stable} of stable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from deployments.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.phases import Phase, Reason, ServicePhase
@@ -41,7 +41,9 @@ def _in_role(revision: RevisionState, outcome: Phase, policy: Policy, now: datet
     if outcome is Phase.HEALTHY:
         if is_new is (policy.then is not Then.END):
             return replace(revision, role=Role.STABLE, retire_at=None)
-        return replace(revision, role=Role.RETIRING, retire_at=now + policy.scale_down_delay)
+        # Without a surge the others wait for its place.
+        warm = policy.scale_down_delay if policy.surge else timedelta(0)
+        return replace(revision, role=Role.RETIRING, retire_at=now + warm)
     if not is_new:
         return revision
     if outcome is Phase.DEGRADED:

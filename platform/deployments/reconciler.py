@@ -24,6 +24,7 @@ from deployments.evidence import Evidence, Metrics, gather
 from deployments.history import Kind
 from deployments.lifecycle import comes_alive, is_confirmed, retire, standing, with_refusal
 from deployments.models import Approval, InferenceService, Rollout
+from deployments.no_surge import shares_of
 from deployments.payloads import taking
 from deployments.phases import Phase, ServicePhase
 from deployments.questions import questions_of, questions_open, questions_pass_over
@@ -235,11 +236,16 @@ def _unseen(service: InferenceService, now: datetime) -> timedelta:
 
 def _canary(row: Rollout, seen: Observed) -> CanarySeen:
     stable, canary = (rows.revision_state(each) for each in (row.from_revision, row.to_revision))
+    stable = capacity.as_seen(stable, seen.revision(stable.name))
     there = seen.revision(canary.name)
     least, full = (
         capacity.bounds_of_canary(stable, canary, rows.rollout_state(row)).least,
         capacity.at_full(stable, canary),
     )
+    state, together = rows.rollout_state(row), 0
+    if not state.policy.surge:
+        together = state.full_replicas or stable.replicas
+        least = shares_of(state, together)[1]
     if row.to_revision.created_at < row.started_at:
         # The way back does not wait for more replicas than must be: who goes it wants to be rid of what is live.
         least, full = canary.scaling.min_replicas, 0
@@ -249,6 +255,7 @@ def _canary(row: Rollout, seen: Observed) -> CanarySeen:
         restarts={} if there is None else {replica.name: replica.restarts for replica in there.replicas},
         message="" if there is None else there.message or _complaint(there),
         replicas_at_full=full,
+        shared_replicas=together,
         transformer=_transformers(stable, canary, there, is_back=row.to_revision.created_at < row.started_at),
     )
 

@@ -11,7 +11,7 @@ stood in for, from the number that it left.
 from collections.abc import Sequence
 from datetime import timedelta
 
-from deployments import capacity, load, rows
+from deployments import capacity, load, no_surge, rows
 from deployments.autoscaling import Bounds, Decision, decide, hold, memory_json, stored_memory
 from deployments.desired import Role
 from deployments.history import Kind
@@ -34,7 +34,7 @@ def adopt(change: Change, seen: Observed) -> None:
     if change.rollout is None or stable is None:
         return
     _adopt_transformers(change, stable, seen)
-    if not _is_chosen(stable):
+    if not _is_chosen(stable) or change.rollout.full_replicas is not None:
         return
     scaling = _scaling(seen, stable)
     replicas = 0 if scaling is None else rows.scaling_of(stable).within(scaling.replicas)
@@ -59,8 +59,9 @@ def set_replicas(change: Change, seen: Observed, samples: Sequence[Sample] | Non
         if replica.phase is ReplicaPhase.READY
     }
     measured = [sample for sample in samples or () if sample.source in serving]
+    is_shared = no_surge.share_replicas(change, seen)
     for row in change.revisions:
-        bounds = _bounds(change, row) if _is_chosen(row) else None
+        bounds = _bounds(change, row) if _is_chosen(row) and not is_shared else None
         if bounds is not None:
             _set(change, row, _scaling(seen, row), measured, bounds, window=window)
         _set_transformers(change, row, window)

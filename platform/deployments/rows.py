@@ -35,6 +35,7 @@ def rollout_state(row: Rollout) -> RolloutState:
         finished_at=row.finished_at,
         restart_baseline=row.restart_baseline,
         deadline_at=row.deadline_at,
+        full_replicas=row.full_replicas,
     )
 
 
@@ -46,7 +47,7 @@ def put_rollout(row: Rollout, state: RolloutState) -> None:
     row.step_index, row.verdict = state.step_index, state.verdict
     row.weight, row.mirror, row.match = state.portion.weight, state.portion.mirror, match_json(state.portion.match)
     row.confirmed_at, row.waiting_since, row.finished_at = state.confirmed_at, state.waiting_since, state.finished_at
-    row.deadline_at = state.deadline_at
+    row.deadline_at, row.full_replicas = state.deadline_at, state.full_replicas
     row.restart_baseline = None if state.restart_baseline is None else dict(state.restart_baseline)
 
 
@@ -150,6 +151,7 @@ def service_state(service: InferenceService, revisions: Iterable[Revision], roll
         canary=Portion() if state is None else state.portion,
         affinity=None if state is None else state.policy.affinity,
         is_shadow=state is not None and state.step is not None and state.policy.strategy is Strategy.SHADOW,
+        shares_replicas=state is not None and not state.policy.surge,
         has_preview=state is not None and state.policy.strategy is Strategy.BLUE_GREEN,
         stopped=service.stopped,
         restart_number=service.restart_number,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from deployments import reconciler
@@ -19,7 +20,7 @@ from registry.models import ModelVersion
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.deployments.conftest import Platform
-from tests.integrations.conftest import V2_SERVER, model
+from tests.integrations.conftest import V2_SERVER, Traffic, infer_json, model
 
 pytestmark = pytest.mark.cluster
 _WITHIN_S = 600.0
@@ -84,3 +85,26 @@ def test_what_does_not_fit_is_said_before_it_starts_and_while_it_waits(platform:
     platform.until_so(lambda: "no node takes it" in platform.rollout().reason_message)
     assert platform.rollout().reason_code == "CanaryStarting"
     assert "Insufficient cpu" in platform.view().rollout.waits.evidence  # type: ignore[union-attr]
+
+
+def test_without_surge_it_goes_through_and_no_request_fails(platform: OnSmallNode) -> None:
+    platform.policy(name="shared", steps=[{"weight": 50}], surge=False, progressDeadline="24h")
+    room = platform.plan("shared").room
+    assert room.fits is True
+    assert "50 %: 1 of the canary and 1 of stable; all: 1 of the canary and 1 of stable" in room.message
+
+    url = f"{platform.harness.gateway.url}/serving/default/digits/v2/models/digits/infer"
+    platform.until_so(lambda: httpx.post(url, content=infer_json(), timeout=30, trust_env=False).is_success)
+    with Traffic(platform.harness.gateway.url, clients=1) as traffic:
+        traffic.until_sent(20, within_s=60)
+        platform.start("2", "shared")
+        platform.until_so(lambda: platform.rollout().phase == "Healthy")
+        platform.until_so(lambda: _ready(platform) == {"digits-00002": 2})
+        platform.until_so(lambda: {name for name, _ in traffic.outcomes[-20:]} == {"digits-00002"})
+        sent = len(traffic.outcomes)
+    assert traffic.failures == [], f"of {sent} requests"
+
+
+def _ready(platform: OnSmallNode) -> dict[str, int]:
+    seen = platform.harness.driver.observe("default", "digits")
+    return {each.name: each.ready_replicas for each in seen.revisions}

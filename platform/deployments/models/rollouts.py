@@ -24,6 +24,7 @@ class Rollout(models.Model):
         confirmed_at: when the gateway first sent and copied what it should get now; hold counts from there.
         waiting_since: since when the canary has not been ready; None while it is.
         deadline_at: when its time is up; None where it has no end, or was paused for it.
+        full_replicas: how many replicas stable had, where the canary's are taken out of them; None with a surge.
         restart_baseline: restarts of the canary's replicas when the attempt began; None until seen.
         latency_edges_us: what is slow in this attempt: quantile -> an edge of the histogram, fixed from stable.
         authors: who is behind it: [{"actor", "did"}], such as who started it and who registered its version.
@@ -50,6 +51,7 @@ class Rollout(models.Model):
     confirmed_at = models.DateTimeField(null=True)
     waiting_since = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField(null=True)
+    full_replicas = models.PositiveIntegerField(null=True)
     restart_baseline = models.JSONField(null=True)
     latency_edges_us = models.JSONField(default=dict)
     authors = models.JSONField(default=list)

@@ -32,7 +32,10 @@ _NOT_OF_A_CANARY = {
         "match": "a blue/green is tried on its preview address; name a group in a step of a canary",
     },
 }
-_SESSIONS = {"sessionAffinity": "only a canary divides clients' sessions between two revisions"}
+_OF_A_CANARY = {
+    "sessionAffinity": "only a canary divides clients' sessions between two revisions",
+    "surge": "only a canary takes requests off stable, so that its replicas can take the place of stable's",
+}
 
 
 def parse_policy(value: object, *, name: str | None = None) -> Policy:
@@ -68,17 +71,29 @@ def parse_policy(value: object, *, name: str | None = None) -> Policy:
         deadline=document.duration("deadline", default=timedelta(0), positive=True) or None,
         on_deadline=document.choice("onDeadline", OnDeadline, default=OnDeadline.ABORT),
         background=None if background is None else parse_background(background),
+        surge=document.flag("surge", default=True) if is_canary else True,
         alpha=document.number("alpha", minimum=0.000001, maximum=0.2, default=0.01),
     )
-    document.refuse_unknown({} if is_canary else _SESSIONS)
+    document.refuse_unknown({} if is_canary else _OF_A_CANARY)
     check_order(policy)
     for index, step in enumerate(policy.steps):
         where = f"steps[{index}].analysis.comparison"
         check_copied(None if step.gate is None else step.gate.comparison, is_copied=step.mirror > 0, where=where)
     behind = None if policy.background is None else policy.background.comparison
     check_copied(behind, is_copied=False, where="analysis.comparison")
+    _check_surge(policy)
     _check_deadline(policy, said=document.raw("onDeadline", None) is not None)
     return policy
+
+
+def _check_surge(policy: Policy) -> None:
+    copied = next((index for index, step in enumerate(policy.steps) if step.mirror), None)
+    if not policy.surge and copied is not None:
+        raise InvalidInput(
+            f"surge is false, but steps[{copied}] gives copies: stable answers all requests then and can give up no "
+            "replica; leave that step out, or allow a surge",
+            field="surge",
+        )
 
 
 def _check_deadline(policy: Policy, *, said: bool) -> None:
@@ -137,6 +152,7 @@ def policy_json(policy: Policy) -> dict[str, object]:
         "progressDeadline": durations.render(policy.progress_deadline),
         **({"then": policy.then.value} if policy.strategy is Strategy.SHADOW else {}),
         **({} if policy.affinity is None else {"sessionAffinity": affinity_json(policy.affinity)}),
+        **({} if policy.surge else {"surge": False}),
         **_deadline_json(policy),
         **({} if policy.background is None else {"analysis": background_json(policy.background)}),
     }

@@ -83,6 +83,7 @@ class Policy:
         deadline: how long an attempt may take, without the time in which nobody could look; None for ever.
         background: what the canary has to hold to during all steps in which clients get its answers, and a shadow or
             preview in its own; it never lets a step pass.
+        surge: the canary's replicas come on top of stable's; without it they are taken out of them.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Policy:
     deadline: timedelta | None = None
     on_deadline: OnDeadline = OnDeadline.ABORT
     background: Gate | None = None
+    surge: bool = True
 
     @property
     def gates(self) -> tuple[Gate, ...]:

@@ -11,6 +11,7 @@ from deployments.phases import Code, Phase, Reason
 from deployments.policy import ApprovalRule, Policy, Step, Strategy, Then
 from deployments.rollout.approvals import Tally
 from deployments.rollout.portion import NOTHING, Portion
+from deployments.rollout.surge import shared
 from deployments.rollout.webhooks import Asked
 
 
@@ -25,6 +26,8 @@ class RolloutState:
         waiting_since: since when the canary has not been ready; None while it is.
         restart_baseline: restarts of each of the canary's replicas before this attempt; None until they were seen.
         deadline_at: when its time is up; None where it has no end, or was paused for it.
+        full_replicas: how many stable had when it began, where the canary's are taken out of them; None before that is
+            known, and with a surge.
     """
 
     policy: Policy
@@ -40,6 +43,7 @@ class RolloutState:
     finished_at: datetime | None = None
     restart_baseline: Mapping[str, int] | None = None
     deadline_at: datetime | None = None
+    full_replicas: int | None = None
 
     @property
     def step(self) -> Step | None:
@@ -117,6 +121,7 @@ class CanarySeen:
         replicas_at_full: how many it needs for all the traffic; 0 where it always has enough.
         restarts: of each replica, since the replica exists.
         message: why it is not ready; one sentence or empty.
+        shared_replicas: how many it and stable have together, where its own are taken out of stable's; else 0.
         transformer: the same of what stands before it; None for nothing. It is ready only when both are.
     """
 
@@ -125,6 +130,7 @@ class CanarySeen:
     restarts: Mapping[str, int] = field(default_factory=dict)
     message: str = ""
     replicas_at_full: int = 0
+    shared_replicas: int = 0
     transformer: "CanarySeen | None" = None
 
     @property
@@ -154,6 +160,8 @@ class CanarySeen:
 
     def needed_for(self, portion: Portion) -> int:
         """Return how many replicas it needs (Argo Rollouts: as large a part of stable's as its weight, rounded up)."""
+        if self.shared_replicas:
+            return shared(self.shared_replicas, portion.load_percent)[1]
         return math.ceil(self.replicas_at_full * portion.load_percent / 100)
 
 

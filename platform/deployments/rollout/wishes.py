@@ -100,7 +100,9 @@ def retry(state: RolloutState, now: datetime) -> RolloutState:
         raise InvalidTransition(
             f"only a degraded or aborted rollout can be retried; this one is {state.phase}: {state.reason.message}"
         )
-    again = replace(start(state.policy, now), attempt=state.attempt + 1, restart_baseline=None)
+    again = replace(
+        start(state.policy, now), attempt=state.attempt + 1, restart_baseline=None, full_replicas=state.full_replicas
+    )
     return because(again, Code.CANARY_STARTING, f"attempt {again.attempt}: {again.reason.message}")
 
 

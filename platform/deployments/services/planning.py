@@ -12,9 +12,10 @@ from deployments import capacity, rows
 from deployments.analysis.planning import plan
 from deployments.analysis.traffic import Traffic, traffic_of
 from deployments.desired import RevisionState
-from deployments.fitting import Room, Wanted, room_for
+from deployments.fitting import Room, Wanted, room_for, room_shared
 from deployments.models import Revision
 from deployments.policy import Policy
+from deployments.rollout import Portion
 from deployments.shapes import AnalysisPlan
 from integrations.clusters.base import Nodes, Observed, Resources, Sample
 
@@ -55,7 +56,7 @@ def _told(traffic: Traffic, problem: str) -> str:
     )
 
 
-def room_plan(*, stable: Revision, canary: RevisionState, survey: Survey) -> Room:
+def room_plan(*, policy: Policy, stable: Revision, canary: RevisionState, survey: Survey) -> Room:
     """Return whether a rollout from `stable` to `canary` fits at its most demanding moment.
 
     Args:
@@ -67,6 +68,14 @@ def room_plan(*, stable: Revision, canary: RevisionState, survey: Survey) -> Roo
     except Unavailable as error:
         seen, nodes = Observed(stable.service.namespace, stable.service.name), Nodes(unknown=error.message)
     now = capacity.as_seen(rows.revision_state(stable), seen.revision(stable.name))
+    if not policy.surge:
+        return room_shared(
+            [(Portion.of(step).short, Portion.of(step).load_percent) for step in policy.steps],
+            now.replicas,
+            Wanted(canary.name, 1, canary.resources),
+            now.resources,
+            nodes,
+        )
     its = canary.transformer
     return room_for(
         [

@@ -79,7 +79,7 @@ def rollout_plan(
         wishes, canary = _wishes(row.service, now), rows.revision_state(row.to_revision)
         transaction.set_rollback(True)
     analysis = None if look is None else analysis_plan(policy=followed, stable=stable, look=look, now=now)
-    room = None if survey is None else room_plan(stable=stable, canary=canary, survey=survey)
+    room = None if survey is None else room_plan(policy=followed, stable=stable, canary=canary, survey=survey)
     return Plan(Outcome.CREATED, message, before, row.service.document, contract, analysis, wishes, room)
 
 

@@ -118,6 +118,9 @@ def begin(
     check_measurable(chosen)
     give_up(change, by)
     canary = _create_revision(change, spec, version, Role.CANARY, actor)
+    if not chosen.surge:
+        canary.replicas = 0  # until stable has given up some
+        canary.save(update_fields=["replicas"])
     version_of_policy = 0 if policy is None else policy.version
     started = machine.start(chosen, change.now)
     row = _add_rollout(
@@ -261,4 +264,5 @@ def _how(policy: Policy) -> str:
     if policy.strategy is Strategy.BLUE_GREEN:
         return f"by policy {policy.name}: a preview, then all traffic in one switch"
     portions = [Portion.of(step).short for step in policy.steps if step.weight < 100]
-    return f"by policy {policy.name}: {', '.join([*portions, 'all traffic'])}"
+    how = "" if policy.surge else ", without surge"
+    return f"by policy {policy.name}: {', '.join([*portions, 'all traffic'])}{how}"

@@ -196,6 +196,7 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(platform: Platform
             "after": newer,
             "contract": {"breaks": [], "notes": [], "unknown": "", "accepted_by": "", "accepted_because": ""},
             "analysis": None,
+            "room": None,
         },
     )
     assert (client.get(URL).json(), client.get(f"{URL}/events").json()) == before
