@@ -11,9 +11,10 @@ from common.errors import Conflict
 from deployments.api.workloads import access, exchanges
 from integrations.clusters.base import WorkloadIdentity
 from tests import scenes
+from tests.common.test_asgi import Client as AsgiClient
 from tests.deployments.fakes import FakeCluster
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)
 IDENTITY = WorkloadIdentity("default", "digits", "digits-00001-abc-1")
 TOKEN = "pod.of.digits"
 BODY = b'[{"id": "a:0"}]'
@@ -68,3 +69,21 @@ def test_a_cluster_that_is_away_is_worth_another_try(cluster: FakeCluster) -> No
     assert bring().status_code == 204
     cluster.away = "the API server does not answer"
     assert bring().status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("pieces", "status", "taken"),
+    [pytest.param(8, 204, 8, id="large"), pytest.param(50, 413, 33, id="too large, and read no further")],
+)
+async def test_large_bodies_are_read_as_far_as_is_allowed(
+    cluster: FakeCluster, pieces: int, status: int, taken: int
+) -> None:
+    client = AsgiClient(b"[" + b" " * ((1 << 20) - 1), *[b" " * (1 << 20)] * (pieces - 1))
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Content-Type": exchanges.MEDIA_TYPE,
+        "Content-Length": str(pieces << 20),
+    }
+    answer = await client.ask("POST", "/api/v1/clusters/local/workloads/exchanges", headers)
+    assert (answer[0], client.taken) == (status, taken)
+    assert [len(events) for _, events in cluster.brought] == ([pieces << 20] if status == 204 else [])
