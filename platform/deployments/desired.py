@@ -41,6 +41,7 @@ class RevisionState:
     """A revision as recorded.
 
     Attributes:
+        artifact_origin: where the model's files were imported from; empty where they were pushed.
         replicas: how many there should be now, within what `scaling` allows.
         transformer_replicas: the same of what stands before the predictor.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
@@ -53,6 +54,7 @@ class RevisionState:
     artifact_uri: str
     artifact_digest: str
     replicas: int
+    artifact_origin: str = ""
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     resources: Resources = field(default_factory=Resources)
@@ -192,6 +194,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 model_version=revision.model_version,
                 artifact_uri=revision.artifact_uri,
                 artifact_digest=revision.artifact_digest,
+                artifact_origin=revision.artifact_origin,
                 replicas=0 if service.stopped else revision.replicas,
                 weight_percent=weight_of(service, revision),
                 model_config=revision.model_config,

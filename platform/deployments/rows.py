@@ -17,6 +17,7 @@ from deployments.scaling import ScaleMetric, Scaling
 from deployments.spec import ServiceSpec, logger_json, stored_logger, stored_transformer, transformer_json
 from deployments.waits import Condition, ServiceFacts, condition_of
 from integrations.clusters.base import DriftPolicy, Resources
+from registry.lineage import origin_of
 
 
 def rollout_state(row: Rollout) -> RolloutState:
@@ -101,6 +102,7 @@ def revision_state(row: Revision) -> RevisionState:
         model_version=str(row.model_version.number),
         artifact_uri=row.artifact_uri,
         artifact_digest=row.artifact_digest,
+        artifact_origin=origin_of(row.model_version.lineage),
         replicas=row.replicas,
         model_config=row.model_config,
         env=row.env,

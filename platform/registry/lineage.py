@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from common.errors import InvalidInput
 
+_FETCHED = ("http", "https", "s3", "gs")
 _MAX_COMMIT = 100
 _MAX_REFERENCE = 2000
 _MAX_PARAMETERS = 200
@@ -51,6 +52,12 @@ class Lineage:
     def as_json(self) -> dict[str, object]:
         """Return the form that is stored and shown."""
         return {**asdict(self), "parameters": dict(sorted(self.parameters.items()))}
+
+
+def origin_of(lineage: Mapping[str, object]) -> str:
+    """Return where the files of a stored lineage can be had once more by who may read there; empty for nowhere."""
+    uri = str(lineage.get("source_uri", ""))
+    return uri if urlsplit(uri).scheme in _FETCHED else ""
 
 
 def _check_text(what: str, text: str, longest: int, *, field: str = "", least: int = 0) -> None:

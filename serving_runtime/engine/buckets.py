@@ -36,7 +36,7 @@ class BucketRoot:
 
     def __init__(self, bucket: Bucket, cache: Path) -> None:
         self._bucket = bucket
-        self._system = _file_system(bucket)
+        self._system = file_system(bucket, f"--model-repository {bucket}")
         self._cache = cache / _digest([str(bucket)])
 
     @property
@@ -135,12 +135,18 @@ class BucketRoot:
             raise ModelError(f"--model-repository {self._bucket} cannot be read: {reason}") from error
 
 
-def _file_system(bucket: Bucket) -> Any:
+def file_system(bucket: Bucket, asked: str) -> Any:
+    """Return fsspec's file system for a bucket.
+
+    Args:
+        asked: which words of the command line need it.
+
+    Raises:
+        ModelError: the extra that brings the library is not installed.
+    """
     module, kind = _LIBRARIES[bucket.scheme]
     if importlib.util.find_spec(module) is None:
-        raise ModelError(
-            f"--model-repository {bucket} needs the package {module}: pip install 'fairlead[{bucket.scheme}]'"
-        )
+        raise ModelError(f"{asked} needs the package {module}: pip install 'fairlead[{bucket.scheme}]'")
     options: dict[str, Any] = {"requests_timeout": 60}
     if bucket.scheme == "s3":
         config: dict[str, Any] = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}}

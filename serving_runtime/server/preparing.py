@@ -1,30 +1,63 @@
 """The command `prepare`: a stored model into a model repository, before a server starts in the same pod.
 
 What is stored is one model file, or one model's folder in Triton's layout; the model gets the name and the version it
-is to be served by, and fields of its configuration are replaced. Exit 0, or 2 when it cannot be done.
+is to be served by, and fields of its configuration are replaced. It is in a folder here (`--artifact`), or it is
+fetched (`--origin`, `--registry`), with or without a cache that pods share. Exit 0, or 2 when it cannot be done.
 """
 
-import hashlib
+import argparse
 import json
+import os
+import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from google.protobuf import json_format, text_format
 
+from serving_runtime.artifacts.cache import Cache, CacheUnusableError
+from serving_runtime.artifacts.fetching import INCOMING, Order, fetch
+from serving_runtime.artifacts.receiving import Patience
+from serving_runtime.artifacts.remotes import InterruptedTransferError, Remote
+from serving_runtime.artifacts.unpacking import digest_of_folder
+from serving_runtime.artifacts.web import WebFile
 from serving_runtime.config import text
 from serving_runtime.errors import ModelError, ServingError
 from serving_runtime.server.options import Parser
 
 _CONFIG = "config.pbtxt"
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+_Source = Callable[[argparse.Namespace], Sequence[Remote]]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run `prepare`; returns the exit code."""
+    found = _parser().parse_args(arguments[1:])
+    try:
+        model = found.model_repository / found.name
+        if not (found.artifact or found.origin or found.registry):
+            raise ModelError("nothing says where the model is; give --artifact, --registry or --origin")
+        if found.artifact is not None:
+            check(found.artifact, found.digest)
+            lay_out(found.artifact, model, version=found.version, config=found.config)
+        else:
+            _fetch(found, model)
+    except (ServingError, OSError) as error:
+        _say(str(error))
+        if found.termination_message is not None:
+            found.termination_message.write_text(f"{error}\n", encoding="utf-8")
+        return 2
+    return 0
+
+
+def _parser() -> Parser:
     parser = Parser(prog="fairlead-serve prepare", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
-    parser.add_argument("--artifact", type=Path, required=True, metavar="DIR", help="where the model is stored")
+    source = parser.add_argument_group("where the model is, one of").add_mutually_exclusive_group()
+    source.add_argument("--artifact", type=Path, metavar="DIR", help="where the model is stored")
+    source.add_argument("--registry", metavar="URL", help="http(s):// of the model in the registry, to fetch it from")
     parser.add_argument("--digest", required=True, metavar="sha256:HEX", help="the digest its files must have")
     parser.add_argument("--name", required=True, help="what the model is to be served as")
     parser.add_argument("--version", required=True, metavar="N", help="the version it is to be served as")
@@ -32,32 +65,95 @@ def main(arguments: Sequence[str]) -> int:
         "--config", type=json.loads, default={}, metavar="JSON", help="fields of a ModelConfig to replace"
     )
     parser.add_argument("--model-repository", type=Path, required=True, metavar="DIR", help="where to lay it out")
-    found = parser.parse_args(arguments[1:])
+    parser.add_argument(
+        "--origin", metavar="URI", help="http(s)://, s3:// or gs:// of the same files, tried before the registry"
+    )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="token to show to the registry alone")
+    parser.add_argument(
+        "--certificate-authority", type=Path, metavar="FILE", help="authority of the registry's certificate"
+    )
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="folder of fetched models that pods share")
+    parser.add_argument(
+        "--cache-max-bytes", type=int, default=100 << 30, metavar="N", help="what it may hold (100 GiB)"
+    )
+    parser.add_argument("--fetch-tries", type=int, default=Patience().tries, metavar="N", help="failures in a row (8)")
+    parser.add_argument("--termination-message", type=Path, metavar="FILE", help="gets the sentence of a failure")
+    return parser
+
+
+def _fetch(found: argparse.Namespace, model: Path) -> None:
+    """Lay out what is fetched; the repository holds what came so far until it is whole."""
+    if not _DIGEST.fullmatch(found.digest):
+        raise ModelError(f"--digest {found.digest!r} is not sha256:<64 hex digits>")
+    place = found.model_repository / INCOMING
     try:
-        check(found.artifact, found.digest)
-        lay_out(found.artifact, found.model_repository / found.name, version=found.version, config=found.config)
-    except (ServingError, OSError) as error:
-        sys.stderr.write(f"fairlead-serve prepare: {error}\n")
-        return 2
-    return 0
+        folder = _brought(found, _origin if found.origin else _registry, place)
+    except ModelError as error:
+        if not (found.origin and found.registry):
+            raise
+        _say(f"{error}; taking the model from the registry")
+        shutil.rmtree(place, ignore_errors=True)
+        folder = _brought(found, _registry, place)
+    lay_out(folder, model, version=found.version, config=found.config, copy=os.link)
+    shutil.rmtree(place)
+
+
+def _brought(found: argparse.Namespace, source: _Source, place: Path) -> Path:
+    """Return the model's folder in `place`, out of the cache where there is one that can be used."""
+    order = Order(found.digest, lambda: source(found), _say, Patience(tries=found.fetch_tries))
+    folder = place / order.hex
+    if found.cache is not None and not folder.is_dir():
+        try:
+            Cache(found.cache, found.cache_max_bytes).copy(order, folder)
+        except CacheUnusableError as error:
+            _say(f"the cache cannot be used, the model is fetched without it: {error}")
+    return fetch(order, place)
+
+
+def _registry(found: argparse.Namespace) -> Sequence[Remote]:
+    return [WebFile(found.registry, found.token_file, found.certificate_authority)]
+
+
+def _origin(found: argparse.Namespace) -> Sequence[Remote]:
+    scheme = urlsplit(found.origin).scheme
+    if scheme in ("http", "https"):
+        return [WebFile(found.origin)]
+    if scheme not in ("s3", "gs"):
+        raise ModelError(f"--origin {found.origin} has another scheme than http, https, s3, gs")
+    from serving_runtime.artifacts.objects import objects_at  # noqa: PLC0415 - a library that is an extra
+
+    try:
+        return objects_at(found.origin)
+    except InterruptedTransferError as error:
+        raise ModelError(str(error)) from error
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"fairlead-serve prepare: {line}\n")
+    sys.stderr.flush()
 
 
 def check(artifact: Path, digest: str) -> None:
-    """Raise ModelError where the files of `artifact` are not those of `digest`.
-
-    The digest is sha256 over the sorted lines `path NUL sha256 LF`.
-    """
+    """Raise ModelError where the files of `artifact` are not those of `digest`."""
     if not artifact.is_dir():
         raise ModelError(f"there is no model at {artifact}; push the model version again")
-    files = {path.relative_to(artifact).as_posix(): path for path in artifact.rglob("*") if path.is_file()}
-    lines = "".join(f"{name}\0{_sha256(path)}\n" for name, path in sorted(files.items()))
-    found = "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
+    found = digest_of_folder(artifact)
     if found != digest:
         raise ModelError(f"the model at {artifact} is not the one that was stored: expected {digest}, found {found}")
 
 
-def lay_out(artifact: Path, model: Path, *, version: str, config: dict[str, Any]) -> None:
+def lay_out(
+    artifact: Path,
+    model: Path,
+    *,
+    version: str,
+    config: dict[str, Any],
+    copy: Callable[[str, str], object] = shutil.copy2,
+) -> None:
     """Make the model folder `model`, whose name becomes the model's; what an interrupted run left there is replaced.
+
+    Args:
+        copy: brings one file from the artifact into the folder.
 
     Raises:
         ModelError: its config.pbtxt does not parse, or `config` has fields that a ModelConfig has not.
@@ -65,11 +161,13 @@ def lay_out(artifact: Path, model: Path, *, version: str, config: dict[str, Any]
     shutil.rmtree(model, ignore_errors=True)
     versions = [path for path in artifact.iterdir() if path.is_dir() and path.name.isdecimal()]
     newest = max(versions, key=lambda path: int(path.name), default=None)
+    without_config = shutil.ignore_patterns(_CONFIG)
     if newest is None:
-        shutil.copytree(artifact, model / version, ignore=shutil.ignore_patterns(_CONFIG))
+        shutil.copytree(artifact, model / version, ignore=without_config, copy_function=copy)
     else:
-        shutil.copytree(artifact, model, ignore=shutil.ignore_patterns(_CONFIG, *(path.name for path in versions)))
-        shutil.copytree(newest, model / version)
+        others = shutil.ignore_patterns(_CONFIG, *(path.name for path in versions))
+        shutil.copytree(artifact, model, ignore=others, copy_function=copy)
+        shutil.copytree(newest, model / version, copy_function=copy)
     if config or (artifact / _CONFIG).exists():
         written = _configured(artifact / _CONFIG, model.name, config)
         (model / _CONFIG).write_text(text_format.MessageToString(written), encoding="utf-8")
@@ -86,8 +184,3 @@ def _configured(file: Path, name: str, fields: dict[str, Any]) -> Any:
         raise ModelError(f"model '{name}': the given configuration cannot be used: {error}") from error
     config.name = name
     return config
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

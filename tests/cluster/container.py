@@ -17,6 +17,7 @@ from tests.cluster.plane import ends_with_us
 Json = dict[str, Any]
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.2, 5.0
 _MESSAGE_BYTES = 2048
+_TERMINATION_MESSAGE = "/dev/termination-log"
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
 
@@ -30,6 +31,9 @@ class Host(Protocol):
 
     def field(self, path: str) -> str:
         """Return what the downward API says of the pod."""
+
+    def secret(self, name: str) -> dict[str, str]:
+        """Return what a Secret of the pod's namespace has."""
 
     def command(self, container: Json, argv: Sequence[str]) -> Sequence[str]:
         """Return the command line on this machine."""
@@ -152,9 +156,18 @@ class Container:
         reason = "CrashLoopBackOff" if self._last else "PodInitializing"
         return {"waiting": {"reason": reason}}
 
+    @property
+    def _message(self) -> Path:
+        return self._pod.log(self.name).with_suffix(".message")
+
     def _start(self) -> None:
         folders = dict(self._pod.folders(self._spec))
-        env = {each["name"]: self._value(each, folders) for each in self._spec.get("env", ())}
+        self._message.unlink(missing_ok=True)
+        folders[_TERMINATION_MESSAGE] = self._message
+        env = {}
+        for source in self._spec.get("envFrom", ()):
+            env.update(self._pod.secret(source["secretRef"]["name"]))
+        env.update({each["name"]: self._value(each, folders) for each in self._spec.get("env", ())})
         argv = [*self._spec.get("command", ()), *self._spec.get("args", ())]
         argv = [re.sub(r"\$\((\w+)\)", lambda found: env.get(found[1], found[0]), each) for each in argv]
         command = self._pod.command(self._spec, [_here(each, folders) for each in argv])
@@ -179,7 +192,8 @@ class Container:
         return _here(env.get("value", ""), folders)
 
     def _ended(self, code: int) -> None:
-        said = (self.said(previous=False) or b"")[-_MESSAGE_BYTES:].decode(errors="replace")
+        spoken = self._message.read_bytes() if self._message.exists() else self.said(previous=False) or b""
+        said = spoken[-_MESSAGE_BYTES:].decode(errors="replace")
         exit_code = code if code >= 0 else 128 - code
         policy = self._spec.get("terminationMessagePolicy")
         self._last = {

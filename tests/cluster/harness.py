@@ -22,7 +22,7 @@ from tests.cluster.plane import ControlPlane
 from tests.cluster.pod import Image
 from tests.servers.parts import MissingPartError, skip_or_fail
 
-IMAGE, CLAIM = "fairlead/serving-runtime:test", "models"
+IMAGE, CLAIM, CACHE = "fairlead/serving-runtime:test", "models", "model-cache"
 UNRULY_IMAGE = "fairlead/unruly:test"
 """Its runtime misbehaves as the revision's environment says: see `tests/integrations/v2_server.py`."""
 REAL_RUNTIME = [sys.executable, "-m", "serving_runtime"]
@@ -89,13 +89,15 @@ def harness(
         control_plane_url="http://127.0.0.1:1",  # nothing is there; a test may have another
         payloads_folder=str(folder / "payloads" / "test"),
     )
-    _claim(plane)
+    claims = {CLAIM: artifacts.folder, CACHE: folder / "cache"}
+    for name in claims:
+        _claim(plane, name)
     own = {IMAGE: _image(runtime), UNRULY_IMAGE: _image(UNRULY_RUNTIME)}
     kubelet = Kubelet(
         plane,
         folder / "pods",
         images={**own, **images},
-        claims={CLAIM: artifacts.folder},
+        claims=claims,
         cpu_cores=cpu_cores,
     )
     api = Api(plane.kubeconfig)
@@ -151,13 +153,13 @@ def _forget_services(plane: ControlPlane) -> None:
                 client.delete(kind.path("default", each["metadata"]["name"]))
 
 
-def _claim(plane: ControlPlane) -> None:
-    """Make the claim, bound to a volume that the stand-in for the kubelet knows by the claim's name alone."""
+def _claim(plane: ControlPlane, name: str) -> None:
+    """Make a claim, bound to a volume that the stand-in for the kubelet knows by the claim's name alone."""
     size = {"storage": "1Gi"}
     common = {"accessModes": ["ReadOnlyMany"], "storageClassName": ""}
     place = {"hostPath": {"path": "/nowhere"}}
-    volume = {"metadata": {"name": CLAIM}, "spec": {**common, **place, "capacity": size}}
-    claim = {"metadata": {"name": CLAIM}, "spec": {**common, "resources": {"requests": size}, "volumeName": CLAIM}}
+    volume = {"metadata": {"name": name}, "spec": {**common, **place, "capacity": size}}
+    claim = {"metadata": {"name": name}, "spec": {**common, "resources": {"requests": size}, "volumeName": name}}
     with plane.client() as client:
         for path, body in (
             ("/api/v1/persistentvolumes", {"apiVersion": "v1", "kind": "PersistentVolume", **volume}),

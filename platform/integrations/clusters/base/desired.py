@@ -134,6 +134,8 @@ class DesiredRevision:
         model_version: the registry's version number in decimal; V2's `model_version`.
         artifact_uri: folder with the model files (`file:///…` on the local driver).
         artifact_digest: digest the files must have.
+        artifact_origin: where the same files were imported from (s3, gs, http, https), for who may read there; empty
+            where they were pushed.
         replicas: how many should run; 0 keeps the revision known but stopped.
         weight_percent: share of requests it should get, 0..100; over the ready revisions of a service they sum to 100.
         model_config: fields of a Triton ModelConfig laid over what the artifact brings; empty leaves it alone.
@@ -164,6 +166,7 @@ class DesiredRevision:
     match: tuple[HeaderMatch, ...] = ()
     tap: Tap | None = None
     autoscaling: Autoscaling | None = None
+    artifact_origin: str = ""
     logger: Logger | None = None
     transformer: DesiredTransformer | None = None
 

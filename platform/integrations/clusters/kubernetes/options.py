@@ -1,9 +1,10 @@
-"""What an operator says of a Kubernetes cluster. Standard library only."""
+"""What an operator says of a Kubernetes cluster. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from common.errors import InvalidInput
 from integrations.clusters.base import Resources
 
 _MIB = 1 << 20
@@ -32,16 +33,49 @@ class GatewayReference:
     grpc_listener: str = ""
 
 
+class ModelSource(StrEnum):
+    """Where pods take models from; see `manifests/sources.py`."""
+
+    CLAIM = "claim"
+    REGISTRY = "registry"
+    ORIGIN = "origin"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCache:
+    """Where pods keep what they fetched, for other pods: one of the two.
+
+    Attributes:
+        claim: PersistentVolumeClaim of each service's namespace that pods may write to.
+        node_folder: folder of each node that user 65532 may write to. It breaks the Pod Security Standard
+            "restricted", which forbids hostPath.
+        max_bytes: what is kept at most; what was not wanted for longest goes first.
+    """
+
+    claim: str = ""
+    node_folder: str = ""
+    max_bytes: int = 100 << 30
+
+    def __post_init__(self) -> None:
+        if bool(self.claim) == bool(self.node_folder):
+            raise InvalidInput("model_cache takes a claim or a node_folder, one of the two", field="model_cache")
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How services are run on a cluster.
 
     Attributes:
         runtime_image: image with a `python` that has `serving_runtime`; pinned by digest in earnest use.
-        artifacts_claim: PersistentVolumeClaim of each service's namespace that holds the model files; mounted
-            read-only.
+        models_from: where pods take models from.
+        artifacts_claim: for `claim`, PersistentVolumeClaim of each service's namespace that holds the model files;
+            mounted read-only.
         artifacts_root: folder that is the claim's root where the control plane writes model files, such as
             `/var/lib/fairlead/artifacts`.
+        model_cache: what pods fetched, for other pods; None fetches for each pod. Not with `claim`.
+        origin_secret: for `origin`, Secret of each service's namespace whose keys become environment variables of the
+            step that fetches, such as AWS_ACCESS_KEY_ID; empty where pods have an identity of their own.
+        service_account_annotations: of each service's ServiceAccount, by which clouds give pods such an identity.
         domain: services answer at `<service>.<namespace>.<domain>` too; empty leaves them at their paths.
         monitoring_namespaces: namespaces from which metrics may be read; that of the control plane is one of them where
             it reads directly.
@@ -69,8 +103,12 @@ class Options:
 
     gateway: GatewayReference
     runtime_image: str
-    artifacts_claim: str
-    artifacts_root: str
+    artifacts_claim: str = ""
+    artifacts_root: str = ""
+    models_from: ModelSource = ModelSource.CLAIM
+    model_cache: ModelCache | None = None
+    origin_secret: str = ""
+    service_account_annotations: Mapping[str, str] = field(default_factory=dict)
     domain: str = ""
     monitoring_namespaces: tuple[str, ...] = ()
     reach: Reach = Reach.DIRECT

@@ -20,6 +20,8 @@ from integrations.clusters.base import (
     DesiredRevision,
     DesiredTransformer,
     HeaderMatch,
+    Job,
+    JobKind,
     Logger,
     MatchKind,
     Resources,
@@ -28,7 +30,8 @@ from integrations.clusters.base import (
 )
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.manifests import Manifest, render
-from integrations.clusters.kubernetes.options import GatewayReference, Options, Reach
+from integrations.clusters.kubernetes.manifests.jobs import job
+from integrations.clusters.kubernetes.options import GatewayReference, ModelCache, ModelSource, Options, Reach
 from tests.cluster.plane import ControlPlane
 
 NAME = "kubernetes.io/metadata.name"
@@ -40,6 +43,9 @@ def given(case: str) -> tuple[Desired, dict[str, int], Options]:
     read = yaml.safe_load((GOLDEN / f"{case}.in.yaml").read_text())
     desired = {**read["desired"], "revisions": tuple(_revision(each) for each in read["desired"]["revisions"])}
     options = {**read["options"], "gateway": GatewayReference(**read["options"]["gateway"])}
+    if "model_cache" in options:
+        options["model_cache"] = ModelCache(**options["model_cache"])
+    options["models_from"] = ModelSource(options.get("models_from", "claim"))
     return Desired(**desired), read["shares"], Options(**options)
 
 
@@ -150,6 +156,50 @@ def test_an_artifact_that_no_pod_can_reach_is_refused() -> None:
         render(desired, shares, replace(options, artifacts_root="/elsewhere"))
 
 
+def test_a_nodes_folder_is_shared_by_its_pods() -> None:
+    desired, shares, options = given("registry")
+    changed = replace(options, model_cache=ModelCache(node_folder="/var/cache/fairlead", max_bytes=5))
+    spec = _pod(render(desired, shares, changed))
+    assert {"name": "cache", "hostPath": {"path": "/var/cache/fairlead", "type": "Directory"}} in spec["volumes"]
+    assert "--cache-max-bytes=5" in spec["initContainers"][0]["args"]
+
+
+@pytest.mark.parametrize(
+    "places",
+    [pytest.param({}, id="nowhere"), pytest.param({"claim": "a", "node_folder": "/b"}, id="in two places")],
+)
+def test_a_cache_is_in_one_place(places: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="a claim or a node_folder, one of the two"):
+        ModelCache(**places)  # type: ignore[arg-type]
+
+
+def test_only_the_step_that_fetches_has_a_token_and_the_secret() -> None:
+    for case in ("registry", "origin"):
+        spec = _pod(rendered(case))
+        (runtime,), (prepare,) = spec["containers"], spec["initContainers"]
+        assert "control-plane" in [mount["name"] for mount in prepare["volumeMounts"]]
+        assert {"control-plane", "cache"} & {mount["name"] for mount in runtime["volumeMounts"]} == set()
+        assert "envFrom" not in runtime
+
+
+def test_where_pods_cannot_reach_the_control_plane_they_cannot_fetch_from_it() -> None:
+    desired, shares, options = given("registry")
+    with pytest.raises(InvalidInput, match="control_plane_url is empty"):
+        render(desired, shares, replace(options, control_plane_url=""))
+
+
+def test_without_a_registry_an_origin_stands_alone() -> None:
+    desired, shares, options = given("origin")
+    spec = _pod(render(desired, shares, replace(options, control_plane_url="")))
+    assert "control-plane" not in [volume["name"] for volume in spec["volumes"]]
+    assert spec["initContainers"][0]["args"][0] == "--origin=s3://models/digits/"
+
+
+def _pod(manifests: list[Manifest]) -> dict[str, Any]:
+    spec: dict[str, Any] = next(each for each in manifests if each["kind"] == "Deployment")["spec"]["template"]["spec"]
+    return spec
+
+
 def test_no_manifest_says_a_number_of_replicas() -> None:
     assert [each["metadata"]["name"] for each in rendered("canary") if "replicas" in each.get("spec", {})] == []
 
@@ -171,3 +221,12 @@ def test_metrics_can_be_read_by_whoever_reads_them_and_requests_only_come_from_t
     assert pages == {**who, "ports": [{"port": 8002, "protocol": "TCP"}]}
     assert [each["port"] for each in requests["ports"]] == [8000, 8001]
     assert len(requests["from"]) == 1
+
+
+def test_a_job_takes_its_model_from_the_claim_whatever_replicas_do() -> None:
+    _, _, options = given("registry")
+    asked = Job(JobKind.INSPECT, "file:///data/artifacts/aaaa", 60, artifact_digest="sha256:aaaa")
+    with pytest.raises(InvalidInput, match=r"give artifacts\.claim and artifacts\.root"):
+        job(asked, "ask", options)
+    made = job(asked, "ask", replace(options, artifacts_claim="models", artifacts_root="/data/artifacts"))
+    assert made["spec"]["template"]["spec"]["initContainers"][0]["args"][0] == "--artifact=/mnt/artifacts/aaaa"

@@ -34,7 +34,7 @@ def render(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
     """
     refuse_unknown(desired)
     made = [
-        workload.service_account(desired),
+        workload.service_account(desired, options),
         workload.network_policy(desired, options),
         *taps.shares(desired, options),
     ]

@@ -5,11 +5,13 @@ was killed.
 """
 
 import math
+from dataclasses import replace
 
+from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision, Job
 from integrations.clusters.kubernetes.manifests.names import MANAGED, Manifest
 from integrations.clusters.kubernetes.manifests.pods import pod_template
-from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.kubernetes.options import ModelSource, Options
 
 ASK = "ask"
 JOB = "fairlead/job"
@@ -20,7 +22,17 @@ _REMOVED_AFTER_S = 120
 
 
 def job(asked: Job, name: str, options: Options) -> Manifest:
-    """Return the Job; raises InvalidInput for an artifact that no pod can reach."""
+    """Return the Job; raises InvalidInput for an artifact that no pod can reach.
+
+    It takes the model from the claim, whatever replicas do: the registry gives models to replicas of services alone.
+    """
+    if not options.artifacts_claim:
+        raise InvalidInput(
+            "a model is inspected on Kubernetes from a claim, and the cluster's file names none; give artifacts.claim "
+            "and artifacts.root beside artifacts.from, or make another cluster the default one",
+            field="artifacts.claim",
+        )
+    options = replace(options, models_from=ModelSource.CLAIM)
     model = DesiredRevision(
         name=name,
         model_name=_MODEL_NAME,

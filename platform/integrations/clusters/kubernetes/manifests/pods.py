@@ -1,10 +1,7 @@
 """A replica as a pod: the runtime, and before it a step that lays out its model. Pure."""
 
 import json
-from pathlib import PurePosixPath
-from urllib.parse import unquote, urlsplit
 
-from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision
 from integrations.clusters.flags import logger_flags
 from integrations.clusters.kubernetes.manifests import calling, taps
@@ -18,15 +15,18 @@ from integrations.clusters.kubernetes.manifests.names import (
     revision_labels,
 )
 from integrations.clusters.kubernetes.manifests.secure import SECURE, probes, requested, secure_pod
+from integrations.clusters.kubernetes.manifests.sources import Source, source_of
 from integrations.clusters.kubernetes.options import Options
 
 RUNTIME, PREPARE = "runtime", "prepare"
-_MODELS, _ARTIFACTS = "/mnt/models", "/mnt/artifacts"
+_MODELS = "/mnt/models"
+_TERMINATION_MESSAGE = "/dev/termination-log"  # Kubernetes: terminationMessagePath
 _COMMAND = ["python", "-m", "serving_runtime"]
 
 
 def pod_template(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
     """Return the pod template of a revision's Deployment; raises InvalidInput for an artifact no pod can reach."""
+    source = source_of(revision, options)
     return {
         "metadata": {
             "labels": revision_labels(desired.service, revision.name),
@@ -39,41 +39,41 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
         },
         "spec": {
             **secure_pod(desired, options),
-            "initContainers": [_prepare(revision, options)],
+            "initContainers": [_prepare(revision, source, options)],
             "containers": [_runtime(desired, revision, options)],
             "volumes": [
                 {"name": "models", "emptyDir": {}},
-                {
-                    "name": "artifacts",
-                    "persistentVolumeClaim": {"claimName": options.artifacts_claim, "readOnly": True},
-                },
+                *source.volumes,
                 {"name": "tmp", "emptyDir": {}},
                 {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(options.shared_memory_bytes)}},
                 *taps.volumes(desired, revision, options),
-                *([calling.volume(options)] if taps.is_possible(options) else []),
+                *([calling.volume(options)] if source.calls or taps.is_possible(options) else []),
             ],
         },
     }
 
 
-def _prepare(revision: DesiredRevision, options: Options) -> Manifest:
+def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Manifest:
+    environment = {"envFrom": list(source.env_from)} if source.env_from else {}
     return {
         "name": PREPARE,
         "image": options.runtime_image,
         "command": [*_COMMAND, "prepare"],
         "args": [
-            f"--artifact={_artifact(revision, options)}",
+            *source.arguments,
             f"--digest={revision.artifact_digest}",
             f"--name={revision.model_name}",
             f"--version={revision.model_version}",
             f"--config={json.dumps(revision.model_config, sort_keys=True)}",
             f"--model-repository={_MODELS}",
+            f"--termination-message={_TERMINATION_MESSAGE}",
         ],
+        **environment,
         "resources": requested(revision.resources, options),
         "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
-            {"name": "artifacts", "mountPath": _ARTIFACTS, "readOnly": True},
+            *source.mounts,
             {"name": "models", "mountPath": _MODELS},
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
         ],
@@ -109,16 +109,3 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
             *([calling.mount()] if taps.is_possible(options) else []),
         ],
     }
-
-
-def _artifact(revision: DesiredRevision, options: Options) -> str:
-    """Return the artifact's folder as a pod sees it."""
-    parts = urlsplit(revision.artifact_uri)
-    path = PurePosixPath(unquote(parts.path))
-    root = PurePosixPath(options.artifacts_root)
-    if parts.scheme != "file" or root not in path.parents:
-        raise InvalidInput(
-            f"the artifact {revision.artifact_uri} of revision {revision.name} cannot be reached by a pod; "
-            f"it must be in {root}, which is on the claim {options.artifacts_claim}"
-        )
-    return str(_ARTIFACTS / path.relative_to(root))

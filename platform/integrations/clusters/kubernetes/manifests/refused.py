@@ -13,6 +13,7 @@ _OF_REVISION = {
     "model_version",
     "artifact_uri",
     "artifact_digest",
+    "artifact_origin",
     "replicas",
     "weight_percent",
     "model_config",

@@ -96,10 +96,13 @@ def disruption_budget_of(chosen: dict[str, str]) -> Manifest:
     }
 
 
-def service_account(desired: Desired) -> Manifest:
-    """Return the identity of a service's pods, which may do nothing."""
+def service_account(desired: Desired, options: Options) -> Manifest:
+    """Return the identity of a service's pods, which may do nothing on the cluster."""
     labels = service_labels(desired.service)
-    return manifest("v1", "ServiceAccount", desired, desired.service, labels, automountServiceAccountToken=False)
+    made = manifest("v1", "ServiceAccount", desired, desired.service, labels, automountServiceAccountToken=False)
+    if options.service_account_annotations:
+        made["metadata"]["annotations"] = dict(options.service_account_annotations)
+    return made
 
 
 def network_policy(desired: Desired, options: Options) -> Manifest:

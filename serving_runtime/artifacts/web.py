@@ -1,0 +1,102 @@
+"""A file by HTTP: from the control plane, with the pod's token, or from where a model was imported from."""
+
+import json
+import re
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+
+from serving_runtime.artifacts.remotes import InterruptedTransferError, Opened
+from serving_runtime.artifacts.unpacking import is_known
+from serving_runtime.errors import ModelError
+
+_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+_MAX_REDIRECTS = 5
+_MAX_ERROR_BYTES = 4096
+# 401: a cluster may be asked about a token before it knows the pod that it was given to.
+_WORTH_A_RETRY = {401, 408, 425, 429}
+_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
+_BEHIND = re.compile(r"bytes \*/(\d+)")
+_FILENAME = re.compile(r'filename="([^"]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class WebFile:
+    """A file at an address.
+
+    Attributes:
+        token_file: has the token to show, read again for each request since it is replaced while it is good; with one,
+            no redirect is followed.
+        authority: certificate authority of the address; None for those of the environment.
+    """
+
+    url: str
+    token_file: Path | None = None
+    authority: Path | None = None
+    path: str = ""
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    @contextmanager
+    def open(self, first: int) -> Iterator[Opened]:
+        """Open it at a byte."""
+        verify = True if self.authority is None else ssl.create_default_context(cafile=str(self.authority))
+        follow = self.token_file is None
+        try:
+            with (
+                httpx.Client(
+                    timeout=_TIMEOUT, verify=verify, follow_redirects=follow, max_redirects=_MAX_REDIRECTS
+                ) as client,
+                client.stream("GET", self.url, headers=self._headers(first)) as answer,
+            ):
+                yield self._opened(answer, first)
+        except httpx.TooManyRedirects as error:
+            raise ModelError(f"{self} redirects more than {_MAX_REDIRECTS} times") from error
+        except httpx.HTTPError as error:
+            raise InterruptedTransferError(f"{self} cannot be read: {error or type(error).__name__}") from error
+
+    def _headers(self, first: int) -> dict[str, str]:
+        headers = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "fairlead-serve"}
+        if first:
+            headers["Range"] = f"bytes={first}-"
+        if self.token_file is not None:
+            headers["Authorization"] = f"Bearer {self.token_file.read_text(encoding='ascii').strip()}"
+        return headers
+
+    def _opened(self, answer: httpx.Response, first: int) -> Opened:
+        status, span = answer.status_code, answer.headers.get("Content-Range", "")
+        name = urlsplit(self.url).path.rpartition("/")[2]
+        if not is_known(name) and (told := _FILENAME.search(answer.headers.get("Content-Disposition", ""))):
+            name = told[1]
+        if status == 200:
+            length = answer.headers.get("Content-Length", "")
+            return Opened(0, int(length) if length.isdecimal() else None, name, answer.iter_raw())
+        if status == 206 and (found := _RANGE.fullmatch(span)) and int(found[1]) == first:
+            return Opened(first, int(found[2]), name, answer.iter_raw())
+        if status == 416 and (found := _BEHIND.fullmatch(span)):
+            return Opened(first, int(found[1]), name, iter(()))
+        sentence = f"{self} answered {status} {answer.reason_phrase}{_said(answer)}"
+        if status in _WORTH_A_RETRY or status >= 500:
+            wait = answer.headers.get("Retry-After", "")
+            raise InterruptedTransferError(sentence, after_s=float(wait) if wait.isdecimal() else 0.0)
+        raise ModelError(sentence)
+
+
+def _said(answer: httpx.Response) -> str:
+    """Return the control plane's own sentence on a refusal, after a colon; empty for another server's."""
+    content = b""
+    for piece in answer.iter_raw():
+        content += piece
+        if len(content) > _MAX_ERROR_BYTES:
+            return ""
+    try:
+        return f": {json.loads(content)['error']['message']}"
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,133 @@
+"""Pods of the real runtime fetch their models: from the control plane with tokens of their own, out of a cache, and
+from where a version was imported from.
+"""
+
+import base64
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.core.signals import request_started
+from pytest_django.fixtures import Settings
+from pytest_django.live_server_helper import LiveServer
+
+from deployments.connecting import driver_of
+from deployments.services import cluster_apply
+from registry.models import ModelVersion
+from tests.cluster.gateway_api import NAME, NAMESPACE
+from tests.cluster.harness import CACHE, IMAGE, Harness
+from tests.cluster.platform import OnKubernetes
+from tests.cluster.test_chosen import flat
+from tests.integrations.conftest import model
+from tests.integrations.sources.test_buckets import environment, s3_bucket
+from tests.servers import buckets
+
+pytestmark = pytest.mark.cluster
+Begin = Callable[..., "Fetching"]
+
+
+@dataclass
+class Fetching(OnKubernetes):
+    """The platform with a cluster whose pods fetch; `asked` has each request for model files, by its address."""
+
+    asked: list[str] = field(default_factory=list)
+
+    def document(self, *args: Any, **more: Any) -> dict[str, Any]:
+        made = super().document(*args, **more)
+        made["spec"]["cluster"] = "production"
+        return made
+
+    def message(self) -> str:
+        return " ".join(replica.message for replica in self.seen("digits-00001").replicas)
+
+
+@pytest.fixture
+def begin(transactional_db: None, cluster: Harness, live_server: LiveServer, settings: Settings) -> Iterator[Begin]:
+    """Return what makes the platform, given `artifacts` of the cluster's file."""
+    settings.ARTIFACTS_FOLDER = cluster.artifacts.folder
+    made: list[Fetching] = []
+    asked: list[str] = []
+
+    def note(environ: dict[str, str], **_more: object) -> None:
+        if "/workloads/artifacts/" in environ["PATH_INFO"]:
+            asked.append(environ["PATH_INFO"])
+
+    def make(artifacts: dict[str, Any]) -> Fetching:
+        platform = Fetching(harness=cluster, asked=asked)
+        file = {
+            "name": "production",
+            "kind": "kubernetes",
+            "connection": {"kubeconfig": flat(cluster.plane.kubeconfig)},
+            "gateway": {"url": cluster.gateway.url, "name": NAME, "namespace": NAMESPACE},
+            "runtimeImage": IMAGE,
+            "artifacts": artifacts,
+            "controlPlaneUrl": live_server.url,
+            "drain": "5s",
+            "preStop": "1s",
+        }
+        row, _ = cluster_apply(document=file, name=None, actor="alice", now=platform.clock())
+        platform.harness = replace(cluster, driver=driver_of(row))
+        made.append(platform)
+        return platform
+
+    cache.clear()
+    request_started.connect(note)
+    yield make
+    for platform in made:
+        platform.remove()
+    request_started.disconnect(note)
+    cache.clear()
+
+
+def test_pods_that_share_a_cache_make_one_request(begin: Begin) -> None:
+    platform = begin({"from": "registry", "cache": {"claim": CACHE, "size": "1Gi"}})
+    version = platform.version(1)
+    platform.apply(policy=None, replicas=2)
+    platform.until_ready("digits-00001", 2)
+    platform.until_routed()
+    assert platform.asked == [f"/api/v1/clusters/production/workloads/artifacts/{version.digest}"]
+    platform.delete_pod("digits-00001")
+    platform.until_ready("digits-00001", 2)
+    assert len(platform.asked) == 1
+
+
+def test_a_model_that_was_changed_is_refused_in_one_sentence_and_served_once_it_is_right(
+    begin: Begin, cluster: Harness
+) -> None:
+    platform = begin({"from": "registry"})
+    digest = platform.version(1).digest
+    (file,) = cluster.artifacts.path_of(digest).iterdir()
+    right = file.read_bytes()
+    file.chmod(0o644)
+    file.write_bytes(right[:-1] + b"?")
+    platform.apply(policy=None)
+    platform.until_so(lambda: "is not the model that was registered" in platform.message())
+    sentence = f"what was fetched is not the model that was registered: expected {digest}, found "
+    assert platform.message().startswith(f"prepare ended with exit code 2: {sentence}")
+    file.write_bytes(right)
+    platform.until_ready("digits-00001", 1)
+
+
+def test_pods_fetch_from_a_bucket_with_a_secrets_credentials(begin: Begin, cluster: Harness) -> None:
+    with buckets.s3() as url, cluster.plane.client() as client:
+        said = environment({"s3": url, "gs": ""})
+        with pytest.MonkeyPatch.context() as own:  # pods inherit what stays in this process' environment
+            for name, value in said.items():
+                own.setenv(name, value)
+            s3_bucket(url).put("digits/model.onnx", model(1))
+        secret = {name: base64.b64encode(value.encode()).decode() for name, value in said.items() if value}
+        secrets = "/api/v1/namespaces/default/secrets"
+        client.post(secrets, json={"metadata": {"name": "bucket"}, "data": secret}).raise_for_status()
+        try:
+            platform = begin({"from": "origin", "originSecret": "bucket"})
+            platform.version(1)
+            ModelVersion.objects.update(lineage={"source_uri": "s3://models/digits/model.onnx"})
+            platform.apply(policy=None)
+            platform.until_ready("digits-00001", 1)
+            platform.until_routed()
+            assert platform.asked == []
+            platform.remove()
+        finally:
+            client.delete(f"{secrets}/bucket").raise_for_status()
