@@ -23,7 +23,7 @@ from fairlead_cli.up.home import Home
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
-START_S, STOP_S = 60.0, 60.0
+START_S, STOP_S = 180.0, 60.0
 
 
 def until(look: Callable[[], T], within_s: float = 30.0, what: str = "it") -> T:
@@ -130,6 +130,10 @@ class Platform:
             timeout=120,
             check=check,
         )
+
+    def replicas(self, revision: str) -> int:
+        """Return how many processes of a revision's replicas there are."""
+        return len(list((self.home / "run").glob(f"default.{revision}-*.json")))
 
     def change(self, code: str) -> None:
         """Run code on the platform's database, as `manage.py shell` does."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.manifests.names import REVISION
 from tests.cluster.gateway_api import NAME, NAMESPACE
 from tests.cluster.harness import CLAIM, IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane
@@ -20,15 +22,26 @@ class KubernetesPlatform(Platform):
 
     harness: Harness
 
+    def replicas(self, revision: str) -> int:
+        """Return how many pods there are."""
+        with self.harness.plane.client() as client:
+            pods = client.get(kinds.POD.path("default"), params={"labelSelector": f"{REVISION}={revision}"})
+        return len(pods.json()["items"])
+
 
 @contextmanager
-def on_kubernetes(plane: ControlPlane, folder: Path) -> Iterator[KubernetesPlatform]:
-    """Give a running platform that knows the cluster by a kubeconfig which its operator mounted."""
+def on_kubernetes(plane: ControlPlane, folder: Path, **variables: str) -> Iterator[KubernetesPlatform]:
+    """Give a running platform that knows the cluster by a kubeconfig which its operator mounted.
+
+    Args:
+        variables: more of the platform's environment.
+    """
     (folder / "cluster").mkdir()
     with harness(plane, folder / "cluster") as running:
         made = KubernetesPlatform(
             folder / ".fairlead",
             variables={
+                **variables,
                 "FAIRLEAD_KUBECONFIG_FOLDER": str(plane.folder),
                 "FAIRLEAD_ARTIFACTS_FOLDER": str(running.artifacts.folder),
             },
@@ -38,9 +51,10 @@ def on_kubernetes(plane: ControlPlane, folder: Path) -> Iterator[KubernetesPlatf
         )
         made.start()
         try:
+            file = _cluster_file(running)
             made.change(
                 "from django.utils import timezone\nfrom deployments.services import cluster_apply\n"
-                f"cluster_apply(document={_cluster_file(running)!r}, name=None, actor='test', now=timezone.now())"
+                f"cluster_apply(document={file!r}, name=None, actor='test', now=timezone.now())"
             )
             yield made
         finally:

@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.e2e.harness import Platform, until
+from tests.e2e.kubernetes import on_kubernetes
 
 pytestmark = pytest.mark.e2e
 
@@ -22,17 +23,18 @@ kind: InferenceService
 metadata:
   name: slow
 spec:
+  cluster: {cluster}
   predictor:
     minReplicas: 1
     maxReplicas: 3
     scaleMetric: concurrency
     scaleTarget: 4
     model:
-      modelFormat: {name: onnx}
+      modelFormat: {{name: onnx}}
       storageUri: models:/slow/1
 """
 MANY, FEW = 12, 3
-WAIT_S = 120
+WAIT_S = 300
 
 
 def _slow_model() -> bytes:
@@ -90,10 +92,15 @@ class Clients:
         connection.close()
 
 
-@pytest.fixture
-def platform(tmp_path: Path) -> Iterator[Platform]:
+@pytest.fixture(params=["local", pytest.param("kubernetes", marks=pytest.mark.cluster)])
+def platform(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Platform]:
     """A platform that stops replicas after a few seconds in which fewer were enough."""
-    made = Platform(tmp_path / ".fairlead", variables={"FAIRLEAD_SCALE_DOWN_WINDOW_S": "3"})
+    window = {"FAIRLEAD_SCALE_DOWN_WINDOW_S": "3"}
+    if request.param == "kubernetes":
+        with on_kubernetes(request.getfixturevalue("plane"), tmp_path, **window) as running:
+            yield running
+        return
+    made = Platform(tmp_path / ".fairlead", variables=window)
     made.start()
     yield made
     made.stop()
@@ -101,7 +108,7 @@ def platform(tmp_path: Path) -> Iterator[Platform]:
 
 def test_replicas_follow_the_load_up_and_down_and_no_request_fails(platform: Platform) -> None:
     folder = platform.home.parent
-    (folder / "service.yaml").write_text(SERVICE)
+    (folder / "service.yaml").write_text(SERVICE.format(cluster=platform.cluster))
     (folder / "slow.onnx").write_bytes(_slow_model())
     platform.fairlead("models", "push", "slow.onnx", "--name", "slow", "--wait")
     platform.fairlead("services", "apply", "-f", "service.yaml", "--wait", "--timeout", str(WAIT_S))
@@ -115,8 +122,7 @@ def test_replicas_follow_the_load_up_and_down_and_no_request_fails(platform: Pla
         platform.fairlead("services", "restart", "slow", "--wait", "--timeout", str(WAIT_S))
         clients.active = FEW
         until(lambda: has(1), WAIT_S, "three requests in flight get one replica")
-        running = platform.home / "run"
-        until(lambda: len(list(running.glob("default.slow-00001-*.json"))) == 1, WAIT_S, "the others have ended")
+        until(lambda: platform.replicas("slow-00001") == 1, WAIT_S, "the others have ended")
         events: list[dict[str, Any]] = client.all("services/default/slow/events")
     assert [answer for answer in clients.answers if answer != 200] == []
     scaled = [event["message"] for event in reversed(events) if event["kind"] == "RevisionScaled"]

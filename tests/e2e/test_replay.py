@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.harness import Platform, failed, family, serve_digits, traffic, until
 
 pytestmark = pytest.mark.e2e
+KUBERNETES_LACKS = "replays of recorded requests"
 
 POLICY = """
 name: quick
@@ -57,7 +58,8 @@ def _stray(platform: Platform) -> list[str]:
     return [line for line in family(platform.home).values() if " replay " in line]
 
 
-def test_the_same_version_agrees_and_a_wrong_one_is_found_out(platform: Platform, models: Path, tmp_path: Path) -> None:
+def test_the_same_version_agrees_and_a_wrong_one_is_found_out(anywhere: Platform, models: Path, tmp_path: Path) -> None:
+    platform = anywhere
     _recorded(platform, models, tmp_path)
     code, same = _replay(platform, "1")
     found = same["comparison"]
@@ -77,8 +79,9 @@ def test_the_same_version_agrees_and_a_wrong_one_is_found_out(platform: Platform
 
 
 def test_a_worker_that_is_killed_in_the_middle_is_followed_by_another(
-    platform: Platform, models: Path, tmp_path: Path
+    anywhere: Platform, models: Path, tmp_path: Path
 ) -> None:
+    platform = anywhere
     _recorded(platform, models, tmp_path)
     with platform.client() as client:
         row = client.post("services/default/digits/replays", {"version": "1"})
