@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, replace
+from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
@@ -10,6 +11,7 @@ from common.errors import InvalidInput, Unavailable
 from common.sealing import seal, unseal
 from deployments.cluster_file import Connection, Way, parse_cluster
 from deployments.models import Cluster
+from integrations.clusters.away import away
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.drivers import KubernetesCluster, LocalCluster, Place, driver_for
 from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
@@ -27,6 +29,19 @@ def driver_of(cluster: Cluster) -> ClusterDriver:
         Unavailable: what was stored was encrypted under another `FAIRLEAD_SECRET_KEY`, or the file cannot be read.
     """
     return driver_for(cluster.name, place_of(cluster))
+
+
+def driver_now(cluster: Cluster, now: datetime) -> ClusterDriver:
+    """Return the cluster's driver, or one that says at once that it is away where it was so a moment ago.
+
+    Raises what `driver_of` raises.
+    """
+    return away(cluster.problem) if is_away(cluster, now) else driver_of(cluster)
+
+
+def is_away(cluster: Cluster, now: datetime) -> bool:
+    """Return whether the cluster did not answer a moment ago, so that nobody should wait for it now."""
+    return cluster.look_at is not None and now < cluster.look_at
 
 
 def place_of(cluster: Cluster) -> Place:

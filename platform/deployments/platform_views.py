@@ -1,4 +1,6 @@
-"""The page of the platform's own parts: which of them run, how often they were started again, what happened to them."""
+"""Pages of clusters: which of their parts run, how often they were started again, what happened to them; what runs on
+one, and whether services can.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,10 +11,14 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from accounts.permissions import page_scope
+from accounts.access import Place, is_administrator, require, visible
+from accounts.permissions import page_scope, page_token
+from accounts.roles import Owned
 from accounts.scopes import Scope
+from common.pages import is_fragment
 from deployments.models import Cluster
-from deployments.selectors import cluster_events_newest, cluster_query
+from deployments.selectors import cluster_events_newest, cluster_get, cluster_query
+from deployments.services import cluster_check
 from deployments.shapes import EventView
 
 EVENTS_SHOWN = 25
@@ -37,6 +43,7 @@ class ClusterView:
     kind: str
     checked_at: datetime | None
     problem: str
+    silent_since: datetime | None
     parts: tuple[Part, ...]
     events: tuple[EventView, ...]
 
@@ -49,13 +56,62 @@ def platform_page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     clusters = list(cluster_query().order_by("name"))
     events = cluster_events_newest(clusters=clusters, limit=EVENTS_SHOWN)
-    views = [
-        ClusterView(
-            cluster.name, cluster.kind, cluster.checked_at, cluster.problem, parts_of(cluster, now), events[cluster.pk]
-        )
-        for cluster in clusters
-    ]
+    views = [_view(cluster, now, events[cluster.pk]) for cluster in clusters]
     return render(request, "deployments/platform.html", {"clusters": views})
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def cluster_page(request: HttpRequest, name: str) -> HttpResponse:
+    """Show one cluster: its parts, how it is reached, and those of its services that the viewer may see."""
+    cluster, token = cluster_get(name=name), page_token(request)
+    events = cluster_events_newest(clusters=[cluster], limit=EVENTS_SHOWN)[cluster.pk]
+    services = cluster.services.filter(visible(token, Owned.NAMESPACE, "namespace")).order_by("namespace", "name")
+    context = {
+        "cluster": _view(cluster, timezone.now(), events),
+        "row": cluster,
+        "way": _way(cluster),
+        "services": services.only("cluster", "namespace", "name", "phase", "reason", "seen_at"),
+        "may_check": is_administrator(token),
+    }
+    return render(request, "deployments/cluster_detail.html", context)
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.ADMIN)
+def cluster_check_page(request: HttpRequest, name: str) -> HttpResponse:
+    """Ask the cluster now whether services can run there, and show what was found: alone, or as a page."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    cluster = cluster_get(name=name)
+    findings = cluster_check(cluster=cluster, namespaces=())
+    template = "deployments/_cluster_check.html" if is_fragment(request) else "deployments/cluster_check.html"
+    return render(request, template, {"cluster": cluster, "findings": findings, "ok": all(f.ok for f in findings)})
+
+
+def _view(cluster: Cluster, now: datetime, events: tuple[EventView, ...]) -> ClusterView:
+    return ClusterView(
+        cluster.name,
+        cluster.kind,
+        cluster.checked_at,
+        cluster.problem,
+        cluster.silent_since,
+        parts_of(cluster, now),
+        events,
+    )
+
+
+def _way(cluster: Cluster) -> str:
+    """Return how the cluster is reached, in words."""
+    if cluster.document is None:
+        return "this machine"
+    connection = cluster.document["connection"]
+    if connection.get("inCluster"):
+        return "as a pod of it"
+    if path := connection.get("kubeconfigPath"):
+        return f"by the kubeconfig {path}"
+    return "by a kubeconfig that is stored"
 
 
 def parts_of(cluster: Cluster, now: datetime) -> tuple[Part, ...]:
@@ -64,7 +120,10 @@ def parts_of(cluster: Cluster, now: datetime) -> tuple[Part, ...]:
     A worker that is told to look leaves `checked_at` behind. So without a recent one beat or the worker is down, and
     nobody knows of the rest; with one, but with a `problem`, the agent told nothing.
     """
-    is_recent = cluster.checked_at is not None and now - cluster.checked_at <= LOOKED_LATELY
+    last = max(
+        filter(None, (cluster.checked_at, cluster.look_at)), default=None
+    )  # a silent one is left alone meanwhile
+    is_recent = last is not None and now - last <= LOOKED_LATELY
     is_known = is_recent and not cluster.problem
     looks = (
         "has the worker look every two seconds" if is_recent else "nobody has looked lately: it or the worker is down"

@@ -130,7 +130,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
             replicas.set_replicas(change, seen, samples, window=outside.scale_down_window)
         taking.note(change, taken, kept)
         comparing.note(compared)
-        _describe(change, seen, problem or evidence.problem)
+        _describe(change, seen, (problem and _unseen_since(read.service, problem)) or evidence.problem)
     desired = change.desired()
     if not lease.holds(read.service.pk, owner, outside.clock()):
         return Outcome.OVERTAKEN
@@ -165,6 +165,11 @@ def _observe(service: InferenceService, driver: ClusterDriver) -> tuple[Observed
         return driver.observe(service.namespace, service.name), ""
     except Unavailable as error:
         return None, error.message
+
+
+def _unseen_since(service: InferenceService, problem: str) -> str:
+    """Return why the cluster cannot be read, and when it last could."""
+    return f"{problem} (last seen {service.seen_at:%Y-%m-%d %H:%M:%S} UTC)" if service.seen_at else problem
 
 
 def _load(read: Change, seen: Observed | None, metrics: Metrics) -> Sequence[Sample] | None:

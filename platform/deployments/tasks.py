@@ -2,6 +2,10 @@
 
 Sweeps may overlap when a cluster is slow: each service's lease lets one tick in at a time, a sweep that ran long
 leaves the rest to the next, and messages that waited too long are dropped. Nothing piles up.
+
+A cluster that is reached over a network may hang, and must not take every thread of the workers with it: one sweep at a
+time has it, a hint for one of its services is dropped while a tick there goes on, and once it was found away only a
+look now and then waits for it, while its services' ticks are told so at once (`connecting.driver_now`).
 """
 
 import logging
@@ -16,14 +20,25 @@ from django.utils import timezone
 
 from common.errors import FairleadError, Unavailable
 from common.hints import send
-from deployments import deliveries, questions, reconciler, replaying, retention, telemetry, watching
+from deployments import (
+    connecting,
+    deliveries,
+    questions,
+    reconciler,
+    replaying,
+    retention,
+    sweeping,
+    telemetry,
+    watching,
+)
 from deployments.asking import Ask, ask_nobody
-from deployments.connecting import driver_of
+from deployments.connecting import LOCAL
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
 from deployments.services import alias_follow, cluster_local_made, import_follow, recordings_forget
 from deployments.services.replays import MAX_CONCURRENT, replays_due
 from integrations import metrics
+from integrations.clusters.away import away
 from integrations.clusters.base import ClusterDriver
 from integrations.prometheus import Prometheus
 from integrations.webhooks import post
@@ -38,22 +53,41 @@ _WEBHOOK_TIMEOUT_S = 10.0
 def reconcile(service_id: int) -> None:
     """Give one service a tick; once more at once if somebody changed it meanwhile."""
     cluster = Cluster.objects.filter(services=service_id).first()
-    if cluster is not None and _tick(service_id, driver_of(cluster)) is Outcome.OVERTAKEN:
-        _tick(service_id, driver_of(cluster))
+    if cluster is None or (cluster.kind != LOCAL and sweeping.is_busy(cluster.pk, now=timezone.now())):
+        return  # the next sweep turns to it
+    try:
+        driver = connecting.driver_now(cluster, timezone.now())
+    except FairleadError:
+        return  # the sweep records why
+    if _tick(service_id, driver) is Outcome.OVERTAKEN:
+        _tick(service_id, driver)
 
 
 @shared_task(expires=2 * settings.RECONCILE_INTERVAL_S)
 def sweep() -> None:
-    """Give a tick to every service that had none lately, those that waited longest first."""
+    """Give a tick to every service that had none lately, those that waited longest first.
+
+    Clusters that are reached over a network may hang: each is left to a task of its own.
+    """
     cluster_local_made(now=timezone.now())
-    began = time.monotonic()
-    for cluster in Cluster.objects.all():
-        driver = driver_of(cluster)
-        _note_components(cluster, driver)
-        for service_id in _due(cluster):
-            if time.monotonic() - began > _BUDGET_S:
-                return
-            _tick(service_id, driver)
+    for cluster_id in Cluster.objects.exclude(kind=LOCAL).values_list("pk", flat=True):
+        send(sweep_cluster, cluster_id)
+    for cluster in Cluster.objects.filter(kind=LOCAL):
+        _sweep(cluster)
+
+
+@shared_task(expires=2 * settings.RECONCILE_INTERVAL_S)
+def sweep_cluster(cluster_id: int) -> None:
+    """Give a tick to the services of one cluster, unless another worker is at it."""
+    claim = sweeping.begin(cluster_id, now=timezone.now())
+    if claim is None:
+        return
+    try:
+        _sweep(Cluster.objects.get(pk=cluster_id))
+    except Cluster.DoesNotExist:
+        return
+    finally:
+        sweeping.end(cluster_id, claim)
 
 
 @shared_task
@@ -77,7 +111,9 @@ def forget_recordings() -> None:
 @shared_task(expires=60)
 def replay(replay_id: int) -> None:
     """Have a recording answered again, unless somebody else is at it."""
-    replaying.replay_make(replay_id, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)))
+    replaying.replay_make(
+        replay_id, lambda cluster_id: connecting.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
+    )
     sweep_replays()
 
 
@@ -176,9 +212,38 @@ def _outside(driver: ClusterDriver) -> Outside:
     )
 
 
-def _note_components(cluster: Cluster, driver: ClusterDriver) -> None:
+def _sweep(cluster: Cluster) -> None:
+    began = time.monotonic()
+    driver, answers = _looked_at(cluster)
+    for service_id in _due(cluster):
+        if time.monotonic() - began > _BUDGET_S:
+            return
+        if _tick(service_id, driver) is None and answers and cluster.kind != LOCAL:
+            # Of many services the first one that finds the cluster away is the last one that waits for it.
+            cluster.refresh_from_db()
+            driver, answers = _looked_at(cluster)
+
+
+def _looked_at(cluster: Cluster) -> tuple[ClusterDriver, bool]:
+    """Return the cluster's driver after a look at the cluster, or one that says at once that it is away; and which."""
+    now = timezone.now()
+    if cluster.kind != LOCAL and connecting.is_away(cluster, now):
+        return away(cluster.problem), False
     try:
-        watching.note_components(cluster_id=cluster.pk, nodes=driver.inventory(), now=timezone.now())
+        driver = connecting.driver_of(cluster)
+    except FairleadError as error:
+        return _silent(cluster, error), False
+    try:
+        watching.note_components(cluster_id=cluster.pk, nodes=driver.inventory(), now=now)
     except Unavailable as error:
-        logger.warning("cluster %s cannot be read: %s", cluster.name, error)
-        watching.note_silence(cluster_id=cluster.pk, problem=error.message, now=timezone.now())
+        return _silent(cluster, error), False
+    except FairleadError as error:
+        logger.warning("the parts of cluster %s cannot be read: %s", cluster.name, error)
+        watching.note_refusal(cluster_id=cluster.pk, problem=error.message, now=now)
+    return driver, True
+
+
+def _silent(cluster: Cluster, error: FairleadError) -> ClusterDriver:
+    logger.warning("cluster %s cannot be read: %s", cluster.name, error)
+    watching.note_silence(cluster_id=cluster.pk, problem=error.message, now=timezone.now())
+    return away(error.message)

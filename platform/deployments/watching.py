@@ -1,7 +1,7 @@
 """Turns restarts into events, from counters, so that none is told twice and none is missed between two looks."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 
@@ -12,6 +12,9 @@ from deployments.models import Cluster, Event
 from deployments.policy import match_json
 from deployments.recording import Change
 from integrations.clusters.base import Component, Nodes, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
+
+_OF_SILENCE = ("silent_since", "silent_looks", "look_at")
+_SHORTEST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
 
 
 def note_restarts(change: Change, seen: Observed) -> None:
@@ -76,15 +79,33 @@ def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
             )
     cluster.components = {component.name: _component(component) for component in nodes.components}
     cluster.checked_at, cluster.problem = now, ""
-    cluster.save(update_fields=["components", "event_seq", "checked_at", "problem"])
+    cluster.silent_since, cluster.silent_looks, cluster.look_at = None, 0, None
+    cluster.save(update_fields=["components", "event_seq", "checked_at", "problem", *_OF_SILENCE])
     Event.objects.bulk_create(events)
     if events:
         deliveries_queue(of_cluster(cluster.name, events))
 
 
+@transaction.atomic
 def note_silence(*, cluster_id: int, problem: str, now: datetime) -> None:
-    """Record that nothing can be seen of the cluster, and why."""
-    Cluster.objects.filter(pk=cluster_id).update(checked_at=now, problem=problem)
+    """Record that nothing can be seen of the cluster, and why; it is asked again after a while that doubles."""
+    cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
+    cluster.checked_at, cluster.problem = now, problem
+    cluster.silent_since = cluster.silent_since or now
+    cluster.silent_looks += 1
+    cluster.look_at = now + pause_after(cluster.silent_looks)
+    cluster.save(update_fields=["checked_at", "problem", *_OF_SILENCE])
+
+
+def note_refusal(*, cluster_id: int, problem: str, now: datetime) -> None:
+    """Record that the cluster answers, but does not let its parts be seen."""
+    quiet = dict.fromkeys(("silent_since", "look_at"))
+    Cluster.objects.filter(pk=cluster_id).update(checked_at=now, problem=problem, silent_looks=0, **quiet)
+
+
+def pause_after(looks: int) -> timedelta:
+    """Return how long a cluster is left alone that was asked so often in vain. Pure."""
+    return min(_SHORTEST_PAUSE * (1 << min(looks - 1, 10)), _LONGEST_PAUSE)
 
 
 def _replicas(seen: Observed) -> Iterator[tuple[str, ObservedReplica]]:

@@ -1,4 +1,4 @@
-"""What `services apply` and `policies apply` have in common: ask what would happen, tell it, then do it."""
+"""What `services apply`, `policies apply` and `clusters apply` share: ask what would happen, tell it, do it."""
 
 import argparse
 from collections.abc import Callable
@@ -25,15 +25,17 @@ def apply_file(
     ready: Callable[[Json], Json] = lambda made: made,
     *,
     query: str = "",
+    prepared: Callable[[Json], Json] = lambda document: document,
 ) -> None:
     """Apply the documents of the call's file, in their order, once all of them were found right.
 
     Args:
         where: returns the API path of a document.
         ready: returns what was applied once it is as far as was asked for.
+        prepared: returns a document as it is to be sent.
         query: what is asked beside each document, such as `a=1&b=2`.
     """
-    documents = [(where(document), document) for document in read_documents(call.options.file)]
+    documents = [(where(document), prepared(document)) for document in read_documents(call.options.file)]
     several = len(documents) > 1
     plans = [_plan(call, path, document, query=query, one_of_several=several) for path, document in documents]
     for plan in plans:

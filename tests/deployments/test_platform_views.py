@@ -4,19 +4,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 
 from accounts.scopes import Scope
-from deployments.models import Cluster
+from deployments.models import Cluster, InferenceService
 from deployments.platform_views import Part, parts_of
 from deployments.services import cluster_default
 from deployments.tasks import sweep
 from deployments.watching import note_components
 from integrations.clusters.base import Component, Nodes
 from tests import scenes
+from tests.deployments.cluster_file.test_file import LEAST
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SEEN = {"envoy": {"ready": True, "restarts": 0, "message": ""}, "web": {"ready": False, "restarts": 2, "message": "m"}}
@@ -37,6 +40,12 @@ def test_what_is_not_known_is_not_said(checked_at: datetime | None, problem: str
     assert [part.state for part in parts] == states
     assert parts[1] == Part("web", states[1], 2, "m")
     assert [part.name for part in parts] == ["envoy", "web", "beat"]
+
+
+def test_a_silent_cluster_that_is_left_alone_for_a_while_is_no_fault_of_the_worker() -> None:
+    looked, look_at = NOW - timedelta(seconds=29), NOW + timedelta(seconds=1)
+    cluster = Cluster(name="production", components=SEEN, checked_at=looked, look_at=look_at, problem="it is away")
+    assert [part.state for part in parts_of(cluster, NOW)] == ["unknown", "unknown", "up"]
 
 
 @pytest.fixture
@@ -72,3 +81,72 @@ def test_a_silent_agent_is_told_about_with_the_reason(client: Client, settings: 
 
 def test_before_the_worker_has_begun_it_says_so(client: Client) -> None:
     assert "No cluster yet" in client.get("/platform/").content.decode()
+
+
+def _production() -> Cluster:
+    document = {**LEAST, "connection": {"kubeconfig": "stored"}}
+    return Cluster.objects.create(
+        name="production",
+        kind="kubernetes",
+        document=document,
+        credentials="sealed",
+        gateway_url="https://models.example.com",
+        components={"gateway": {"ready": False, "restarts": 0, "message": "no controller took it"}},
+        checked_at=timezone.now(),
+        created_at=timezone.now(),
+    )
+
+
+def test_a_cluster_is_shown_with_what_runs_there_in_as_many_queries_for_many_services(client: Client) -> None:
+    cluster, counts = _production(), []
+    for services in (1, 12):
+        for number in range(services):
+            InferenceService.objects.get_or_create(
+                cluster=cluster,
+                namespace="default",
+                name=f"digits-{number}",
+                defaults={
+                    "document": {},
+                    "reason": "the cluster cannot be read: it is away",
+                    "created_at": timezone.now(),
+                },
+            )
+        with CaptureQueriesContext(connection) as asked:
+            page = client.get("/platform/clusters/production/").content.decode()
+        counts.append(len(asked))
+        assert page.count(">default/digits-") == services
+    assert counts[0] == counts[1]
+    for told in ("no controller took it", "by a kubeconfig that is stored", "https://models.example.com", "it is away"):
+        assert told.lower() in page.lower()
+    assert "sealed" not in page
+    assert "Check now" not in page, "that is for administrators"
+
+
+def test_since_when_a_cluster_is_silent_is_shown(client: Client) -> None:
+    _production()
+    Cluster.objects.update(problem="it is away", silent_since=timezone.now())
+    for address in ("/platform/", "/platform/clusters/production/"):
+        assert "Silent since" in client.get(address).content.decode()
+
+
+def test_a_cluster_that_is_not_there(client: Client) -> None:
+    assert client.get("/platform/clusters/nowhere/").status_code == 404
+
+
+def test_an_administrator_checks_a_cluster_on_a_page_and_on_its_own(db: None) -> None:
+    _production()
+    client = Client()
+    client.post("/signin/", {"token": scenes.token(Scope.ADMIN)})
+    assert "Check now" in client.get("/platform/clusters/production/").content.decode()
+    page = client.get("/platform/clusters/production/check").content.decode()
+    fragment = client.get("/platform/clusters/production/check", headers={"HX-Request": "true"}).content.decode()
+    assert "<html" in page
+    assert "<html" not in fragment
+    for answer in (page, fragment):
+        assert "cannot be read with the present FAIRLEAD_SECRET_KEY" in answer
+        assert "Apply the cluster file" in answer
+
+
+def test_a_reader_checks_nothing(client: Client) -> None:
+    _production()
+    assert client.get("/platform/clusters/production/check").status_code == 403

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from deployments import tasks
+from deployments import connecting, tasks
 from deployments.models import Cluster, InferenceService
 from deployments.services import service_apply
 from integrations.clusters.base import Component
@@ -14,7 +14,7 @@ from tests.deployments.conftest import Platform
 
 @pytest.fixture
 def swept(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> Platform:
-    monkeypatch.setattr(tasks, "driver_of", lambda _cluster: platform.cluster)
+    monkeypatch.setattr(connecting, "driver_of", lambda _cluster: platform.cluster)
     monkeypatch.setattr(tasks.metrics, "collect", platform.metrics)
     return platform
 

@@ -30,6 +30,10 @@ VIEWER, DEPLOYER, ADMIN = Role.VIEWER, Role.DEPLOYER, Role.ADMIN
 TABLE: dict[str, tuple[str, Role]] = {
     "GET /audit": (DEFAULT, ADMIN),
     "GET /clusters": (ANY, VIEWER),
+    "GET /clusters/{name}": (DEFAULT, ADMIN),
+    "PUT /clusters/{name}": (DEFAULT, ADMIN),
+    "DELETE /clusters/{name}": (DEFAULT, ADMIN),
+    "GET /clusters/{name}/check": (DEFAULT, ADMIN),
     "GET /clusters/{name}/events": (ANY, VIEWER),
     "GET /models": (ANY, VIEWER),
     "POST /models": (OWNER, DEPLOYER),

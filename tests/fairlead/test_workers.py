@@ -8,7 +8,7 @@ from celery.contrib.testing.worker import start_worker
 from celery.signals import task_postrun
 from django.conf import settings
 
-from deployments import hints, tasks
+from deployments import connecting, hints, tasks
 from deployments.models import Event, InferenceService
 from deployments.phases import Phase
 from fairlead.celery import app
@@ -23,7 +23,7 @@ DEADLINE_S = 60.0
 def platform(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Platform:
     """Services on the database, which the worker's threads share, and a fake cluster, which its tasks find."""
     made = Platform()
-    monkeypatch.setattr(tasks, "driver_of", lambda _cluster: made.cluster)
+    monkeypatch.setattr(connecting, "driver_of", lambda _cluster: made.cluster)
     monkeypatch.setattr(tasks.metrics, "collect", made.metrics)
     return made
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.utils import timezone
 from rest_framework import serializers
 
-from deployments.connecting import driver_of
+from deployments.connecting import driver_now
 from deployments.fitting import Room
 from deployments.services import cluster_of
 from deployments.shapes import AnalysisPlan
@@ -55,11 +56,11 @@ class RoomSerializer(serializers.Serializer[Room]):
 
 def survey(namespace: str, name: str) -> tuple[Observed, Nodes]:
     """Return a service as it is, and the nodes of its cluster; raises Unavailable."""
-    driver = driver_of(cluster_of(namespace=namespace, name=name))
+    driver = driver_now(cluster_of(namespace=namespace, name=name), timezone.now())
     return driver.observe(namespace, name), driver.inventory(with_nodes=True)
 
 
 def look(namespace: str, name: str) -> Sequence[Sample]:
     """Return the counters of a service as they are now; raises Unavailable."""
-    driver = driver_of(cluster_of(namespace=namespace, name=name))
+    driver = driver_now(cluster_of(namespace=namespace, name=name), timezone.now())
     return metrics.collect(driver.observe(namespace, name), driver.metrics_page)

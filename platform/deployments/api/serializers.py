@@ -10,7 +10,7 @@ from deployments.api.approval_serializers import ApprovalsSerializer
 from deployments.api.plans import AnalysisPlanSerializer, RoomSerializer
 from deployments.contract import Contract
 from deployments.failures import ModelState, TransitionStatus
-from deployments.models import Cluster, RolloutPolicy
+from deployments.models import RolloutPolicy
 from deployments.policy import When
 from deployments.rollout.webhooks import Answer
 from deployments.shapes import (
@@ -330,46 +330,6 @@ class ServiceSerializer(serializers.Serializer[ServiceView]):
     drift_policy = serializers.ChoiceField(choices=[policy.value for policy in DriftPolicy])
     drift = DriftSerializer(many=True, help_text="What was changed by hand on its cluster.")
     created_at = serializers.DateTimeField()
-
-
-class ComponentSerializer(serializers.Serializer[Any]):
-    """A part of a cluster that is no model, such as its gateway, as it was last seen."""
-
-    name = serializers.CharField()
-    ready = serializers.BooleanField()
-    restarts = serializers.IntegerField()
-    message = serializers.CharField()
-
-
-class ClusterWatchSerializer(serializers.Serializer[Any]):
-    """How the watches of a Kubernetes cluster do; while they are away, changes are found by the worker's sweep."""
-
-    streaming = serializers.IntegerField(help_text="How many stream now.")
-    total = serializers.IntegerField()
-    problems = serializers.ListField(child=serializers.CharField())
-    seen_at = serializers.DateTimeField(help_text="When the watcher last said so.")
-
-
-class ClusterSerializer(serializers.Serializer[Cluster]):
-    """Where services run."""
-
-    name = serializers.CharField()
-    kind = serializers.CharField()
-    components = serializers.SerializerMethodField()
-    watch = serializers.SerializerMethodField()
-    checked_at = serializers.DateTimeField(allow_null=True, help_text="When the worker looked last.")
-    problem = serializers.CharField(help_text="Why it saw nothing then; empty where it did.")
-    created_at = serializers.DateTimeField()
-
-    @extend_schema_field(ClusterWatchSerializer(allow_null=True))
-    def get_watch(self, cluster: Cluster) -> Any:
-        """Return how the watches do; null where nobody keeps any."""
-        return cluster.watch or None
-
-    @extend_schema_field(ComponentSerializer(many=True))
-    def get_components(self, cluster: Cluster) -> Any:
-        """Return the parts by name."""
-        return [{"name": name, **seen} for name, seen in sorted(cluster.components.items())]
 
 
 class EventSerializer(serializers.Serializer[EventView]):

@@ -2,13 +2,15 @@
 
 from django.urls import path
 
-from deployments.api import approvals, comparison, recordings, replays, scraping, views, webhooks
+from deployments.api import approvals, clusters, comparison, recordings, replays, scraping, views, webhooks
 from deployments.api.workloads.artifacts import WorkloadArtifactView
 from deployments.api.workloads.exchanges import WorkloadExchangesView
 
 urlpatterns = [
-    path("clusters", views.ClusterListView.as_view(), name="cluster-list"),
-    path("clusters/<str:name>/events", views.ClusterEventListView.as_view(), name="cluster-event-list"),
+    path("clusters", clusters.ClusterListView.as_view(), name="cluster-list"),
+    path("clusters/<str:name>", clusters.ClusterDetailView.as_view(), name="cluster-detail"),
+    path("clusters/<str:name>/check", clusters.ClusterCheckView.as_view(), name="cluster-check"),
+    path("clusters/<str:name>/events", clusters.ClusterEventListView.as_view(), name="cluster-event-list"),
     path(
         "clusters/<str:cluster>/workloads/artifacts/<str:digest>",
         WorkloadArtifactView.as_view(),

@@ -23,7 +23,6 @@ from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.listing import ListView as _ListView
 from deployments.api.plans import look, survey
 from deployments.api.serializers import (
-    ClusterSerializer,
     EventSerializer,
     PlanSerializer,
     PolicySerializer,
@@ -238,33 +237,6 @@ class EventListView(_ListView):
     def get(self, _request: Request, namespace: str, name: str) -> Response:
         """Return a page of events."""
         events = selectors.event_query(service=selectors.service_get(namespace=namespace, name=name))
-        return self.page(events, lambda rows: map(selectors.event_view, rows), EventSerializer)
-
-
-class ClusterListView(_ListView):
-    """Clusters by name."""
-
-    ordering = "name"
-
-    @extend_schema(responses=ClusterSerializer(many=True))
-    def get(self, _request: Request) -> Response:
-        """Return a page of clusters with what they are made of."""
-        return self.page(selectors.cluster_query(), list, ClusterSerializer)
-
-
-class ClusterEventListView(_ListView):
-    """Events of a cluster itself, such as a restart of its gateway, newest first."""
-
-    ordering = "-seq"
-
-    def place(self) -> Place:
-        """Clusters are everybody's."""
-        return Place.anywhere()
-
-    @extend_schema(responses=EventSerializer(many=True))
-    def get(self, _request: Request, name: str) -> Response:
-        """Return a page of events."""
-        events = selectors.cluster_event_query(name=name)
         return self.page(events, lambda rows: map(selectors.event_view, rows), EventSerializer)
 
 

@@ -14,7 +14,7 @@ from deployments.selectors.events import (
     events_after,
     events_newest,
 )
-from deployments.selectors.policies import cluster_query, policy_get, policy_query
+from deployments.selectors.policies import cluster_get, cluster_query, policy_get, policy_query
 from deployments.selectors.recordings import recording_get, recording_query, recordings_newest
 from deployments.selectors.replays import ReplayView, replay_get, replay_query, replay_summary, replays_newest
 from deployments.selectors.revisions import earlier_stable_query, revision_query, revision_views, stable_before
@@ -54,6 +54,7 @@ __all__ = [
     "change_marks",
     "cluster_event_query",
     "cluster_events_newest",
+    "cluster_get",
     "cluster_query",
     "comparison_newest",
     "comparison_views",

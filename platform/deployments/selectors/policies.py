@@ -19,6 +19,14 @@ def policy_get(*, name: str) -> RolloutPolicy:
     return policy
 
 
+def cluster_get(*, name: str) -> Cluster:
+    """Return one cluster; raises NotFound."""
+    cluster = Cluster.objects.filter(name=name).first()
+    if cluster is None:
+        raise NotFound(f"there is no cluster {name[:80]!r}")
+    return cluster
+
+
 def cluster_query() -> QuerySet[Cluster]:
     """Return the clusters."""
     return Cluster.objects.all()

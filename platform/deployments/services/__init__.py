@@ -3,11 +3,11 @@
 from deployments.services.approving import rollout_approve, rollout_reject, rollout_withdraw
 from deployments.services.checking import plan_check, service_check
 from deployments.services.choosing import cluster_default, cluster_local_made, cluster_of, driver_default
-from deployments.services.clusters import cluster_apply, cluster_delete
+from deployments.services.clusters import cluster_apply, cluster_check, cluster_delete
 from deployments.services.contracts import check_reason
 from deployments.services.importing import import_follow
 from deployments.services.policies import policy_apply, policy_delete
-from deployments.services.preview import policy_plan, rollout_plan, service_plan
+from deployments.services.preview import cluster_plan, policy_plan, rollout_plan, service_plan
 from deployments.services.recordings import recording_delete, recording_start, recording_stop, recordings_forget
 from deployments.services.replays import replay_start
 from deployments.services.restarting import service_restart, service_resume, service_stop
@@ -19,10 +19,12 @@ __all__ = [
     "alias_follow",
     "check_reason",
     "cluster_apply",
+    "cluster_check",
     "cluster_default",
     "cluster_delete",
     "cluster_local_made",
     "cluster_of",
+    "cluster_plan",
     "driver_default",
     "import_follow",
     "plan_check",

@@ -1,9 +1,11 @@
 """What only the serving runtime, or the cluster, can judge. Asked before anything is written, outside transactions."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 from common.errors import InvalidInput, Unavailable
+from deployments.connecting import is_away
 from deployments.models import Cluster
 from deployments.services.choosing import cluster_for
 from deployments.shapes import Plan
@@ -19,10 +21,15 @@ def service_check(
     Raises:
         InvalidInput: the file is wrong, or the runtime would refuse the fields under `config`.
         NotFound: the cluster that the file names is not there.
+        Conflict: a new service's namespace is not there, or the driver may not do its work in it.
         Unavailable: the runtime could not be asked.
     """
     spec = parse_service(document, namespace=namespace, name=name)
     cluster = cluster_for(namespace=namespace, name=name, asked=spec.cluster, now=now)
+    is_new = not cluster.services.filter(namespace=namespace, name=name).exists()
+    if is_new and not is_away(cluster, now):
+        with suppress(Unavailable):  # it is brought there once the cluster answers again
+            driver_of(cluster).check_namespace(namespace)
     if not spec.model_config:
         return cluster
     try:

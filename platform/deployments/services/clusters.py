@@ -1,6 +1,6 @@
 """Changes of clusters: applied cluster files, deletion."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -8,10 +8,11 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.services import audit_record
-from common.errors import Conflict, InvalidInput, NotFound, Unavailable
+from common.errors import Conflict, FairleadError, InvalidInput, NotFound, Unavailable
 from deployments.cluster_file import KIND, STORED, ClusterFile, Way, parse_cluster
-from deployments.connecting import LOCAL, access_of, opened, sealed
+from deployments.connecting import LOCAL, access_of, driver_of, opened, sealed
 from deployments.models import Cluster, InferenceService
+from integrations.clusters.base import Finding
 from integrations.clusters.kubernetes.access import Credentials
 
 _SHOWN = 5
@@ -43,7 +44,8 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
         if row.document == text and _stored(row) == credentials:
             return row, False
         before = {"document": row.document}
-    row.document, row.gateway_url = text, file.gateway_url
+    row.document, row.gateway_url, row.changed_at = text, file.gateway_url, now
+    row.look_at = None  # what was in the way may be mended: it is asked at once
     row.credentials = "" if credentials is None else sealed(credentials)
     row.save()
     audit_record(
@@ -55,6 +57,18 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
         after={"document": text},
     )
     return row, before is None
+
+
+def cluster_check(*, cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Finding]:
+    """Return whether services can run on the cluster, in the namespaces where they do and in these. Changes nothing.
+
+    Called with no transaction open.
+    """
+    used = cluster.services.order_by("namespace").values_list("namespace", flat=True).distinct()
+    try:
+        return driver_of(cluster).findings(sorted({*used, *namespaces}))
+    except FairleadError as error:
+        return [Finding("cluster file", False, error.message, "apply the cluster file with what the sentence says")]
 
 
 @transaction.atomic

@@ -10,11 +10,12 @@ from django.db import transaction
 from deployments import rows
 from deployments.contract import Contract
 from deployments.desired import foreseen_of
-from deployments.models import InferenceService, Revision, Rollout, RolloutPolicy
+from deployments.models import Cluster, InferenceService, Revision, Rollout, RolloutPolicy
 from deployments.phases import Phase
 from deployments.policy import parse_policy
 from deployments.recording import load
 from deployments.rollout import Portion
+from deployments.services.clusters import cluster_apply
 from deployments.services.planning import Look, Survey, analysis_plan, room_plan
 from deployments.services.policies import policy_apply
 from deployments.services.rollouts import rollout_start
@@ -96,6 +97,20 @@ def policy_plan(*, document: object, name: str, actor: str, now: datetime) -> Pl
         return Plan(Outcome.UNCHANGED, f"policy {row.name} is as its file says", before, row.document)
     message = f"policy {row.name} changes for rollouts to come; those in progress keep what they began with"
     return Plan(Outcome.CHANGED, message, before, row.document)
+
+
+def cluster_plan(*, document: object, name: str, actor: str, now: datetime) -> Plan:
+    """Return what `cluster_apply` would do, having changed nothing; raises what that raises."""
+    with transaction.atomic():
+        old = Cluster.objects.filter(name=name).first()
+        row, created = cluster_apply(document=document, name=name, actor=actor, now=now)
+        transaction.set_rollback(True)
+    if created or old is None:
+        return Plan(Outcome.CREATED, f"cluster {row.name} is new", None, row.document)
+    if old.changed_at == row.changed_at:
+        return Plan(Outcome.UNCHANGED, f"cluster {row.name} is as its file says", old.document, row.document)
+    message = f"cluster {row.name} changes, and what runs there follows with the next turn of the reconciler"
+    return Plan(Outcome.CHANGED, message, old.document, row.document)
 
 
 def _wishes(service: InferenceService, now: datetime) -> tuple[Desired, ...]:

@@ -32,6 +32,7 @@ from integrations.clusters.base.failures import (
     printable,
     reason_of_exit,
 )
+from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.identity import AUDIENCE, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobKind, JobResult
 from integrations.clusters.base.observed import (
@@ -63,6 +64,7 @@ __all__ = [
     "Exchange",
     "Failure",
     "FailureReason",
+    "Finding",
     "HeaderMatch",
     "Job",
     "JobKind",

@@ -7,6 +7,7 @@ from typing import Protocol
 from integrations.clusters.base.desired import Desired
 from integrations.clusters.base.drift import Drift
 from integrations.clusters.base.exchanges import Candidate, Exchange
+from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.identity import WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobResult
 from integrations.clusters.base.observed import Nodes, Observed, ObservedReplica
@@ -45,6 +46,15 @@ class ClusterDriver(Protocol):
 
     def inventory(self, *, with_nodes: bool = False) -> Nodes:
         """Return what the cluster is made of; `with_nodes` also what is left of each node, which takes longer."""
+
+    def findings(self, namespaces: Sequence[str]) -> Sequence[Finding]:
+        """Return whether services can run on the cluster and in these namespaces; a cluster that is away is a finding.
+
+        It takes as long as the cluster takes to answer, and changes nothing.
+        """
+
+    def check_namespace(self, namespace: str) -> None:
+        """Raise Conflict, saying what to do, where services cannot run in the namespace."""
 
     def run(self, job: Job) -> JobResult:
         """Run `job` to its end or its timeout."""

@@ -186,6 +186,19 @@ class Api:
         hint = "; bind the role fairlead-driver-metrics" if isinstance(refusal, NotPermitted) else ""
         raise Unavailable(f"{refusal.message}{hint}")
 
+    @property
+    def server(self) -> str:
+        """Return the server's address."""
+        return str(self._client.configuration.host)
+
+    def content(self, path: str) -> Json:
+        """Return what the server says at a path that is no object's, such as `/version`."""
+        return self._call("GET", path)
+
+    def ask(self, path: str, question: Json) -> Json:
+        """Return the server's answer to a review, which is kept nowhere."""
+        return self._call("POST", path, body=question)
+
     def close(self) -> None:
         """Close the connections that are kept."""
         self._client.rest_client.close()

@@ -22,6 +22,7 @@ from integrations.clusters.base import (
     Drift,
     DriftPolicy,
     Exchange,
+    Finding,
     Job,
     JobResult,
     Nodes,
@@ -31,6 +32,7 @@ from integrations.clusters.base import (
 )
 from integrations.clusters.kubernetes import drift, identity, jobs, kinds, ledger, nodes
 from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
+from integrations.clusters.kubernetes.check import check, in_namespace
 from integrations.clusters.kubernetes.diagnosis import Diagnosis
 from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
 from integrations.clusters.kubernetes.gateway import Routed, confirmation
@@ -146,6 +148,20 @@ class KubernetesDriver:
         programmed = conditions.get("Programmed", {"status": "Unknown", "message": "its controller has said nothing"})
         ready = programmed["status"] == "True"
         return Component("gateway", ready=ready, message="" if ready else programmed["message"])
+
+    def findings(self, namespaces: Sequence[str]) -> Sequence[Finding]:
+        """Return what of the API server, the Gateway and the driver's role is as services need it."""
+
+        def components() -> Iterator[Component]:
+            yield from self.inventory().components
+
+        return list(check(self._api, self._options, components(), namespaces))
+
+    def check_namespace(self, namespace: str) -> None:
+        """Raise Conflict where the namespace is missing, or the driver may not do its work there."""
+        wrong = next((each for each in in_namespace(self._api, self._options, namespace) if not each.ok), None)
+        if wrong is not None:
+            raise Conflict(f"{wrong.message}; {wrong.remedy}", field="metadata.namespace")
 
     def run(self, job: Job) -> JobResult:
         """Run the job as a Kubernetes Job in the namespace for jobs."""

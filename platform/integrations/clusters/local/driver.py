@@ -17,6 +17,7 @@ from integrations.clusters.base import (
     Desired,
     Drift,
     Exchange,
+    Finding,
     Job,
     JobResult,
     Nodes,
@@ -96,6 +97,21 @@ class LocalDriver:
         status = self._cluster_status()
         components = (*status.components, *self._started_by_the_command_line())
         return Nodes(components, unknown="the local cluster is this machine, whose processes share all of it")
+
+    def findings(self, namespaces: Sequence[str]) -> Sequence[Finding]:  # noqa: ARG002 - here any namespace will do
+        """Return whether the platform's own parts run."""
+        try:
+            parts = self.inventory().components
+        except Unavailable as error:
+            return [Finding("agent", False, error.message, "start the platform with `fairlead up`")]
+        remedy = "see the log of `fairlead up`"
+        return [
+            Finding(part.name, part.ready, part.message or f"{part.name} runs", "" if part.ready else remedy)
+            for part in parts
+        ]
+
+    def check_namespace(self, namespace: str) -> None:
+        """Accept any namespace: here it is a name and nothing else."""
 
     def run(self, job: Job) -> JobResult:
         """Run the job as a process of its own, bounded in time and memory."""

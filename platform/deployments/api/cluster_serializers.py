@@ -1,0 +1,85 @@
+"""JSON forms of clusters and of what a check finds."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from deployments.models import Cluster
+from integrations.clusters.base import Finding
+
+
+class ComponentSerializer(serializers.Serializer[Any]):
+    """A part of a cluster that is no model, such as its gateway, as it was last seen."""
+
+    name = serializers.CharField()
+    ready = serializers.BooleanField()
+    restarts = serializers.IntegerField()
+    message = serializers.CharField()
+
+
+class ClusterWatchSerializer(serializers.Serializer[Any]):
+    """How the watches of a Kubernetes cluster do; while they are away, changes are found by the worker's sweep."""
+
+    streaming = serializers.IntegerField(help_text="How many stream now.")
+    total = serializers.IntegerField()
+    problems = serializers.ListField(child=serializers.CharField())
+    seen_at = serializers.DateTimeField(help_text="When the watcher last said so.")
+
+
+class ClusterSerializer(serializers.Serializer[Cluster]):
+    """Where services run."""
+
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    components = serializers.SerializerMethodField()
+    watch = serializers.SerializerMethodField()
+    checked_at = serializers.DateTimeField(allow_null=True, help_text="When the worker looked last.")
+    problem = serializers.CharField(help_text="Why it saw nothing then; empty where it did.")
+    silent_since = serializers.DateTimeField(allow_null=True, help_text="Since when it answers nothing.")
+    look_at = serializers.DateTimeField(allow_null=True, help_text="When it is asked again.")
+    created_at = serializers.DateTimeField()
+
+    @extend_schema_field(ClusterWatchSerializer(allow_null=True))
+    def get_watch(self, cluster: Cluster) -> Any:
+        """Return how the watches do; null where nobody keeps any."""
+        return cluster.watch or None
+
+    @extend_schema_field(ComponentSerializer(many=True))
+    def get_components(self, cluster: Cluster) -> Any:
+        """Return the parts by name."""
+        return [{"name": name, **seen} for name, seen in sorted(cluster.components.items())]
+
+
+class ClusterDetailSerializer(ClusterSerializer):
+    """A cluster with its file and what runs on it."""
+
+    gateway_url = serializers.CharField(help_text="Where clients reach its gateway; empty for this machine.")
+    file = serializers.JSONField(
+        source="document",
+        allow_null=True,
+        help_text="As it was applied, `stored` in the place of a kubeconfig; null for this machine.",
+    )
+    services = serializers.SerializerMethodField()
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_services(self, cluster: Cluster) -> Any:
+        """Return NAMESPACE/NAME of what runs on it."""
+        return [str(service) for service in cluster.services.order_by("namespace", "name").only("namespace", "name")]
+
+
+class FindingSerializer(serializers.Serializer[Finding]):
+    """One thing that services need of a cluster."""
+
+    about = serializers.CharField()
+    ok = serializers.BooleanField()
+    message = serializers.CharField()
+    remedy = serializers.CharField(help_text="What to do where it is not ok; else empty.")
+
+
+class ClusterCheckSerializer(serializers.Serializer[Any]):
+    """What a check found."""
+
+    name = serializers.CharField()
+    ok = serializers.BooleanField(help_text="All findings are.")
+    findings = FindingSerializer(many=True)

@@ -1,0 +1,105 @@
+"""`fairlead clusters`: where services run."""
+
+import argparse
+from pathlib import Path
+from urllib.parse import urlencode
+
+from fairlead_cli import render
+from fairlead_cli.applying import apply_file, file_arguments
+from fairlead_cli.call import Call
+from fairlead_cli.client import Json, path
+from fairlead_cli.documents import read_documents
+from fairlead_cli.errors import CliError
+
+_COLUMNS: render.Columns = {
+    "name": "name",
+    "kind": "kind",
+    "parts": lambda row: ", ".join(
+        f"{part['name']} {'up' if part['ready'] else 'down'}" for part in row.get("components", [])
+    ),
+    "seen": "checked_at",
+    "problem": "problem",
+}
+_FINDINGS: render.Columns = {
+    "": lambda row: "ok" if row["ok"] else "no",
+    "about": "about",
+    "found": "message",
+    "what to do": "remedy",
+}
+
+
+def list_clusters(call: Call) -> None:
+    """List the clusters."""
+    call.show_list(call.client.all("clusters"), _COLUMNS)
+
+
+def name_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="the cluster")
+
+
+def show_cluster(call: Call) -> None:
+    """Show one cluster: its parts, how it is reached, what runs on it."""
+    shown: render.Columns = {
+        **_COLUMNS,
+        "gateway": "gateway_url",
+        "services": lambda row: ", ".join(row["services"]),
+    }
+    call.show(call.client.get(path("clusters", call.options.name)), shown)
+
+
+def delete_cluster(call: Call) -> None:
+    """Forget a cluster that no service runs on."""
+    call.client.delete(path("clusters", call.options.name))
+    call.done(f"deleted cluster {call.options.name}", deleted=call.options.name)
+
+
+def apply_arguments(parser: argparse.ArgumentParser) -> None:
+    file_arguments(parser)
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="give this kubeconfig along, so that the cluster file holds none",
+    )
+
+
+def apply_cluster(call: Call) -> None:
+    """Make or change clusters by their files; a kubeconfig is kept encrypted and never shown again."""
+    given = call.options.kubeconfig
+    kubeconfig = None if given is None else read_documents(given)[0]
+
+    def prepared(document: Json) -> Json:
+        if kubeconfig is None:
+            return document
+        connection = document.get("connection")
+        return {
+            **document,
+            "connection": {**(connection if isinstance(connection, dict) else {}), "kubeconfig": kubeconfig},
+        }
+
+    apply_file(call, lambda document: _where(call, document), _COLUMNS, prepared=prepared)
+
+
+def check_arguments(parser: argparse.ArgumentParser) -> None:
+    name_argument(parser)
+    parser.add_argument("--namespace", metavar="NAMESPACE", help="check this one too, in which a service is to run")
+
+
+def check_cluster(call: Call) -> None:
+    """Ask a cluster now whether services can run on it; exits 1 where something is missing, and says what to do."""
+    namespace = call.options.namespace
+    query = f"?{urlencode({'namespace': namespace})}" if namespace else ""
+    found = call.client.get(path("clusters", call.options.name, "check") + query)
+    if call.as_json:
+        print(render.as_json(found))
+    else:
+        call.show_list(found["findings"], _FINDINGS)
+    if not found["ok"]:
+        raise CliError(f"services cannot run on cluster {call.options.name} as it is")
+
+
+def _where(call: Call, document: Json) -> str:
+    name = document.get("name")
+    if not isinstance(name, str) or not name:
+        raise CliError(f"{call.options.file} names no cluster; expected a field `name`")
+    return path("clusters", name)

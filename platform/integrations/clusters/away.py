@@ -1,0 +1,23 @@
+"""A driver of a cluster that was found away: every verb says so at once, and nobody waits for it."""
+
+from collections.abc import Callable
+from typing import NoReturn, cast
+
+from common.errors import Unavailable
+from integrations.clusters.base import ClusterDriver
+
+
+class _Away:
+    def __init__(self, problem: str) -> None:
+        self._problem = problem
+
+    def __getattr__(self, verb: str) -> Callable[..., NoReturn]:
+        def refuse(*_: object, **__: object) -> NoReturn:
+            raise Unavailable(self._problem)
+
+        return refuse
+
+
+def away(problem: str) -> ClusterDriver:
+    """Return a driver whose every verb raises `common.errors.Unavailable` with the sentence `problem`."""
+    return cast(ClusterDriver, _Away(problem))

@@ -1,0 +1,108 @@
+"""The check of a cluster on a real API server: what is there, what is missing, and what to do."""
+
+import itertools
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from common.errors import Conflict
+from integrations.clusters.base import Finding
+from integrations.clusters.kubernetes import api as api_module
+from integrations.clusters.kubernetes.access import Credentials
+from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.driver import KubernetesDriver
+from integrations.clusters.kubernetes.options import GatewayReference, Options
+from integrations.clusters.kubernetes.rights import IN_NAMESPACES, roles_of_the_cluster
+from tests.cluster.plane import ControlPlane
+from tests.e2e.harness import free_port
+
+pytestmark = pytest.mark.cluster
+OPTIONS = Options(GatewayReference("nowhere", "gateways"), "image", "models", "/artifacts")
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_numbers = itertools.count(1)
+
+
+def found(driver: KubernetesDriver, *namespaces: str) -> dict[str, Finding]:
+    return {finding.about: finding for finding in driver.findings(namespaces)}
+
+
+def role_bound(client: httpx.Client, user: str, namespace: str) -> None:
+    """Give a user the driver's role in a namespace, as the remedy says."""
+    roles = yaml.safe_load_all(Path(api_module.__file__).with_name("role.yaml").read_text())
+    role = next(each for each in roles if each["metadata"]["name"] == IN_NAMESPACES)
+    role = {**role, "metadata": {"name": f"checked-{namespace}"}}
+    client.post(f"{_RBAC}/clusterroles", json=role).raise_for_status()
+    binding = {
+        "metadata": {"name": "checked"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": f"checked-{namespace}",
+        },
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
+    }
+    client.post(f"{_RBAC}/namespaces/{namespace}/rolebindings", json=binding).raise_for_status()
+
+
+def test_an_administrator_may_do_everything_and_is_told_what_is_missing(plane: ControlPlane) -> None:
+    api = Api(plane.kubeconfig)
+    findings = found(KubernetesDriver(api, OPTIONS), "default", "not-there")
+    api.close()
+    assert findings["API server"].ok
+    assert findings["API server"].message.startswith("Kubernetes v1.")
+    assert findings["Gateway API"].ok
+    assert not findings["Gateway"].ok
+    assert "there is no Gateway nowhere in gateways" in findings["Gateway"].message
+    assert findings["namespace default"].ok
+    assert findings["namespace not-there"].message == "there is no namespace not-there"
+    assert "kubectl create namespace not-there" in findings["namespace not-there"].remedy
+    assert all(findings[f"role {role}"].ok for role in roles_of_the_cluster())
+
+
+def test_who_may_nothing_is_told_which_rights_and_which_role_to_bind(plane: ControlPlane) -> None:
+    api = Api(plane.user(f"nobody-{next(_numbers)}"))
+    findings = found(KubernetesDriver(api, OPTIONS), "default")
+    api.close()
+    here = findings["namespace default"]
+    assert here.message.startswith("not permitted in default: get configmaps, create configmaps, patch configmaps")
+    assert "bind ClusterRole fairlead-driver of role.yaml with a RoleBinding in default" in here.remedy
+    identity = findings["role fairlead-driver-identity"]
+    assert identity.message == "not permitted: create tokenreviews.authentication.k8s.io"
+    assert not findings["role fairlead-driver-gateways"].ok
+
+
+def test_the_bound_role_is_found_and_only_where_it_is_bound(plane: ControlPlane) -> None:
+    user, namespace = f"driver-{next(_numbers)}", "checked"
+    with plane.client() as client:
+        client.post("/api/v1/namespaces", json={"metadata": {"name": namespace}}).raise_for_status()
+        role_bound(client, user, namespace)
+    api = Api(plane.user(user))
+    driver = KubernetesDriver(api, OPTIONS)
+    findings = found(driver, "default", namespace)
+    assert findings[f"namespace {namespace}"].ok, findings[f"namespace {namespace}"]
+    assert not findings["namespace default"].ok
+    driver.check_namespace(namespace)
+    with pytest.raises(Conflict, match=r"not permitted in default: .*; bind ClusterRole fairlead-driver"):
+        driver.check_namespace("default")
+    api.close()
+
+
+def test_a_server_that_is_not_there_is_one_finding() -> None:
+    api = Api(Credentials(f"https://127.0.0.1:{free_port()}", token="secret"))
+    [finding] = KubernetesDriver(api, OPTIONS).findings(["default"])
+    assert not finding.ok
+    assert "does not answer" in finding.message
+    assert "web and worker reach the address" in finding.remedy
+
+
+def test_credentials_that_the_server_does_not_know(plane: ControlPlane) -> None:
+    authority = yaml.safe_load(plane.kubeconfig.read_text())["clusters"][0]["cluster"]["certificate-authority"]
+    api = Api(Credentials(plane.url, authority=Path(authority).read_text(), token="nobody-s"))
+    [finding] = KubernetesDriver(api, OPTIONS).findings(["default"])
+    assert (finding.about, finding.ok, finding.remedy) == (
+        "API server",
+        False,
+        "apply the cluster file with new credentials",
+    )
