@@ -9,7 +9,7 @@ from django.conf import settings
 
 from common.errors import InvalidInput, Unavailable
 from common.sealing import seal, unseal
-from deployments.cluster_file import Connection, Way, parse_cluster
+from deployments.cluster_file import ClusterFile, Connection, Way, parse_cluster
 from deployments.models import Cluster
 from integrations.clusters.away import away
 from integrations.clusters.base import ClusterDriver
@@ -42,6 +42,11 @@ def driver_now(cluster: Cluster, now: datetime) -> ClusterDriver:
 def is_away(cluster: Cluster, now: datetime) -> bool:
     """Return whether the cluster did not answer a moment ago, so that nobody should wait for it now."""
     return cluster.look_at is not None and now < cluster.look_at
+
+
+def file_of(cluster: Cluster) -> ClusterFile | None:
+    """Return what the cluster's file says; None of this machine, and of one that has no file yet."""
+    return parse_cluster(cluster.document, name=cluster.name) if cluster.document else None
 
 
 def place_of(cluster: Cluster) -> Place:

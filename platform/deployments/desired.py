@@ -16,6 +16,7 @@ from integrations.clusters.base import (
     DriftPolicy,
     HeaderMatch,
     Logger,
+    Patch,
     Resources,
     SessionAffinity,
     Tap,
@@ -64,6 +65,7 @@ class RevisionState:
     transformer_replicas: int = 0
     retire_at: datetime | None = None
     stopped_at: datetime | None = None
+    patches: tuple[Patch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +209,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 tap=tap_of(service, revision),
                 autoscaling=None if service.stopped or service.shares_replicas else autoscaling_of(revision),
                 logger=revision.logger,
+                patches=revision.patches,
                 transformer=transformer_of(revision, stopped=service.stopped),
             )
             for revision in service.revisions

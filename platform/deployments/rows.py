@@ -14,9 +14,18 @@ from deployments.phases import Code, Phase, Reason
 from deployments.policy import Strategy, match_json, stored_match, stored_policy
 from deployments.rollout import Portion, RolloutState, approvals
 from deployments.scaling import ScaleMetric, Scaling
-from deployments.spec import ServiceSpec, logger_json, stored_logger, stored_transformer, transformer_json
+from deployments.spec import (
+    PATCHES,
+    ServiceSpec,
+    logger_json,
+    patches_json,
+    stored_logger,
+    stored_patches,
+    stored_transformer,
+    transformer_json,
+)
 from deployments.waits import Condition, ServiceFacts, condition_of
-from integrations.clusters.base import DriftPolicy, Resources
+from integrations.clusters.base import DriftPolicy, Patch, Resources
 from registry.lineage import origin_of
 
 
@@ -62,6 +71,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         revision.memory_bytes,
         asdict(scaling_of(revision)),
         *([revision.logger] if revision.logger else []),
+        *([revision.patches] if any(revision.patches.values()) else []),
         *([revision.transformer] if revision.transformer else []),
     ]
     return approvals.Subject(
@@ -108,12 +118,18 @@ def revision_state(row: Revision) -> RevisionState:
         env=row.env,
         resources=Resources(row.cpu_cores, row.memory_bytes),
         logger=stored_logger(row.logger),
+        patches=(*stored_patches(row.patches.get("cluster", ()), "patches of the cluster"), *patches_of_service(row)),
         scaling=scaling_of(row),
         transformer=stored_transformer(row.transformer),
         transformer_replicas=row.transformer_replicas,
         retire_at=row.retire_at,
         stopped_at=row.stopped_at,
     )
+
+
+def patches_of_service(row: Revision) -> tuple[Patch, ...]:
+    """Return the patches that the service's file had when the revision was made."""
+    return stored_patches(row.patches.get("service", ()), PATCHES)
 
 
 def scaling_of(row: Revision) -> Scaling:
@@ -200,6 +216,7 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.model_config == dict(spec.model_config)
         and row.env == dict(spec.env)
         and row.logger == logger_json(spec.logger)
+        and row.patches.get("service", []) == patches_json(spec.patches)
         and row.transformer == transformer_json(spec.transformer)
         and (row.cpu_cores, row.memory_bytes) == (spec.resources.cpu_cores, spec.resources.memory_bytes)
     )

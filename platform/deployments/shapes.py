@@ -370,6 +370,7 @@ class Plan:
         analysis: what the analysis of that rollout could find; None where it was not asked for.
         wishes: what the service's cluster is asked for from then to the rollout's end.
         room: whether that rollout fits on the cluster's nodes; None where it was not asked for.
+        patched: what patches make of what is rendered for the cluster, as a unified diff; empty without patches.
     """
 
     outcome: Outcome
@@ -380,3 +381,4 @@ class Plan:
     analysis: AnalysisPlan | None = None
     wishes: tuple[Desired, ...] = ()
     room: Room | None = None
+    patched: str = ""

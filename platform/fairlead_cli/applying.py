@@ -68,6 +68,7 @@ def _tell(call: Call, plan: Json) -> None:
     told += [f"  {line}" for line in contract.lines(plan.get("contract"))]
     if plan["outcome"] != "unchanged":
         told += [f"  {line}" for line in difference.lines(plan["before"], plan["after"])]
+    told += [f"  {line}" for line in plan.get("patched", "").splitlines()]
     for line in told:
         if call.options.dry_run and not call.as_json:
             print("".join(character if character.isprintable() else "?" for character in line))

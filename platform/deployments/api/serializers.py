@@ -356,3 +356,6 @@ class PlanSerializer(serializers.Serializer[Plan]):
         allow_null=True, help_text="Of a rollout's dry run: what its analysis could find."
     )
     room = RoomSerializer(allow_null=True, help_text="Of a rollout's dry run: whether it fits on the cluster's nodes.")
+    patched = serializers.CharField(
+        help_text="What patches make of what is rendered for the cluster, as a unified diff; empty without patches."
+    )

@@ -130,6 +130,7 @@ class ServiceDetailView(APIView):
         wish |= {"actor": actor_of(request), "accept": accept}
         plan = services.service_plan(**wish)
         services.plan_check(plan, driver_of(cluster))
+        plan = services.plan_patched(plan, driver_of(cluster))
         if is_dry_run(request):
             return Response(PlanSerializer(plan).data)
         _, created = services.service_apply(**wish)

@@ -10,8 +10,11 @@ from common.web import is_web_address
 from deployments.cluster_file.artifacts import parse_artifacts
 from deployments.cluster_file.connection import Connection, parse_connection
 from deployments.document import Document
+from deployments.spec.patches import parse_patches
 from deployments.spec.resources import parse_memory, parse_resources
-from integrations.clusters.base import Resources
+from integrations.clusters.base import Patch, Resources
+from integrations.clusters.kubernetes.manifests.example import refuse_unfit
+from integrations.clusters.kubernetes.manifests.patched import check_target
 from integrations.clusters.kubernetes.options import GatewayReference, Options, Reach
 
 KIND = "kubernetes"
@@ -23,6 +26,8 @@ class ClusterFile:
     """What a cluster file says.
 
     Attributes:
+        patches: of what is rendered for every service there.
+        allows_service_patches: services may have patches of their own, which can make anything of a pod.
         gateway_url: where V2 clients reach the cluster's Gateway, without a slash at its end; shown on pages.
     """
 
@@ -30,6 +35,8 @@ class ClusterFile:
     connection: Connection
     gateway_url: str
     options: Options
+    patches: tuple[Patch, ...] = ()
+    allows_service_patches: bool = False
 
 
 def parse_cluster(value: object, *, name: str | None = None) -> ClusterFile:
@@ -60,9 +67,20 @@ def parse_cluster(value: object, *, name: str | None = None) -> ClusterFile:
         connection=parse_connection(document.document("connection")),
         gateway_url=_url(gateway),
         options=_options(found, document, gateway),
+        patches=_patches(document),
+        allows_service_patches=document.flag("servicePatches", default=False),
     )
     document.refuse_unknown()
+    if result.patches:
+        refuse_unfit(result.patches, result.options)
     return result
+
+
+def _patches(document: Document) -> tuple[Patch, ...]:
+    patches = parse_patches(document)
+    for patch in patches:
+        check_target(patch)
+    return patches
 
 
 def _options(name: str, document: Document, gateway: Document) -> Options:

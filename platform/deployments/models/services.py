@@ -132,6 +132,7 @@ class Revision(models.Model):
     Attributes:
         number: counts up within the service; the name is `<service>-<5 digits>`.
         role: where it stands (`deployments.desired.Role`).
+        patches: as they were when it was made: {"cluster": [...], "service": [...]}, as the files have them.
         logger: who is told of every request: {"url", "mode"}; empty for nobody.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: since when it runs no more; None while it should run.
@@ -156,6 +157,7 @@ class Revision(models.Model):
     container_concurrency = models.PositiveIntegerField(default=0)
     model_config = models.JSONField(default=dict)
     env = models.JSONField(default=dict)
+    patches = models.JSONField(default=dict)
     logger = models.JSONField(default=dict)
     cpu_cores = models.FloatField(null=True)
     memory_bytes = models.BigIntegerField(null=True)

@@ -1,7 +1,7 @@
 """What changes services, policies and rollouts; every function is told who asks and leaves an audit entry."""
 
 from deployments.services.approving import rollout_approve, rollout_reject, rollout_withdraw
-from deployments.services.checking import plan_check, service_check
+from deployments.services.checking import plan_check, plan_patched, service_check
 from deployments.services.choosing import cluster_default, cluster_local_made, cluster_of, driver_default
 from deployments.services.clusters import cluster_apply, cluster_check, cluster_delete
 from deployments.services.contracts import check_reason
@@ -28,6 +28,7 @@ __all__ = [
     "driver_default",
     "import_follow",
     "plan_check",
+    "plan_patched",
     "policy_apply",
     "policy_delete",
     "policy_plan",

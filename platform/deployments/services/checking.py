@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
 from common.errors import InvalidInput, Unavailable
@@ -9,7 +10,7 @@ from deployments.connecting import is_away
 from deployments.models import Cluster
 from deployments.services.choosing import cluster_for
 from deployments.shapes import Plan
-from deployments.spec import CONFIG, parse_service
+from deployments.spec import CONFIG, PATCHES, parse_service
 from integrations.clusters.base import ClusterDriver
 
 
@@ -50,3 +51,17 @@ def plan_check(plan: Plan, driver: ClusterDriver) -> None:
             driver.check(wish)
     except Unavailable:
         return
+
+
+def plan_patched(plan: Plan, driver: ClusterDriver) -> Plan:
+    """Return the plan with what patches make of what is rendered, after the cluster was asked whether it takes that.
+
+    Raises:
+        InvalidInput: a patch changes nothing, touches what is not its own, or the cluster does not take it; by name.
+        Unavailable: there are patches, and the cluster cannot be asked.
+    """
+    wish = plan.wishes[0] if plan.wishes else None
+    if wish is None or not any(revision.patches for revision in wish.revisions):
+        return plan
+    own = [patch for patch in wish.revisions[-1].patches if patch.name.startswith(PATCHES)]
+    return replace(plan, patched=driver.preview(wish, own))

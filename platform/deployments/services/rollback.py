@@ -105,6 +105,7 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
         resources=Resources(revision.cpu_cores, revision.memory_bytes),
         model_config=revision.model_config,
         logger=stored_logger(revision.logger),
+        patches=rows.patches_of_service(revision),
         transformer=stored_transformer(revision.transformer),
     )
     service.document = file_saying(service.document, spec_of(service), content)

@@ -8,19 +8,20 @@ from dataclasses import asdict, replace
 
 from django.conf import settings
 
-from common.errors import Conflict
+from common.errors import Conflict, InvalidInput
 from deployments import rollout as machine
 from deployments import rows
+from deployments.connecting import file_of
 from deployments.contract import Contract
 from deployments.desired import Role
 from deployments.history import Kind
-from deployments.models import Revision, Rollout, RolloutPolicy
+from deployments.models import Cluster, Revision, Rollout, RolloutPolicy
 from deployments.policy import DIRECT, Policy, Strategy, Then, policy_json, stored_policy
 from deployments.recording import Change
 from deployments.rollout import Portion, RolloutState
 from deployments.rollout.approvals import Author
 from deployments.services.contracts import contract_agreed
-from deployments.spec import ServiceSpec, logger_json, transformer_json
+from deployments.spec import ServiceSpec, logger_json, patches_json, transformer_json
 from registry.lifecycle import Status
 from registry.models import ModelVersion
 
@@ -242,6 +243,7 @@ def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, r
         model_config=dict(spec.model_config),
         env=dict(spec.env),
         logger=logger_json(spec.logger),
+        patches=_patches(change.service.cluster, spec),
         cpu_cores=spec.resources.cpu_cores,
         memory_bytes=spec.resources.memory_bytes,
         created_at=change.now,
@@ -253,6 +255,19 @@ def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, r
     change.revisions.append(revision)
     change.event(Kind.REVISION_CREATED, f"{revision.name} serves {version}", revision=revision.name)
     return revision
+
+
+def _patches(cluster: Cluster, spec: ServiceSpec) -> dict[str, object]:
+    """Return the patches that a new revision has from now on; raises InvalidInput where it may have none of its own."""
+    file = file_of(cluster)
+    if spec.patches and (file is None or not file.allows_service_patches):
+        raise InvalidInput(
+            f"spec.patches are not allowed on cluster {cluster.name}, since they can make anything of a pod; leave "
+            "them out, or have servicePatches: true in the cluster's file",
+            field="spec.patches",
+        )
+    of_cluster = () if file is None else file.patches
+    return {"cluster": patches_json(of_cluster), "service": patches_json(spec.patches)}
 
 
 def _how(policy: Policy) -> str:

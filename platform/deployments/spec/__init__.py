@@ -8,12 +8,14 @@ from deployments.spec.clusters import refuse_on
 from deployments.spec.file import imported_model, parse_service
 from deployments.spec.logger import logger_json, stored_logger
 from deployments.spec.model import CONFIG, STORAGE_URI
+from deployments.spec.patches import PATCHES, parse_patches, patches_json, stored_patches
 from deployments.spec.rewrite import file_saying, file_stopped
 from deployments.spec.transformer import Transformer, stored_transformer, transformer_json
 from deployments.spec.values import RevisionContent, ServiceSpec
 
 __all__ = [
     "CONFIG",
+    "PATCHES",
     "STORAGE_URI",
     "RevisionContent",
     "ServiceSpec",
@@ -22,9 +24,12 @@ __all__ = [
     "file_stopped",
     "imported_model",
     "logger_json",
+    "parse_patches",
     "parse_service",
+    "patches_json",
     "refuse_on",
     "stored_logger",
+    "stored_patches",
     "stored_transformer",
     "transformer_json",
 ]

@@ -15,6 +15,11 @@ def parse_drift(spec: Document) -> DriftPolicy | None:
 
 def refuse_on(kind: str, spec: ServiceSpec) -> None:
     """Raise InvalidInput, naming the field, where a cluster of that kind cannot honour what the file says."""
+    if kind == LOCAL and spec.patches:
+        raise InvalidInput(
+            "spec.patches are for services on Kubernetes: the local cluster has no objects to patch; leave them out",
+            field="spec.patches",
+        )
     if kind == LOCAL and spec.drift is not None:
         raise InvalidInput(
             "spec.drift is for services on Kubernetes: nobody else changes what the local cluster runs; leave it out",

@@ -8,6 +8,7 @@ from deployments.spec.batcher import with_batcher
 from deployments.spec.clusters import parse_drift
 from deployments.spec.logger import parse_logger
 from deployments.spec.model import parse_config, parse_env, parse_storage_uri
+from deployments.spec.patches import parse_patches
 from deployments.spec.resources import parse_resources
 from deployments.spec.transformer import parse_transformer
 from deployments.spec.values import ServiceSpec
@@ -60,6 +61,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         policy=None if rollout is None else rollout.text("policy"),
         cluster=spec.text("cluster", default=""),
         drift=parse_drift(spec),
+        patches=parse_patches(spec),
         stopped=_is_stopped(metadata),
         transformer=parse_transformer(spec, found_name),
     )

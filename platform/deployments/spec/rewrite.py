@@ -7,6 +7,7 @@ from typing import Any
 from deployments.scaling import put_scaling
 from deployments.spec.file import STOP
 from deployments.spec.logger import logger_json
+from deployments.spec.patches import patches_json
 from deployments.spec.resources import requests_of
 from deployments.spec.transformer import transformer_json
 from deployments.spec.values import RevisionContent, ServiceSpec
@@ -47,4 +48,8 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
         changed["spec"].pop("transformer", None)
         if content.transformer is not None:
             changed["spec"]["transformer"] = transformer_json(content.transformer)
+    if content.patches != spec.patches:
+        changed["spec"].pop("patches", None)
+        if content.patches:
+            changed["spec"]["patches"] = patches_json(content.patches)
     return changed

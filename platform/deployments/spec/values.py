@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from deployments.scaling import Scaling
 from deployments.spec.transformer import Transformer
-from integrations.clusters.base import DriftPolicy, Logger, Resources
+from integrations.clusters.base import DriftPolicy, Logger, Patch, Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class ServiceSpec:
         model_config: fields of a Triton ModelConfig laid over the model's own.
         logger: who is told of every request and answer; None for nobody.
         cluster: where it runs; empty where the file leaves it open.
+        patches: changes of what is rendered for it on its cluster.
         drift: what becomes of changes made by hand on its cluster; None where the file does not say.
         transformer: what stands before the predictor; None for nothing.
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
@@ -34,6 +35,7 @@ class ServiceSpec:
     logger: Logger | None = None
     cluster: str = ""
     drift: DriftPolicy | None = None
+    patches: tuple[Patch, ...] = ()
     stopped: bool = False
     transformer: Transformer | None = None
 
@@ -58,4 +60,5 @@ class RevisionContent:
     resources: Resources
     model_config: Mapping[str, object]
     logger: Logger | None = None
+    patches: tuple[Patch, ...] = ()
     transformer: Transformer | None = None

@@ -197,6 +197,7 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(platform: Platform
             "contract": {"breaks": [], "notes": [], "unknown": "", "accepted_by": "", "accepted_because": ""},
             "analysis": None,
             "room": None,
+            "patched": "",
         },
     )
     assert (client.get(URL).json(), client.get(f"{URL}/events").json()) == before

@@ -69,6 +69,8 @@ MOST: dict[str, Any] = {
     "longestStart": "20m",
     "jobs": {"namespace": "models", "nodeSelector": {"gpu": "a30"}, "tolerations": [{"key": "gpu"}]},
     "allowedManagers": ["kube-controller-manager"],
+    "patches": [{"target": {"kind": "Service"}, "merge": {"metadata": {"annotations": {"team": "vision"}}}}],
+    "servicePatches": True,
 }
 
 

@@ -46,6 +46,7 @@ from integrations.clusters.base.observed import (
     ObservedTransformer,
     ReplicaPhase,
 )
+from integrations.clusters.base.patches import Patch
 from integrations.clusters.base.samples import BatchTime, Sample
 
 __all__ = [
@@ -79,6 +80,7 @@ __all__ = [
     "ObservedRevision",
     "ObservedScaling",
     "ObservedTransformer",
+    "Patch",
     "ReplicaEvent",
     "ReplicaPhase",
     "Resources",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from integrations.clusters.base.drift import DriftPolicy
+from integrations.clusters.base.patches import Patch
 
 PREVIEW_SUFFIX = "-preview"
 """A service's preview is reached as the service is, under its name with this at the end."""
@@ -147,6 +148,7 @@ class DesiredRevision:
         logger: None where nobody is told of every request.
         autoscaling: None where the number of replicas does not follow the load.
         transformer: None where requests go to the predictor itself.
+        patches: changes of what is rendered for it on the cluster, in order.
         tap: which requests to record; None for none. It comes and goes without a restart.
     """
 
@@ -169,6 +171,7 @@ class DesiredRevision:
     artifact_origin: str = ""
     logger: Logger | None = None
     transformer: DesiredTransformer | None = None
+    patches: tuple[Patch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

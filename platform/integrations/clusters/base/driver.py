@@ -11,6 +11,7 @@ from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.identity import WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobResult
 from integrations.clusters.base.observed import Nodes, Observed, ObservedReplica
+from integrations.clusters.base.patches import Patch
 
 
 class ClusterDriver(Protocol):
@@ -20,6 +21,16 @@ class ClusterDriver(Protocol):
         """Make the cluster work towards `desired`; returns when it is handed over, not when it is so.
 
         What it returns was changed by hand since it was applied, and was put back or left, as `desired.drift` says.
+        """
+
+    def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:
+        """Return what the patches of `desired` change of what is rendered, as a unified diff; empty for nothing.
+
+        Args:
+            patches: those of which each has to change something.
+
+        Raises:
+            InvalidInput: a patch changes nothing, or what it makes is not taken by the cluster; by name.
         """
 
     def observe(self, namespace: str, service: str) -> Observed:

@@ -28,6 +28,7 @@ from integrations.clusters.base import (
     Nodes,
     Observed,
     ObservedReplica,
+    Patch,
     WorkloadIdentity,
 )
 from integrations.clusters.kubernetes import drift, identity, jobs, kinds, ledger, nodes
@@ -46,6 +47,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     backend,
     tap_name,
 )
+from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle
 from integrations.clusters.kubernetes.manifests.scaling import is_autoscaled
 from integrations.clusters.kubernetes.manifests.transformer import is_transformer_autoscaled
 from integrations.clusters.kubernetes.observation import Found, observed, replicas_of, serving
@@ -178,6 +180,23 @@ class KubernetesDriver:
     def identify(self, token: str) -> WorkloadIdentity | None:
         """Ask the API server whose token it is."""
         return identity.identity_of(self._api.create(identity.review(token)))
+
+    def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:
+        """Return what patches change, after the API server was asked whether it would take that (server-side dry run).
+
+        Raises:
+            InvalidInput: a patch changes nothing, touches what is not its own, or makes what is not taken; by name.
+        """
+        shares = {revision.name: revision.weight_percent for revision in desired.revisions}
+        plain = replace(desired, revisions=tuple(replace(each, patches=()) for each in desired.revisions))
+        before, after = (render(each, shares, self._options) for each in (plain, desired))
+        refuse_idle(desired, before, patches)
+        told = []
+        for one, other in zip(before, after, strict=True):
+            if one != other:
+                self._api.apply(other, dry_run=True, force=True)
+                told.append(difference(one, other))
+        return "".join(told)
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Delete the service, its routes first; it is known until the last of it is gone.

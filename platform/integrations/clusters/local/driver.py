@@ -23,6 +23,7 @@ from integrations.clusters.base import (
     Nodes,
     Observed,
     ObservedReplica,
+    Patch,
     WorkloadIdentity,
 )
 from integrations.clusters.local import jobs, replays
@@ -62,6 +63,10 @@ class LocalDriver:
                 raise InvalidInput(f"{revision.name}: this machine's cluster runs no transformer", field="transformer")
         self._order(Order(desired))
         return ()  # nobody but the agent has its hands on what runs
+
+    def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:  # noqa: ARG002
+        """Return nothing: patches are refused for services on this machine."""
+        return ""
 
     def delete(self, namespace: str, service: str, generation: int) -> None:
         """Ask the agent to take the service off; it forgets the service when its last process has ended."""

@@ -211,6 +211,7 @@ def order_from_json(value: Mapping[str, Any]) -> Order:
 def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
     value = {field.name: getattr(revision, field.name) for field in fields(revision)}
     own = {
+        "patches": [],
         "model_config": dict(revision.model_config),
         "env": dict(revision.env),
         "resources": asdict(revision.resources),
@@ -224,6 +225,7 @@ def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
 
 def _revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
     own = {
+        "patches": (),
         "resources": Resources(**value.get("resources", {})),
         "match": _match_from_json(value),
         "tap": Tap(**value["tap"]) if value.get("tap") else None,

@@ -24,6 +24,7 @@ from integrations.clusters.base import (
     JobKind,
     Logger,
     MatchKind,
+    Patch,
     Resources,
     SessionAffinity,
     Tap,
@@ -56,6 +57,7 @@ def _revision(each: dict[str, Any]) -> DesiredRevision:
     resources = Resources(**each.get("resources", {}))
     own: dict[str, Any] = {"resources": resources, "autoscaling": scaling, "logger": logger, "match": tuple(match)}
     own["tap"] = Tap(**each["tap"]) if "tap" in each else None
+    own["patches"] = tuple(Patch(f"patches[{number}]", **patch) for number, patch in enumerate(each.get("patches", ())))
     if "transformer" in each:
         its = each["transformer"]
         parts = {"resources": Resources(**its["resources"]), "autoscaling": Autoscaling(**its["autoscaling"])}

@@ -14,6 +14,7 @@ from integrations.clusters.base import Desired
 from integrations.clusters.kubernetes.manifests import taps, workload
 from integrations.clusters.kubernetes.manifests.jobs import job
 from integrations.clusters.kubernetes.manifests.names import Manifest
+from integrations.clusters.kubernetes.manifests.patched import patched
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
 from integrations.clusters.kubernetes.manifests.routes import routes
 from integrations.clusters.kubernetes.manifests.scaling import autoscaler
@@ -47,4 +48,4 @@ def render(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
         made += transformer(desired, revision, options)
     if not any(shares.values()):
         made.append(workload.service_of_nobody(desired))
-    return made + routes(desired, shares, options)
+    return patched(desired, made + routes(desired, shares, options))

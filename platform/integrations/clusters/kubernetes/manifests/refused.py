@@ -24,6 +24,7 @@ _OF_REVISION = {
     "restart_number",
     "max_concurrent_requests",
     "autoscaling",
+    "patches",
     "logger",
     "transformer",
     "tap",

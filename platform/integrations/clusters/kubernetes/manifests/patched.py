@@ -1,0 +1,175 @@
+"""Operators' patches over what was rendered. Pure.
+
+A patch may add what the driver does not say, and change how pods run. What the driver and rollouts rest on stays
+theirs, whatever the form of the patch: those parts are compared before and after.
+
+A revision's objects have that revision's patches. What a service has once (routes, ServiceAccount, NetworkPolicy) has
+those of the revision with the largest share of requests.
+"""
+
+import copy
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jsonpatch
+import jsonpointer
+import yaml
+
+from common.errors import InvalidInput
+from integrations.clusters.base import Desired, DesiredRevision, Patch
+from integrations.clusters.kubernetes.manifests.names import REVISION, TRANSFORMER, Manifest
+
+PATCHABLE = (
+    "Deployment",
+    "GRPCRoute",
+    "HTTPRoute",
+    "HorizontalPodAutoscaler",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "Service",
+    "ServiceAccount",
+)
+_OWN_PREFIX = "fairlead/"
+
+
+def check_target(patch: Patch) -> None:
+    """Raise InvalidInput where a patch is for a kind of objects that is never rendered."""
+    if patch.kind not in PATCHABLE:
+        raise InvalidInput(
+            f"{patch.name} is for {patch.kind[:60]!r}; what is rendered is {', '.join(PATCHABLE)}", field=patch.name
+        )
+
+
+def patched(desired: Desired, manifests: Sequence[Manifest]) -> list[Manifest]:
+    """Return the manifests with the patches of their revisions.
+
+    Raises:
+        InvalidInput: a patch does not fit its object, or touches what is not the operator's to change; by name.
+    """
+    by_name = {revision.name: revision for revision in desired.revisions}
+    main = max(desired.revisions, key=lambda each: each.weight_percent, default=None)
+    return [_patched(manifest, _patches_of(manifest, by_name, main)) for manifest in manifests]
+
+
+def refuse_idle(desired: Desired, manifests: Sequence[Manifest], patches: Sequence[Patch]) -> None:
+    """Raise InvalidInput, naming the patch, where one of these changes no object at all."""
+    for patch in patches:
+        if not any(_is_target(patch, manifest) for manifest in manifests):
+            there = sorted({f"{each['kind']} {each['metadata']['name']}" for each in manifests})
+            wanted = f"{patch.kind} {patch.object}".strip()
+            raise InvalidInput(
+                f"{patch.name} is for {wanted}, which service {desired.service} has not; it has {', '.join(there)}",
+                field=patch.name,
+            )
+
+
+def difference(before: Manifest, after: Manifest) -> str:
+    """Return what patches made of an object, as a unified diff of YAML."""
+    name = f"{before['kind']}/{before['metadata']['name']}"
+    one, other = (
+        yaml.safe_dump(each, sort_keys=False, width=120).splitlines(keepends=True) for each in (before, after)
+    )
+    return "".join(difflib.unified_diff(one, other, f"{name} as rendered", f"{name} as patched"))
+
+
+def merged(value: Any, change: Any) -> Any:
+    """Return a value after a merge patch: null removes, objects are merged, all else takes the place (RFC 7386, 2)."""
+    if not isinstance(change, Mapping):
+        return copy.deepcopy(change)
+    result = dict(value) if isinstance(value, Mapping) else {}
+    for name, part in change.items():
+        if part is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), part)
+    return result
+
+
+def _patches_of(
+    manifest: Manifest, by_name: Mapping[str, DesiredRevision], main: DesiredRevision | None
+) -> Sequence[Patch]:
+    labels = manifest["metadata"]["labels"]
+    revision = by_name.get(labels.get(REVISION) or labels.get(TRANSFORMER, ""), main)
+    return () if revision is None else revision.patches
+
+
+def _patched(manifest: Manifest, patches: Sequence[Patch]) -> Manifest:
+    for patch in patches:
+        if _is_target(patch, manifest):
+            after = _applied(manifest, patch)
+            _refuse_changes_of_ours(manifest, after, patch)
+            manifest = after
+    return manifest
+
+
+def _is_target(patch: Patch, manifest: Manifest) -> bool:
+    return patch.kind == manifest["kind"] and patch.object in ("", manifest["metadata"]["name"])
+
+
+def _applied(manifest: Manifest, patch: Patch) -> Manifest:
+    if patch.merge is not None:
+        return dict(merged(manifest, patch.merge))
+    try:
+        after = jsonpatch.apply_patch(manifest, [dict(each) for each in patch.operations])
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
+        raise InvalidInput(
+            f"{patch.name} does not fit {manifest['kind']} {manifest['metadata']['name']}: {error}", field=patch.name
+        ) from error
+    if not isinstance(after, dict):
+        raise InvalidInput(f"{patch.name} makes no object of {manifest['kind']} {manifest['metadata']['name']}")
+    return after
+
+
+def _refuse_changes_of_ours(before: Manifest, after: Manifest, patch: Patch) -> None:
+    ours = dict(_ours(before))
+    there = dict(_ours(after, like=before))
+    changed = next((name for name in ours.keys() | there.keys() if ours.get(name) != there.get(name)), None)
+    if changed is not None:
+        raise InvalidInput(
+            f"{patch.name} changes {changed} of {before['kind']} {before['metadata']['name']}, which is the driver's "
+            "own; leave it as it is",
+            field=patch.name,
+        )
+
+
+def _ours(manifest: Manifest, like: Manifest | None = None) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of an object that are not the operator's, by name.
+
+    Args:
+        like: the object whose labels are ours; others may be added beside them.
+    """
+    like = manifest if like is None else like
+    for name in ("apiVersion", "kind"):
+        yield name, manifest.get(name)
+    for at in ("metadata", "spec.template.metadata"):
+        found, known = _at(manifest, at), _at(like, at)
+        labels = found.get("labels") or {}
+        for name in known.get("labels") or {}:
+            yield f"{at}.labels[{name}]", labels.get(name)
+        for name, value in (found.get("annotations") or {}).items():
+            if name.startswith(_OWN_PREFIX):
+                yield f"{at}.annotations[{name}]", value
+    for name in ("name", "namespace", "ownerReferences", "finalizers"):
+        yield f"metadata.{name}", _at(manifest, "metadata").get(name)
+    spec = _at(manifest, "spec")
+    for name in ("selector", "podSelector", "replicas", "minReplicas", "maxReplicas", "scaleTargetRef"):
+        yield f"spec.{name}", spec.get(name)
+    yield "spec.rules[].backendRefs and copies", [_backends(rule) for rule in _rules(manifest)]
+
+
+def _rules(manifest: Manifest) -> Sequence[Any]:
+    found = _at(manifest, "spec").get("rules")
+    return found if manifest["kind"].endswith("Route") and isinstance(found, list) else ()
+
+
+def _backends(rule: Mapping[str, Any]) -> Any:
+    copies = [each for each in rule.get("filters") or () if each.get("type") == "RequestMirror"]
+    return [rule.get("backendRefs"), copies]
+
+
+def _at(manifest: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    found: Any = manifest
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
