@@ -99,7 +99,10 @@ def test_a_key_that_is_none_is_refused(api: Api, key: str) -> None:
 
 def test_every_post_documents_the_header() -> None:
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
-    posts = {path: item["post"] for path, item in schema["paths"].items() if "post" in item}
+    # A pod's exchanges carry their own identities, and what comes twice is kept once.
+    posts = {
+        path: item["post"] for path, item in schema["paths"].items() if "post" in item and "/workloads/" not in path
+    }
     assert len(posts) >= 8
     for path, operation in posts.items():
         assert "Idempotency-Key" in [one["name"] for one in operation.get("parameters", [])], path

@@ -73,7 +73,7 @@ def test_the_least_a_file_can_say() -> None:
         pytest.param(_with("metadata.name", "d" * 58), "metadata.name", "may have 57", id="too long for revisions"),
         pytest.param(_with("metadata.namespace", "a/b"), "metadata.namespace", "a DNS label", id="namespace"),
         pytest.param(_with("metadata.labels", {}), "metadata.labels", "not a field that", id="labels"),
-        pytest.param(_with("spec.transformer", {}), "spec.transformer", "spec.transformer is not", id="transformer"),
+        pytest.param(_with("spec.storage", {}), "spec.storage", "spec.storage is not", id="an unknown part"),
         pytest.param(
             _with("spec.predictor.scaleMetricType", "Utilization"),
             "spec.predictor.scaleMetricType",

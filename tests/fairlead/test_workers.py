@@ -73,7 +73,7 @@ def test_hints_that_come_at_once_tick_a_service_one_after_the_other(
     service, ledger = InferenceService.objects.get(), Ledger(platform)
     inside, most, lock, overlap = 0, 0, threading.Lock(), threading.Event()
 
-    def busy(observed: Observed) -> Sequence[Sample]:
+    def busy(observed: Observed, page_of: object) -> Sequence[Sample]:
         nonlocal inside, most
         with lock:
             inside += 1
