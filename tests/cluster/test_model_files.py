@@ -16,7 +16,6 @@ from pytest_django.live_server_helper import LiveServer
 from deployments.connecting import driver_of
 from deployments.services import cluster_apply
 from registry.models import ModelVersion
-from tests.cluster.gateway_api import NAME, NAMESPACE
 from tests.cluster.harness import CACHE, IMAGE, Harness
 from tests.cluster.platform import OnKubernetes
 from tests.cluster.test_chosen import flat
@@ -56,11 +55,12 @@ def begin(transactional_db: None, cluster: Harness, live_server: LiveServer, set
 
     def make(artifacts: dict[str, Any]) -> Fetching:
         platform = Fetching(harness=cluster, asked=asked)
+        gateway = cluster.gateway.reference
         file = {
             "name": "production",
             "kind": "kubernetes",
             "connection": {"kubeconfig": flat(cluster.plane.kubeconfig)},
-            "gateway": {"url": cluster.gateway.url, "name": NAME, "namespace": NAMESPACE},
+            "gateway": {"url": cluster.gateway.url, "name": gateway.name, "namespace": gateway.namespace},
             "runtimeImage": IMAGE,
             "artifacts": artifacts,
             "controlPlaneUrl": live_server.url,
