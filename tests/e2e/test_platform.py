@@ -263,7 +263,7 @@ def test_ctrl_c_ends_a_start_that_is_under_way(tmp_path: Path) -> None:
     with subprocess.Popen(
         platform.command, env=platform.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        until((platform.home / "run" / "web.json").exists, what="the first part")
+        until((platform.home / "run" / "web.json").exists, within_s=120, what="the first part")
         process.send_signal(signal.SIGINT)
         _, complained = process.communicate(timeout=60)
 

@@ -47,6 +47,7 @@ REPLAY: dict[str, Any] = {
 }
 PLAN: dict[str, Any] = {"outcome": "unchanged", "message": "as its file says", "before": {}, "after": {}}
 POLICY: dict[str, Any] = {"name": "p", "steps": []}
+CLUSTER: dict[str, Any] = {"name": "k", "kind": "kubernetes", "components": [], "services": []}
 TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
 HOOK: dict[str, Any] = {"id": 4, "team": None, "url": "https://a.example/", "events": ["RolloutHealthy"]}
 DELIVERY: dict[str, Any] = {"id": 9, "status": "DELIVERED", "answer_status": 204, "answer": ""}
@@ -99,6 +100,11 @@ CALLS = {
     "recordings show": Asked("s 5", {"GET /services/default/s/recordings/5": RECORDING}),
     "recordings stop": Asked("s 5", {"POST /services/default/s/recordings/5/stop": RECORDING}),
     "recordings delete": Asked("s 5", {"DELETE /services/default/s/recordings/5": {}}),
+    "clusters apply": Asked("-f k.yaml", {"PUT /clusters/k?dry_run=true": PLAN, "PUT /clusters/k": CLUSTER}),
+    "clusters list": Asked("", {"GET /clusters": listed(CLUSTER)}),
+    "clusters show": Asked("k", {"GET /clusters/k": CLUSTER}),
+    "clusters check": Asked("k", {"GET /clusters/k/check": {"ok": True, "findings": []}}),
+    "clusters delete": Asked("k", {"DELETE /clusters/k": {}}),
     "policies apply": Asked("-f p.yaml", {"PUT /policies/p?dry_run=true": PLAN, "PUT /policies/p": POLICY}),
     "policies list": Asked("", {"GET /policies": listed(POLICY)}),
     "policies show": Asked("p", {"GET /policies/p": POLICY}),
@@ -164,6 +170,7 @@ def test_the_answer_for_programs_is_one_json_document(words: str, fairlead: Fair
     (at_home / "m.onnx").write_bytes(b"onnx")
     (at_home / "s.yaml").write_text("metadata: {name: s}")
     (at_home / "p.yaml").write_text("name: p")
+    (at_home / "k.yaml").write_text("name: k")
     (at_home / ".fairlead" / "logs").mkdir(parents=True)
     of_file = hashlib.sha256(b"onnx").hexdigest()
     VERSION["digest"] = "sha256:" + hashlib.sha256(f"model.onnx\0{of_file}\n".encode()).hexdigest()
