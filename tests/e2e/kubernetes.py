@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.manifests.names import REVISION
-from tests.cluster.gateway_api import NAME, NAMESPACE
 from tests.cluster.harness import CLAIM, IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.e2e.harness import Platform
@@ -62,11 +61,12 @@ def on_kubernetes(plane: ControlPlane, folder: Path, **variables: str) -> Iterat
 
 
 def _cluster_file(running: Harness) -> dict[str, object]:
+    gateway = running.options.gateway
     return {
         "name": CLUSTER,
         "kind": "kubernetes",
         "connection": {"kubeconfigPath": str(running.plane.kubeconfig), "context": "test"},
-        "gateway": {"url": running.gateway.url, "name": NAME, "namespace": NAMESPACE},
+        "gateway": {"url": running.gateway.url, "name": gateway.name, "namespace": gateway.namespace},
         "runtimeImage": IMAGE,
         "artifacts": {"claim": CLAIM, "root": str(running.artifacts.folder)},
         "drain": "5s",
