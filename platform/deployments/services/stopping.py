@@ -5,6 +5,7 @@ from deployments.phases import ServicePhase
 from deployments.recording import Change
 from deployments.services.turning import give_up
 from deployments.spec import ServiceSpec
+from deployments.waits import Condition
 
 
 def follow_stop(change: Change, spec: ServiceSpec, *, actor: str) -> None:
@@ -18,6 +19,7 @@ def follow_stop(change: Change, spec: ServiceSpec, *, actor: str) -> None:
     if service.stopped == spec.stopped:
         return
     service.stopped = spec.stopped
+    service.standing = Condition.STOPPING if spec.stopped else Condition.STARTING  # until the cluster is looked at
     if not spec.stopped:
         service.phase, service.reason = ServicePhase.PENDING, "it was resumed, and its replicas are being started"
         change.event(Kind.SERVICE_RESUMED, f"{actor} lets {service} serve again")

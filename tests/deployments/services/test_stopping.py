@@ -17,6 +17,7 @@ def who(platform: Platform) -> dict[str, Any]:
 def test_a_stopped_service_gets_no_requests_and_no_replicas_until_it_is_resumed(platform: Platform) -> None:
     platform.live(replicas=2)
     service_stop(**who(platform))
+    assert platform.view().waits.condition == "Stopping"
     platform.until(lambda: platform.view().reason.endswith("resume it to serve again"))
     assert (platform.view().phase, platform.view().waits) == ("Stopped", None)
     [revision] = platform.cluster.desired["default", "digits"].revisions
