@@ -141,8 +141,7 @@ class ServiceDetailView(APIView):
     def delete(self, request: Request, namespace: str, name: str) -> Response:
         """Drain and remove the service; it is in phase Deleting until nothing of it runs."""
         services.service_delete(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
-        body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
-        return Response(body, status=202)
+        return _taken_up(namespace, name)
 
 
 class ServiceRollbackView(APIView):
@@ -172,8 +171,7 @@ class ServiceRestartView(APIView):
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Replace every replica by one that begins anew, one after the other; `replicas_to_restart` counts down."""
         services.service_restart(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
-        body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
-        return Response(body, status=202)
+        return _taken_up(namespace, name)
 
 
 class ServiceStopView(APIView):
@@ -184,8 +182,7 @@ class ServiceStopView(APIView):
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Stop the service, its file and history kept; it is Stopped at once, and its replicas drain."""
         services.service_stop(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
-        body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
-        return Response(body, status=202)
+        return _taken_up(namespace, name)
 
 
 class ServiceResumeView(APIView):
@@ -196,8 +193,13 @@ class ServiceResumeView(APIView):
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Let a stopped service serve again, as soon as its first replica is ready."""
         services.service_resume(namespace=namespace, name=name, actor=actor_of(request), now=timezone.now())
-        body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
-        return Response(body, status=202)
+        return _taken_up(namespace, name)
+
+
+def _taken_up(namespace: str, name: str) -> Response:
+    """Return the service as it is now; what was asked for is on its way."""
+    body = ServiceSerializer(selectors.service_detail(namespace=namespace, name=name)).data
+    return Response(body, status=202)
 
 
 class RevisionListView(_ListView):

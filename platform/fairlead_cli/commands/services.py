@@ -82,11 +82,7 @@ def show_service(call: Call) -> None:
 
 
 def stop_arguments(parser: argparse.ArgumentParser) -> None:
-    service_argument(parser)
-    parser.add_argument("--wait", action="store_true", help="wait until its last replica has ended")
-    parser.add_argument(
-        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
-    )
+    _turned_arguments(parser, "wait until its last replica has ended")
 
 
 def stop_service(call: Call) -> None:
@@ -95,16 +91,20 @@ def stop_service(call: Call) -> None:
 
 
 def resume_arguments(parser: argparse.ArgumentParser) -> None:
-    service_argument(parser)
-    parser.add_argument("--wait", action="store_true", help="wait until it is Ready")
-    parser.add_argument(
-        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
-    )
+    _turned_arguments(parser, "wait until it is Ready")
 
 
 def resume_service(call: Call) -> None:
     """Let a stopped service serve again."""
     _turned(call, "resume", lambda seen: seen["phase"] == "Ready")
+
+
+def _turned_arguments(parser: argparse.ArgumentParser, wait: str) -> None:
+    service_argument(parser)
+    parser.add_argument("--wait", action="store_true", help=wait)
+    parser.add_argument(
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="longest wait (3600); then exit 4"
+    )
 
 
 def _turned(call: Call, verb: str, is_done: Callable[[Json], bool]) -> None:
