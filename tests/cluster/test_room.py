@@ -1,51 +1,28 @@
 """A node that is too small for a canary beside stable: the real scheduler, and what is said before and meanwhile."""
 
 import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from deployments import reconciler
-from deployments.models import InferenceService
-from deployments.reconciler import Outside
 from deployments.services import rollout_plan
-from integrations import metrics
 from integrations.clusters.base import Nodes, Observed
-from registry.models import ModelVersion
-from tests.cluster.harness import Harness, harness
+from tests.cluster.harness import harness
 from tests.cluster.plane import ControlPlane
-from tests.deployments.conftest import Platform
-from tests.integrations.conftest import V2_SERVER, Traffic, infer_json, model
+from tests.cluster.platform import OnKubernetes
+from tests.integrations.conftest import V2_SERVER, Traffic, infer_json
 
 pytestmark = pytest.mark.cluster
 _WITHIN_S = 600.0
 
 
 @dataclass
-class OnSmallNode(Platform):
+class OnSmallNode(OnKubernetes):
     """The platform of the reconciler's tests on a cluster whose only node has room for a replica or two."""
-
-    harness: Harness = field(kw_only=True)
-
-    def version(self, number: int, **more: Any) -> ModelVersion:
-        made = super().version(number, **more)
-        stored = self.harness.store(model(number))
-        made.digest, made.artifact_uri = stored.digest, stored.uri
-        made.save()
-        return made
-
-    def until_so(self, look: Callable[[], object]) -> None:
-        deadline = time.monotonic() + _WITHIN_S
-        while not look():
-            assert time.monotonic() < deadline, f"not within {_WITHIN_S:g} s: {self.view()}"
-            self.clock.go_on(0.2)
-            outside = Outside(self.harness.driver, metrics.collect, self.clock)
-            reconciler.tick(InferenceService.objects.get().pk, outside)
 
     def survey(self, namespace: str, name: str) -> tuple[Observed, Nodes]:
         return self.harness.driver.observe(namespace, name), self.harness.driver.inventory(with_nodes=True)

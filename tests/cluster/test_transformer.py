@@ -6,28 +6,21 @@ would be another number.
 
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from deployments import reconciler
 from deployments.models import Cluster, InferenceService
-from deployments.reconciler import Outside
 from deployments.services import rollout_promote, service_apply, service_rollback
-from integrations import metrics
 from integrations.clusters.kubernetes import kinds
-from registry.models import ModelVersion
 from tests.cluster import transformer as program
-from tests.cluster.harness import Harness, harness
+from tests.cluster.harness import harness
 from tests.cluster.plane import ControlPlane
+from tests.cluster.platform import OnKubernetes
 from tests.cluster.service_proxy import ServiceProxy
-from tests.deployments.conftest import Platform
-from tests.integrations.conftest import model
 
 pytestmark = pytest.mark.cluster
 IMAGE = "example.org/times:1"
@@ -35,31 +28,14 @@ _WITHIN_S = 600.0
 
 
 @dataclass
-class Transformed(Platform):
+class Transformed(OnKubernetes):
     """The platform of the reconciler's tests on a cluster, whose services have a transformer."""
-
-    harness: Harness = field(kw_only=True)
-
-    def version(self, number: int, **more: Any) -> ModelVersion:
-        made = super().version(number, **more)
-        stored = self.harness.store(model(number))
-        made.digest, made.artifact_uri = stored.digest, stored.uri
-        made.save()
-        return made
 
     def put(self, number: int, factor: int, replicas: int) -> None:
         document = self.document(f"models:/digits/{number}", policy="half")
         container = {"image": IMAGE, "args": [f"--factor={factor}"]}
         document["spec"]["transformer"] = {"minReplicas": replicas, "containers": [container]}
         service_apply(document=document, namespace=None, name=None, actor="alice", now=self.clock())
-
-    def until_so(self, look: Callable[[], object]) -> None:
-        deadline = time.monotonic() + _WITHIN_S
-        while not look():
-            assert time.monotonic() < deadline, f"not within {_WITHIN_S:g} s: {self.view()}"
-            self.clock.go_on(1)
-            outside = Outside(self.harness.driver, metrics.collect, self.clock)
-            reconciler.tick(InferenceService.objects.get().pk, outside)
 
     def running(self) -> dict[str, int]:
         """Return the ready replicas of every Deployment."""
