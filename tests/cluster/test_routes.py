@@ -45,7 +45,7 @@ class Routed:
         self.driver.apply(Desired("default", "digits", self.generation, revisions))
 
     def until_confirmed(self, *revisions: DesiredRevision) -> None:
-        """Apply again and again, as the reconciler does, until the gateway does what is desired."""
+        """Apply again and again, as the reconciler does, until the gateway does what is desired, and nothing newer."""
         self.apply(*revisions)
         wanted = {each.name: (each.weight_percent, each.mirror_percent, each.match) for each in revisions}
 
@@ -53,7 +53,7 @@ class Routed:
             self.driver.apply(Desired("default", "digits", self.generation, revisions))
             seen = self.driver.observe("default", "digits")
             found = {each.name: (each.weight_percent, each.mirror_percent, each.match) for each in seen.revisions}
-            return found == wanted
+            return found == wanted and not seen.message
 
         until(look, f"the gateway does {wanted}", _WITHIN_S)
 
