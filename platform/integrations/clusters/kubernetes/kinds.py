@@ -41,7 +41,9 @@ GATEWAY = Kind(GATEWAY_API, "Gateway", "gateways")
 HTTP_ROUTE = Kind(GATEWAY_API, "HTTPRoute", "httproutes")
 GRPC_ROUTE = Kind(GATEWAY_API, "GRPCRoute", "grpcroutes")
 
-PRUNED = (HTTP_ROUTE, GRPC_ROUTE, AUTOSCALER, DEPLOYMENT, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE_ACCOUNT)
+ROUTES = (HTTP_ROUTE, GRPC_ROUTE)
+
+PRUNED = (*ROUTES, AUTOSCALER, DEPLOYMENT, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE_ACCOUNT)
 """What is removed once it is no longer desired, in this order: routes before what they lead to."""
 
 _BY_NAME = {
