@@ -50,7 +50,7 @@ def on_kubernetes(plane: ControlPlane, folder: Path, **variables: str) -> Iterat
         )
         made.start()
         try:
-            file = _cluster_file(running)
+            file = _cluster_file(running, made.url)
             made.change(
                 "from django.utils import timezone\nfrom deployments.services import cluster_apply\n"
                 f"cluster_apply(document={file!r}, name=None, actor='test', now=timezone.now())"
@@ -60,7 +60,7 @@ def on_kubernetes(plane: ControlPlane, folder: Path, **variables: str) -> Iterat
             made.stop()
 
 
-def _cluster_file(running: Harness) -> dict[str, object]:
+def _cluster_file(running: Harness, control_plane_url: str) -> dict[str, object]:
     gateway = running.options.gateway
     return {
         "name": CLUSTER,
@@ -68,6 +68,7 @@ def _cluster_file(running: Harness) -> dict[str, object]:
         "connection": {"kubeconfigPath": str(running.plane.kubeconfig), "context": "test"},
         "gateway": {"url": running.gateway.url, "name": gateway.name, "namespace": gateway.namespace},
         "runtimeImage": IMAGE,
+        "controlPlaneUrl": control_plane_url,
         "artifacts": {"claim": CLAIM, "root": str(running.artifacts.folder)},
         "drain": "5s",
         "preStop": "1s",

@@ -84,8 +84,9 @@ class Clients:
 
 
 @pytest.fixture
-def digits(platform: Platform, models: Path, tmp_path: Path) -> Platform:
+def digits(anywhere: Platform, models: Path, tmp_path: Path) -> Platform:
     """A service of version 1, with version 2 alike, 3 quantised and 4 wrong, and policies for them."""
+    platform = anywhere
     model = models / "v2.onnx"
     made = [
         model,
