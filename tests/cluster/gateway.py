@@ -6,6 +6,7 @@ endpoints, and confirms a route only after Envoy has shown that it uses it.
 
 import itertools
 import json
+import re
 import subprocess
 import threading
 import time
@@ -95,6 +96,12 @@ class Gateway:
         self._envoy.wait()
         self._admin.close()
         self._client.close()
+
+    def requests_under_way(self, namespace: str, service: str) -> int:
+        """Return how many requests it has sent to a Service that were not answered, copies among them."""
+        active = re.escape(f"cluster.{namespace}/{service}/") + ".*upstream_rq_active"
+        page = self._admin.get("/stats", params={"filter": active}).text
+        return sum(int(line.rpartition(":")[2]) for line in page.splitlines())
 
     def _make(self) -> None:
         """Make a Gateway of its own: more than one of these may run on a control plane."""

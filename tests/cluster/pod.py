@@ -8,6 +8,7 @@ back-off. Nothing else is. Events tell of failures, as those of a kubelet do.
 """
 
 import base64
+import os
 import shutil
 import signal
 import threading
@@ -75,9 +76,13 @@ class Pod(threading.Thread):
 
     def crash(self, container: str) -> None:
         """Kill a container's process, as its own fault would."""
+        os.kill(self.pid(container), signal.SIGKILL)
+
+    def pid(self, container: str) -> int:
+        """Return a container's process."""
         process = next(each for each in self._main if each.name == container).process
         assert process is not None
-        process.kill()
+        return process.pid
 
     def forget(self) -> None:
         """Delete the pod's object at once; its processes have ended."""

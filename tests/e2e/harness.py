@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead_cli.client import Client
 from fairlead_cli.config import Access
@@ -134,6 +136,17 @@ class Platform:
     def replicas(self, revision: str) -> int:
         """Return how many processes of a revision's replicas there are."""
         return len(list((self.home / "run").glob(f"default.{revision}-*.json")))
+
+    def pid(self, revision: str) -> int:
+        """Return the process of a revision's first replica."""
+        return int(self.record(f"default.{revision}-0")["pid"])
+
+    def hanging_copies(self, revision: str) -> int:
+        """Return how many copies of requests the gateway has sent to a shadow that were not answered."""
+        status = json.loads((self.home / "cluster" / "status" / "default.digits.json").read_text())
+        url = f"{status['gateway_stats_url']}?filter={revision}/mirror-.*upstream_rq_active"
+        families = text_string_to_metric_families(httpx.get(url, timeout=20, trust_env=False).text)
+        return sum(int(sample.value) for family in families for sample in family.samples)
 
     def change(self, code: str) -> None:
         """Run code on the platform's database, as `manage.py shell` does."""

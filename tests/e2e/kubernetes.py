@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.manifests.names import REVISION
+from tests.cluster.gateway import Gateway
 from tests.cluster.harness import CLAIM, IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.e2e.harness import Platform
@@ -26,6 +27,15 @@ class KubernetesPlatform(Platform):
         with self.harness.plane.client() as client:
             pods = client.get(kinds.POD.path("default"), params={"labelSelector": f"{REVISION}={revision}"})
         return len(pods.json()["items"])
+
+    def pid(self, revision: str) -> int:
+        """Return the process of the revision's only pod."""
+        return self.harness.kubelet.pod(revision).pid("runtime")
+
+    def hanging_copies(self, revision: str) -> int:
+        """Return how many copies of requests the gateway has sent to a shadow that were not answered."""
+        assert isinstance(self.harness.gateway, Gateway)
+        return self.harness.gateway.requests_under_way("default", revision)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ import pytest
 from tests.e2e.harness import Platform, failed, serve_digits, traffic, until
 
 pytestmark = pytest.mark.e2e
-KUBERNETES_LACKS = "sessions that stay with their revision"
 
 POLICY = """
 name: progressive
@@ -25,10 +24,10 @@ steps:
   - weight: 60
     pause: true
 analysis: {minRequests: 50, maxSlowPercent: 90}
-sessionAffinity: {header: x-session}
 deadline: 20m
 scaleDownDelay: 1s
 """
+STICKY = "sessionAffinity: {header: x-session}\n"
 WAIT_S = 120
 SESSIONS = [f"user-{number}" for number in range(60)]
 
@@ -43,7 +42,8 @@ def _asked(platform: Platform, **headers: str) -> str:
 
 def test_from_copies_over_a_group_to_everybody(anywhere: Platform, models: Path, tmp_path: Path) -> None:
     platform = anywhere
-    serve_digits(platform, models, POLICY)
+    has_sessions = platform.cluster == "local"  # refused on Kubernetes: docs/decisions/0013
+    serve_digits(platform, models, POLICY + STICKY if has_sessions else POLICY)
     with platform.client() as client, traffic(platform, models, tmp_path, "default/digits") as log:
         begun = client.post("services/default/digits/rollouts", {"version": "2"})
         stable, canary = begun["from_revision"], begun["to_revision"]
@@ -72,11 +72,12 @@ def test_from_copies_over_a_group_to_everybody(anywhere: Platform, models: Path,
         platform.fairlead("rollouts", "promote", "digits")
         paused(2)
         first = with_the_canary()
-        assert first == with_the_canary(), "within a step nobody moves"
         assert 0 < len(first) < len(SESSIONS)
+        if has_sessions:
+            assert first == with_the_canary(), "within a step nobody moves"
         platform.fairlead("rollouts", "promote", "digits")
         paused(3)
-        assert first <= with_the_canary(), "who has the canary keeps it"
+        assert not has_sessions or first <= with_the_canary(), "who has the canary keeps it"
         platform.fairlead("rollouts", "promote", "digits")
         ended = until(
             lambda: next((r for r in [client.get(f"rollouts/{begun['id']}")] if r["phase"] == "Healthy"), None), WAIT_S

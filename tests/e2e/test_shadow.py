@@ -3,12 +3,10 @@
 import json
 import os
 import signal
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.harness import Platform, failed, serve_digits, traffic, until
 
@@ -33,34 +31,26 @@ WAIT_S = 90
 HANGING = 50
 
 
-def _hanging_copies(platform: Platform, shadow: str) -> int:
-    """Return how many copies the gateway has sent to the shadow that were not answered."""
-    status = json.loads((platform.home / "cluster" / "status" / "default.digits.json").read_text())
-    url = f"{status['gateway_stats_url']}?filter={shadow}/mirror-.*upstream_rq_active"
-    with urllib.request.urlopen(url, timeout=20) as answer:
-        families = list(text_string_to_metric_families(answer.read().decode()))
-    return sum(int(sample.value) for family in families for sample in family.samples)
-
-
 def _stands_still(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
-def test_clients_are_answered_while_every_copy_hangs(platform: Platform, models: Path, tmp_path: Path) -> None:
+def test_clients_are_answered_while_every_copy_hangs(anywhere: Platform, models: Path, tmp_path: Path) -> None:
     """If one answer of stable waited for its copy it would never come: the shadow's process stands still."""
+    platform = anywhere
     serve_digits(platform, models, ALL_COPIED)
     with platform.client() as client, traffic(platform, models, tmp_path, "default/digits") as log:
         begun = client.post("services/default/digits/rollouts", {"version": "2"})
         shadow = begun["to_revision"]
         until(lambda: client.get(f"rollouts/{begun['id']}")["mirror_actual"] == 100, WAIT_S, "all is copied")
-        process = platform.record(f"default.{shadow}-0")["pid"]
+        process = platform.pid(shadow)
         os.kill(process, signal.SIGSTOP)
         try:
-            until(lambda: _hanging_copies(platform, shadow) >= HANGING, WAIT_S, "copies hang")
+            until(lambda: platform.hanging_copies(shadow) >= HANGING, WAIT_S, "copies hang")
             log.read()
             before = len(log.requests)
             until(lambda: (log.read(), len(log.requests) >= before + HANGING)[1], WAIT_S, "clients are answered")
-            assert _hanging_copies(platform, shadow) >= HANGING
+            assert platform.hanging_copies(shadow) >= HANGING
             assert _stands_still(process), "no copy was answered in the meantime"
         finally:
             os.kill(process, signal.SIGCONT)
