@@ -1,10 +1,11 @@
-"""Tells the worker that a service wants a tick soon. Only a hint: what gets lost, the next sweep finds."""
+"""Tells other processes that there is something to do. Only a hint: what gets lost, the next sweep finds."""
 
 import logging
 from collections.abc import Sequence
 from functools import partial
 
 from celery import current_app
+from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
@@ -27,6 +28,20 @@ def ask_soon(question_ids: Sequence[int]) -> None:
     """Ask for webhooks to be asked once the present transaction is committed."""
     for question_id in question_ids:
         transaction.on_commit(partial(_send, "ask", question_id, "question"))
+
+
+def watch_soon() -> None:
+    """Have `fairlead up` start what watches clusters once the present transaction is committed.
+
+    Elsewhere the operator runs that process, and there is no such folder.
+    """
+    transaction.on_commit(_want_watches)
+
+
+def _want_watches() -> None:
+    folder = settings.HOME / "run"
+    if folder.is_dir():
+        (folder / "watches").touch()
 
 
 def _send(task: str, row_id: int, what: str) -> None:

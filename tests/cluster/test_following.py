@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -11,7 +12,7 @@ from deployments.following import Follower
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outside
 from integrations.clusters.kubernetes import kinds
-from integrations.clusters.kubernetes.access import KubeconfigFile
+from integrations.clusters.kubernetes.access import Access, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import GatewayReference, Options
@@ -31,7 +32,20 @@ class Followed:
         self.plane = plane
         self.api = Api(plane.kubeconfig)
         self.woken: list[float] = []
-        self.follower = Follower(lambda _cluster: KubeconfigFile(plane.kubeconfig), timezone.now, self.wake)
+        self.reached: dict[str, Access] = {}
+        self.follower = Follower(self.reach, timezone.now, self.wake)
+
+    def reach(self, cluster: Cluster) -> Access:
+        return self.reached.get(cluster.name, KubeconfigFile(self.plane.kubeconfig))
+
+    def add_elsewhere(self) -> Cluster:
+        """Add a cluster with a service that is nobody's but the database's, and which cannot be reached."""
+        self.reached["elsewhere"] = Credentials("https://127.0.0.1:1", token="none")  # nobody is there
+        cluster = Cluster.objects.create(name="elsewhere", kind="kubernetes", created_at=timezone.now())
+        other = InferenceService.objects.get()
+        other.pk, other.cluster, other.name = None, cluster, "other"
+        other.save()
+        return cluster
 
     def wake(self, service_id: int) -> None:
         self.woken.append(time.monotonic())
@@ -100,6 +114,25 @@ def test_how_the_watches_do_is_recorded(followed: Followed) -> None:
 
     followed.until(lambda: recorded()["streaming"] == recorded()["total"])
     assert recorded()["problems"] == []
+
+
+def test_a_cluster_is_added_changed_and_removed_while_others_are_followed(followed: Followed) -> None:
+    def watch() -> dict[str, Any]:
+        followed.follower.refresh()
+        return dict(Cluster.objects.get(name="elsewhere").watch)
+
+    elsewhere = followed.add_elsewhere()
+    followed.until(lambda: watch()["problems"])
+    assert watch()["streaming"] == 0
+    del followed.reached["elsewhere"]
+    followed.until(lambda: watch()["streaming"] == watch()["total"] > 0)
+    assert watch()["problems"] == []
+    elsewhere.services.all().delete()
+    elsewhere.delete()
+    followed.follower.refresh()
+    with followed.plane.client() as client:
+        client.delete(kinds.SERVICE.path("default", "digits-00001")).raise_for_status()
+    followed.until(lambda: "digits-00001" in followed.services())
 
 
 def test_a_cluster_without_services_is_followed_no_more(followed: Followed) -> None:

@@ -36,6 +36,18 @@ def platform(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> I
         yield running
 
 
+def test_a_cluster_that_is_added_while_the_platform_runs_is_watched(platform: KubernetesPlatform, models: Path) -> None:
+    serve_digits(platform, models, POLICY, replicas=2)
+    with platform.client() as client:
+
+        def streaming() -> bool:
+            watch = client.get(f"clusters/{platform.cluster}")["watch"]
+            return bool(watch and watch["total"] and watch["streaming"] == watch["total"])
+
+        until(streaming, WAIT_S, "all watches stream")
+    assert platform.record("watcher")["restarts"] == 0
+
+
 def test_the_worker_killed_and_stables_pods_deleted_in_a_rollout_lose_no_request(
     platform: KubernetesPlatform, models: Path, tmp_path: Path
 ) -> None:
@@ -62,6 +74,29 @@ def test_the_worker_killed_and_stables_pods_deleted_in_a_rollout_lose_no_request
         until(lambda: (log.read(), log.requests[-1].revision == "digits-00002")[1], WAIT_S, "the new version")
         back = platform.fairlead("rollouts", "undo", "digits", *wait, check=False)
         assert back.returncode == 0, back.stderr
+    assert failed(log) == [], f"of {len(log.requests)} requests"
+
+
+def test_the_platform_killed_in_a_rollout_and_started_again_loses_no_request(
+    platform: KubernetesPlatform, models: Path, tmp_path: Path
+) -> None:
+    serve_digits(platform, models, POLICY, replicas=2)
+    with traffic(platform, models, tmp_path, "default/digits", rate=60) as log, platform.client() as client:
+        begun = client.post("services/default/digits/rollouts", {"version": "2"})
+        until(lambda: client.get(f"rollouts/{begun['id']}")["weight_actual"] == 20, WAIT_S, "the first step")
+        assert platform.process is not None
+        platform.process.kill()
+        platform.process.wait()
+        log.read()
+        before = len(log.requests)
+        until(lambda: (log.read(), len(log.requests) > before + 100)[1], WAIT_S, "answers while nobody watches")
+        assert {request.revision for request in log.requests[before:]} == {"digits-00001", begun["to_revision"]}
+        platform.start()
+        wait = ("--wait", "--timeout", str(WAIT_S), "-o", "json")
+        done = platform.fairlead("rollouts", "status", str(begun["id"]), *wait, check=False)
+        assert done.returncode == 0, done.stderr
+        assert (json.loads(done.stdout)["phase"], json.loads(done.stdout)["weight_actual"]) == ("Healthy", 100)
+        until(lambda: (log.read(), log.requests[-1].revision == begun["to_revision"])[1], WAIT_S, "the new version")
     assert failed(log) == [], f"of {len(log.requests)} requests"
 
 

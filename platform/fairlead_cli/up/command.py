@@ -86,6 +86,7 @@ def run(call: Call) -> None:
         variables = environment(home, url=url, gateway_url=gateway_url)
         preparation.migrate(variables)
         new_token = preparation.token(home, variables)
+        preparation.want_watches(home, variables)
         _shorten_logs(home)
         parts = components(
             home,
@@ -93,7 +94,6 @@ def run(call: Call) -> None:
             options.gateway_address,
             variables,
             log_requests=options.log_requests,
-            watches=preparation.has_kubernetes(variables),
         )
         family = Supervisor(home, parts, _say, adopts=True)
         processes.adopt_orphans()

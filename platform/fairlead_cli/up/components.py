@@ -40,13 +40,8 @@ def components(
     variables: Mapping[str, str],
     *,
     log_requests: bool = False,
-    watches: bool = False,
 ) -> list[Component]:
-    """Return web, worker and agent, in the order in which they end: no new wishes, no new plans, then the models.
-
-    Args:
-        watches: Kubernetes clusters are watched too.
-    """
+    """Return all parts, in the order in which they end: no new wishes, no new plans, then the models."""
     python = sys.executable
     web = [python, "-m", "uvicorn", "fairlead.asgi:application", "--app-dir", str(project_root() / "platform")]
     web += ["--host", address.host, "--port", str(address.port), "--loop", "uvloop", "--no-access-log"]
@@ -64,10 +59,10 @@ def components(
     ]
     if log_requests:
         agent += ["--runtime", shlex.join([python, "-m", "serving_runtime", "--log-verbose=1"])]
-    watcher = Component("watcher", [python, "-m", "django", "watch_clusters"], variables, patience_s=15.0)
+    watcher = [python, "-m", "django", "watch_clusters"]
     return [
         Component("web", web, variables, patience_s=8.0),
-        *([watcher] if watches else []),
+        Component("watcher", watcher, variables, patience_s=15.0, wanted_by=home.watches),
         Component("worker", worker, variables, patience_s=10.0),
         Component("agent", agent, variables, patience_s=_AGENT_DRAIN_S, starts_others=True),
     ]

@@ -35,6 +35,11 @@ class Home:
         return self.path / "run"
 
     @property
+    def watches(self) -> Path:
+        """There once the control plane knows a Kubernetes cluster, which is to be watched."""
+        return self.run / "watches"
+
+    @property
     def endpoints(self) -> Path:
         """Where `up` says which addresses it serves, so that commands in the same folder find them."""
         return self.path / "endpoints.json"

@@ -29,9 +29,12 @@ def token(home: Home, variables: Mapping[str, str]) -> str | None:
     return after if after != before else None
 
 
-def has_kubernetes(variables: Mapping[str, str]) -> bool:
-    """Return whether services may run on a Kubernetes cluster, which is then watched."""
-    return manage(["watch_clusters", "--check"], variables).strip() == "yes"
+def want_watches(home: Home, variables: Mapping[str, str]) -> None:
+    """Have clusters watched where there is one to watch; of one added later the control plane says so."""
+    if manage(["watch_clusters", "--check"], variables).strip() == "yes":
+        home.watches.touch()
+    else:
+        home.watches.unlink(missing_ok=True)
 
 
 def _content(path: Path) -> str:

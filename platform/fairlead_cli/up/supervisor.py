@@ -1,5 +1,6 @@
 """Keeps a few child processes running: starts them, starts one that ended again after a pause, ends all in order.
 
+    waiting until it is wanted ──> launched
     launched ──ended──> down (pause: 0.5 s, doubled each time, at most 30 s) ──> launched
         └── ran for a minute: the next pause is the shortest again
     stop: one after the other, SIGTERM, its own patience, then SIGKILL of the whole group
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from fairlead_cli.up import processes, records
 from fairlead_cli.up.home import Home
@@ -31,6 +33,7 @@ class Component:
     Attributes:
         patience_s: how long it may take to end by itself.
         starts_others: it starts recorded processes of its own, which nobody adopts: they go before it is started again.
+        wanted_by: a file without which it is not started; None where it is wanted from the beginning.
     """
 
     name: str
@@ -38,6 +41,12 @@ class Component:
     environment: Mapping[str, str]
     patience_s: float
     starts_others: bool = False
+    wanted_by: Path | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether it is to run now."""
+        return self.wanted_by is None or self.wanted_by.exists()
 
 
 @dataclass(slots=True)
@@ -87,16 +96,17 @@ class Supervisor:
         self.children = [Child(component) for component in self.components]
 
     def start(self) -> None:
-        """Start every component once."""
+        """Start every component that is wanted."""
         for child in self.children:
-            self._launch(child)
+            if child.component.is_wanted:
+                self._launch(child)
 
     def tick(self) -> None:
-        """Notice what ended and start what is due."""
+        """Notice what ended and start what is due, or has come to be wanted."""
         for child in self.children:
             if child.process is not None and child.process.poll() is not None:
                 self._ended(child)
-            if child.process is None and time.monotonic() >= child.launch_at:
+            if child.process is None and child.component.is_wanted and time.monotonic() >= child.launch_at:
                 self._launch(child)
         for seen in self._adopted():
             if not seen.alive:
@@ -104,7 +114,8 @@ class Supervisor:
 
     def next_wake_s(self, longest: float) -> float:
         """Return after how many seconds `tick` has something to do, at most `longest`."""
-        due = [child.launch_at - time.monotonic() for child in self.children if child.process is None]
+        down = (child for child in self.children if child.process is None and child.component.is_wanted)
+        due = [child.launch_at - time.monotonic() for child in down]
         return max(0.0, min([longest, *due]))
 
     def stop(self, hurry: Callable[[], bool]) -> None:

@@ -1,5 +1,7 @@
 """Clusters by their files, and which of them a service runs on."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from deployments.connecting import driver_of, place_of
 from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_apply, cluster_default, cluster_delete, service_apply, service_plan
+from fairlead_cli.up.home import Home
 from integrations.clusters.drivers import KubernetesCluster
 from integrations.clusters.kubernetes.access import Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.driver import KubernetesDriver
@@ -22,6 +25,8 @@ from tests.deployments.conftest import Platform
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
 SERVER = "https://127.0.0.1:6443"
+
+Capture = Callable[..., AbstractContextManager[list[Any]]]
 
 
 def kubeconfig(token: str = "secret-of-robot", **user: object) -> dict[str, Any]:
@@ -52,6 +57,20 @@ def test_a_cluster_is_made_and_reached_as_its_file_says() -> None:
     assert created
     assert access(cluster) == Credentials(SERVER, token="secret-of-robot")
     assert isinstance(driver_of(cluster), KubernetesDriver)
+
+
+def test_fairlead_up_is_told_that_there_is_a_cluster_to_watch(
+    tmp_path: Path, settings: Settings, django_capture_on_commit_callbacks: Capture
+) -> None:
+    settings.HOME = tmp_path
+    with django_capture_on_commit_callbacks(execute=True):
+        apply()
+    assert list(tmp_path.iterdir()) == [], "an operator of his own has no such folder"
+    (tmp_path / "run").mkdir()
+    with django_capture_on_commit_callbacks(execute=True):
+        apply(domain="models.example.com")
+        assert not Home(tmp_path).watches.exists(), "not before the commit"
+    assert Home(tmp_path).watches.exists()
 
 
 def test_a_kubeconfig_is_kept_encrypted_and_told_to_nobody() -> None:

@@ -88,6 +88,20 @@ def test_what_dies_is_started_again_and_the_restart_is_told(home: Home, eventual
     ]
 
 
+def test_what_is_not_wanted_yet_is_started_once_it_is(home: Home, eventually: Callable[..., Any]) -> None:
+    with running(home, component("watcher", wanted_by=home.watches)) as family:
+        family.tick()
+        assert family.children[0].process is None
+        assert family.next_wake_s(60) == 60
+        home.watches.touch()
+        assert family.next_wake_s(60) == 0
+        family.tick()
+        assert record(home, "watcher")["pid"] == pid(family)
+        os.kill(pid(family), signal.SIGKILL)
+        eventually(lambda: (family.tick(), family.children[0].restarts == 1)[1])
+        eventually(lambda: (family.tick(), family.children[0].process is not None)[1])
+
+
 def test_what_keeps_dying_waits_longer_each_time(home: Home, eventually: Callable[..., Any]) -> None:
     said: list[str] = []
     with running(home, component("web", "sys.exit(3)"), said=said) as family:
