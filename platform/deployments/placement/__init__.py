@@ -1,0 +1,9 @@
+"""Where a model runs on GPUs: which MIG slice it needs, where there is one, and which cut would make one. Pure.
+
+geometry.py     what each GPU product can be cut into
+layouts.py      which slices fit on a GPU together
+needs.py        what was measured of a version -> the least slice that does
+rooms.py        slices of a cluster, and what is asked of them
+packing.py      who gets which slice
+repartition.py  which GPU to cut anew when nothing fits, and what has to leave it first
+"""

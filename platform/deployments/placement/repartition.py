@@ -1,0 +1,144 @@
+"""Which GPUs to cut anew when nothing fits, into what, and what has to leave them first. Pure.
+
+A plan is for GPUs of one node, and only good where everything that has to leave finds a slice again, on the new cut or
+elsewhere. Which GPU of a node a pod is on the API server does not say, so that all GPU pods have to leave the node; MIG
+manager neither cordons nor drains. A node with pods that are none of a service's is left alone.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from deployments.placement.geometry import Geometry
+from deployments.placement.layouts import Layout, full_layouts, layout_of
+from deployments.placement.nodes import MigNode, room
+from deployments.placement.packing import pack
+from deployments.placement.rooms import Demand, Packing, Room
+
+
+@dataclass(frozen=True, slots=True)
+class Repartition:
+    """A proposal for a person to approve.
+
+    Attributes:
+        before: what each GPU of the node is cut into, by its index; `after`: what it is to be cut into.
+        leaving: pods that have to leave first.
+        served: replicas that find a slice by it and found none before.
+        why: one sentence.
+    """
+
+    node: str
+    product: str
+    before: tuple[Layout, ...]
+    after: tuple[Layout, ...]
+    leaving: tuple[str, ...]
+    served: int
+    why: str
+
+    @property
+    def gpus(self) -> tuple[int, ...]:
+        """Return the indices of the GPUs that are cut anew."""
+        return _changed(self.before, self.after)
+
+
+def repartition(missing: Sequence[Demand], nodes: Sequence[MigNode]) -> Repartition | None:
+    """Return the cut that serves the most of what is missing, with the fewest pods moved; None where none helps.
+
+    Of cuts that are alike in that the one counts that changes the fewest GPUs and keeps the most slices as they are.
+    """
+    best: tuple[int, int, int, float] | None = None
+    plan: Repartition | None = None
+    asked = sum(each.replicas for each in missing)
+    for node in _candidates(nodes):
+        if best is not None and best[0] == -asked and best[1] < len(node.tenants):
+            break  # all is served, and the others would have more pods moved
+        before = node.cut()
+        for after in _cuts(node, before):
+            rooms = _rooms(node, after)
+            found = pack(missing, rooms)
+            kept = _kept(node.geometry, before, after)
+            score = (-len(found.placements), len(node.tenants), len(_changed(before, after)), -kept)
+            if not found.placements or (best is not None and score >= best):
+                continue
+            if _finds_home(node, nodes, _left(rooms, found)):
+                best = score
+                plan = _plan(node, before, after, len(found.placements), asked)
+    return plan
+
+
+def _candidates(nodes: Sequence[MigNode]) -> Iterator[MigNode]:
+    """Yield nodes that may be cut anew, the emptiest first; of those that are the same in all that matters one."""
+    seen: set[object] = set()
+    for node in sorted(nodes, key=lambda each: (len(each.tenants), each.name)):
+        asked = Counter(_anonymous(tenant.demand) for tenant in node.tenants if tenant.demand is not None)
+        alike = (node.product, node.gpus, layout_of(node.slices), frozenset(asked.items()))
+        if not node.closed and asked.total() == len(node.tenants) and alike not in seen:
+            seen.add(alike)
+            yield node
+
+
+def _anonymous(demand: Demand) -> Demand:
+    return replace(demand, name="", replicas=1)
+
+
+def _cuts(node: MigNode, before: tuple[Layout, ...]) -> Iterator[tuple[Layout, ...]]:
+    """Yield each way to cut the first so many GPUs of the node alike, and leave the others as they are."""
+    for layout in full_layouts(node.product):
+        for count in range(1, node.gpus + 1):
+            after = (layout,) * count + before[count:]
+            if after != before:
+                yield after
+
+
+def _rooms(node: MigNode, after: Sequence[Layout]) -> list[Room]:
+    counts = _counted(after)
+    return [room(node.geometry, node.name, profile, counts[profile]) for profile in sorted(counts)]
+
+
+def _left(rooms: Sequence[Room], found: Packing) -> list[Room]:
+    """Return the rooms without the slices that were taken, which several may share."""
+    slices = {(each.node, each.profile, each.slice_index) for each in found.placements}
+    used = Counter((node, profile) for node, profile, _ in slices)
+    return [replace(each, free=each.free - used[each.node, each.profile]) for each in rooms]
+
+
+def _finds_home(node: MigNode, nodes: Sequence[MigNode], own: Sequence[Room]) -> bool:
+    """Tell whether all that leaves the node finds a slice, there or elsewhere."""
+    if not node.tenants:
+        return True
+    elsewhere = [each for other in nodes if other.name != node.name and not other.closed for each in other.rooms()]
+    back = Counter(_anonymous(tenant.demand) for tenant in node.tenants if tenant.demand is not None)
+    demands = [replace(each, name=str(index), replicas=count) for index, (each, count) in enumerate(back.items())]
+    return not pack(demands, [*own, *elsewhere]).missing
+
+
+def _changed(before: Sequence[Layout], after: Sequence[Layout]) -> tuple[int, ...]:
+    return tuple(index for index, layout in enumerate(after) if layout != before[index])
+
+
+def _counted(cut: Sequence[Layout]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for layout in cut:
+        counts.update(dict(layout))
+    return counts
+
+
+def _kept(geometry: Geometry, before: Sequence[Layout], after: Sequence[Layout]) -> float:
+    """Return how much of the GPUs is cut as it was."""
+    return round(sum(geometry.share(name) * count for name, count in (_counted(before) & _counted(after)).items()), 9)
+
+
+def _plan(node: MigNode, before: tuple[Layout, ...], after: tuple[Layout, ...], served: int, asked: int) -> Repartition:
+    changed = _changed(before, after)
+    gpus = f"GPU{'s' if len(changed) > 1 else ''} {', '.join(map(str, changed))}"
+    leave = f", once {len(node.tenants)} pods have left the node" if node.tenants else ""
+    cut = f"{told(dict(after[changed[0]]))} instead of {told(dict(before[changed[0]]))}"
+    why = f"with {gpus} of {node.name} cut into {cut}{leave}, {served} of {asked} replicas find a slice"
+    return Repartition(
+        node.name, node.product, before, after, tuple(tenant.pod for tenant in node.tenants), served, why
+    )
+
+
+def told(counts: Mapping[str, int]) -> str:
+    """Return slices in words."""
+    return " and ".join(f"{count} x {profile}" for profile, count in sorted(counts.items())) or "none"

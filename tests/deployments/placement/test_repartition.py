@@ -1,0 +1,94 @@
+"""Which GPU is cut anew when nothing fits."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deployments.placement.geometry import GEOMETRIES
+from deployments.placement.layouts import fits, layout_of
+from deployments.placement.nodes import MigNode, Tenant
+from deployments.placement.repartition import repartition
+from deployments.placement.rooms import Demand
+
+_GIB = 1 << 30
+_BIG = Demand("big", 1, 30 * _GIB, 3)
+
+
+def node(name: str, taken: int = 0, *, gpus: int = 1, closed: str = "", strangers: int = 0) -> MigNode:
+    """Return a node of H100s in slices of 1g.10gb, of which so many have a pod."""
+    ours = [Tenant(f"{name}-{number}", Demand(f"small-{number}", 1, 8 * _GIB)) for number in range(taken)]
+    others = [Tenant(f"{name}-stranger-{number}", None) for number in range(strangers)]
+    slices = {"1g.10gb": 7 * gpus}
+    return MigNode(name, "H100-80GB", gpus, slices, {"1g.10gb": taken + strangers}, (*ours, *others), closed)
+
+
+def test_the_emptiest_node_is_cut_and_keeps_what_it_can() -> None:
+    plan = repartition([_BIG], [node("a", 2), node("b"), node("c", 1)])
+    assert plan is not None
+    assert (plan.node, plan.before, plan.after) == (
+        "b",
+        (layout_of({"1g.10gb": 7}),),
+        (layout_of({"1g.10gb": 4, "3g.40gb": 1}),),
+    )
+    assert plan.leaving == ()
+    assert plan.why == (
+        "with GPU 0 of b cut into 4 x 1g.10gb and 1 x 3g.40gb instead of 7 x 1g.10gb, 1 of 1 replicas find a slice"
+    )
+
+
+def test_pods_leave_only_where_they_find_a_slice_again() -> None:
+    plan = repartition([_BIG], [node("a", 4)])
+    assert plan is not None
+    assert plan.leaving == ("a-0", "a-1", "a-2", "a-3")
+    assert repartition([_BIG], [node("a", 5)]) is None
+    elsewhere = repartition([_BIG], [node("a", 5), node("b", 6)])
+    assert elsewhere is not None
+    assert elsewhere.node == "a"  # one of its five goes to b
+
+
+@pytest.mark.parametrize(
+    "other", [node("b", closed="is cordoned"), node("b", strangers=1)], ids=["closed", "has pods of others"]
+)
+def test_a_node_that_is_none_of_ours_to_cut_is_left_alone(other: MigNode) -> None:
+    assert repartition([_BIG], [other]) is None
+    plan = repartition([_BIG], [other, node("c", 2)])
+    assert plan is not None
+    assert plan.node == "c"
+
+
+def test_no_more_gpus_are_cut_than_needed() -> None:
+    one = repartition([Demand("big", 2, 30 * _GIB, 3)], [node("a", gpus=4)])
+    assert one is not None
+    assert one.gpus == (0,)
+    three = repartition([Demand("big", 5, 30 * _GIB, 3)], [node("a", gpus=4)])
+    assert three is not None
+    assert three.gpus == (0, 1, 2)
+
+
+def test_what_no_cut_can_serve_gets_no_plan() -> None:
+    assert repartition([Demand("huge", 1, 90 * _GIB)], [node("a")]) is None
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 7), st.integers(1, 2)), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 60), st.integers(1, 4)), min_size=1, max_size=2),
+)
+def test_a_plan_is_a_valid_cut_that_has_room_for_all(
+    nodes: list[tuple[int, int]], wanted: list[tuple[int, int, int]]
+) -> None:
+    there = [node(f"n{number}", taken, gpus=gpus) for number, (taken, gpus) in enumerate(nodes)]
+    missing = [Demand(f"m{number}", count, gib * _GIB, slices) for number, (count, gib, slices) in enumerate(wanted)]
+    plan = repartition(missing, there)
+    if plan is None:
+        return
+    geometry = GEOMETRIES[plan.product]
+    assert all(fits(geometry, dict(layout)) for layout in plan.after)
+    assert 0 < plan.served <= sum(each.replicas for each in missing)
+    new: Counter[str] = Counter()
+    for layout in plan.after:
+        new.update(dict(layout))
+    elsewhere = sum(7 * each.gpus - len(each.tenants) for each in there if each.name != plan.node)
+    assert new.total() + elsewhere >= plan.served + len(plan.leaving)
