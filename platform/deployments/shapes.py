@@ -371,6 +371,7 @@ class Plan:
         wishes: what the service's cluster is asked for from then to the rollout's end.
         room: whether that rollout fits on the cluster's nodes; None where it was not asked for.
         patched: what patches make of what is rendered for the cluster, as a unified diff; empty without patches.
+        untried: why the cluster was not asked whether it takes that, in a sentence; empty where it was, or need not be.
     """
 
     outcome: Outcome
@@ -382,3 +383,4 @@ class Plan:
     wishes: tuple[Desired, ...] = ()
     room: Room | None = None
     patched: str = ""
+    untried: str = ""

@@ -69,6 +69,8 @@ def _tell(call: Call, plan: Json) -> None:
     if plan["outcome"] != "unchanged":
         told += [f"  {line}" for line in difference.lines(plan["before"], plan["after"])]
     told += [f"  {line}" for line in plan.get("patched", "").splitlines()]
+    if plan.get("untried"):
+        told.append(f"  the patches were not tried on the cluster: {plan['untried']}")
     for line in told:
         if call.options.dry_run and not call.as_json:
             print("".join(character if character.isprintable() else "?" for character in line))

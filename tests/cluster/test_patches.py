@@ -8,11 +8,26 @@ from pytest_django.fixtures import Settings
 from common.errors import InvalidInput
 from deployments.connecting import driver_of
 from deployments.models import Cluster, InferenceService
-from deployments.services import plan_patched, service_plan
+from deployments.services import cluster_patches_try, plan_patched, service_plan
+from integrations.clusters.kubernetes import kinds
 from tests.cluster.plane import ControlPlane
 from tests.deployments.conftest import Platform
 
 pytestmark = pytest.mark.cluster
+
+
+def file(plane: ControlPlane, **changed: Any) -> dict[str, Any]:
+    """Return a file of the test's own cluster."""
+    return {
+        "name": "production",
+        "kind": "kubernetes",
+        "connection": {"kubeconfigPath": str(plane.kubeconfig.resolve())},
+        "gateway": {"name": "gateway", "namespace": "gateways", "url": "https://models.example.com"},
+        "runtimeImage": "fairlead/serving-runtime:test",
+        "artifacts": {"claim": "models", "root": "/artifacts"},
+        "servicePatches": True,
+        **changed,
+    }
 
 
 @pytest.fixture
@@ -21,15 +36,7 @@ def platform(db: None, plane: ControlPlane, settings: Settings) -> Platform:
     settings.KUBECONFIG_FOLDER = plane.folder.resolve()
     settings.DEFAULT_CLUSTER = "production"
     platform = Platform()
-    document = {
-        "name": "production",
-        "kind": "kubernetes",
-        "connection": {"kubeconfigPath": str(plane.kubeconfig.resolve())},
-        "gateway": {"name": "gateway", "namespace": "gateways", "url": "https://models.example.com"},
-        "runtimeImage": "fairlead/serving-runtime:test",
-        "artifacts": {"claim": "models", "root": "/artifacts"},
-        "servicePatches": True,
-    }
+    document = file(plane)
     Cluster.objects.create(name="production", kind="kubernetes", document=document, created_at=platform.clock())
     platform.version(1)
     return platform
@@ -54,3 +61,23 @@ def test_what_the_api_server_does_not_take_is_refused(platform: Platform) -> Non
         told(platform, "Deployment", spec={"minReadySeconds": -1})
     with pytest.raises(InvalidInput, match="is for CronJob"):
         told(platform, "CronJob", spec={})
+
+
+def tried(plane: ControlPlane, kind: str, namespace: str = "default", **merge: Any) -> tuple[str, str]:
+    document = file(plane, patches=[{"target": {"kind": kind}, "merge": merge}])
+    return cluster_patches_try(document=document, name="production", namespaces=[namespace])
+
+
+def test_a_clusters_own_patches_are_tried_there_and_leave_nothing(platform: Platform, plane: ControlPlane) -> None:
+    difference, untried = tried(plane, "Deployment", spec={"minReadySeconds": 7})
+    assert "+  minReadySeconds: 7" in difference
+    assert untried == ""
+    with plane.client() as client:
+        there = client.get(kinds.DEPLOYMENT.path("default")).json()["items"]
+    assert "example-00001" not in {each["metadata"]["name"] for each in there}
+    with pytest.raises(InvalidInput, match="minReadySeconds"):
+        tried(plane, "Deployment", spec={"minReadySeconds": -1})
+    with pytest.raises(InvalidInput, match="minReadySecond"):
+        tried(plane, "Deployment", spec={"minReadySecond": 7})
+    _, untried = tried(plane, "Deployment", namespace="nowhere", spec={"minReadySeconds": 7})
+    assert 'namespaces "nowhere" not found' in untried

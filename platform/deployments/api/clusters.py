@@ -1,5 +1,8 @@
 """`/api/v1/clusters`: where services run."""
 
+from dataclasses import replace
+from typing import Any
+
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -19,6 +22,9 @@ from deployments.api.serializers import EventSerializer, PlanSerializer
 
 _NAMESPACE = OpenApiParameter(
     "namespace", str, description="Check this namespace too, in which a service is to run; those of services are."
+)
+_TRIED_IN = OpenApiParameter(
+    "namespace", str, description="Try the file's patches in this namespace too; those of services are."
 )
 
 
@@ -44,18 +50,25 @@ class ClusterDetailView(APIView):
         return Response(ClusterDetailSerializer(selectors.cluster_get(name=name)).data)
 
     @extend_schema(
-        parameters=[DRY_RUN],
+        parameters=[DRY_RUN, _TRIED_IN],
         request=OpenApiTypes.OBJECT,
         responses={200: or_plan(ClusterDetailSerializer, "ClusterOrPlan"), 201: ClusterDetailSerializer},
     )
     def put(self, request: Request, name: str) -> Response:
         """Make or change the cluster; the body is the cluster file. A kubeconfig is kept encrypted and never shown."""
-        if is_dry_run(request):
-            plan = services.cluster_plan(document=request.data, name=name, actor=actor_of(request), now=timezone.now())
-            return Response(PlanSerializer(plan).data)
-        cluster, created = services.cluster_apply(
-            document=request.data, name=name, actor=actor_of(request), now=timezone.now()
+        wish: dict[str, Any] = {
+            "document": request.data,
+            "name": name,
+            "actor": actor_of(request),
+            "now": timezone.now(),
+        }
+        plan = services.cluster_plan(**wish)
+        patched, untried = services.cluster_patches_try(
+            document=request.data, name=name, namespaces=_namespaces(request)
         )
+        if is_dry_run(request):
+            return Response(PlanSerializer(replace(plan, patched=patched, untried=untried)).data)
+        cluster, created = services.cluster_apply(**wish)
         return Response(ClusterDetailSerializer(cluster).data, status=201 if created else 200)
 
     @extend_schema(responses={204: None})
@@ -73,9 +86,7 @@ class ClusterCheckView(APIView):
     @extend_schema(parameters=[_NAMESPACE], responses=ClusterCheckSerializer)
     def get(self, request: Request, name: str) -> Response:
         """Ask the cluster now, and return what is found and what to do; nothing is changed."""
-        asked = request.query_params.get("namespace", "")
-        more = [check_dns_label(asked, field="namespace")] if asked else []
-        findings = services.cluster_check(cluster=selectors.cluster_get(name=name), namespaces=more)
+        findings = services.cluster_check(cluster=selectors.cluster_get(name=name), namespaces=_namespaces(request))
         body = {"name": name, "ok": all(each.ok for each in findings), "findings": findings}
         return Response(ClusterCheckSerializer(body).data)
 
@@ -94,3 +105,8 @@ class ClusterEventListView(ListView):
         """Return a page of events."""
         events = selectors.cluster_event_query(name=name)
         return self.page(events, lambda rows: map(selectors.event_view, rows), EventSerializer)
+
+
+def _namespaces(request: Request) -> list[str]:
+    asked = request.query_params.get("namespace", "")
+    return [check_dns_label(asked, field="namespace")] if asked else []

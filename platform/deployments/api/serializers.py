@@ -359,3 +359,6 @@ class PlanSerializer(serializers.Serializer[Plan]):
     patched = serializers.CharField(
         help_text="What patches make of what is rendered for the cluster, as a unified diff; empty without patches."
     )
+    untried = serializers.CharField(
+        help_text="Of a cluster file with patches: why its API server was not asked about them; empty where it was."
+    )

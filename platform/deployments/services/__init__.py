@@ -1,7 +1,7 @@
 """What changes services, policies and rollouts; every function is told who asks and leaves an audit entry."""
 
 from deployments.services.approving import rollout_approve, rollout_reject, rollout_withdraw
-from deployments.services.checking import plan_check, plan_patched, service_check
+from deployments.services.checking import cluster_patches_try, plan_check, plan_patched, service_check
 from deployments.services.choosing import cluster_default, cluster_local_made, cluster_of, driver_default
 from deployments.services.clusters import cluster_apply, cluster_check, cluster_delete
 from deployments.services.contracts import check_reason
@@ -24,6 +24,7 @@ __all__ = [
     "cluster_delete",
     "cluster_local_made",
     "cluster_of",
+    "cluster_patches_try",
     "cluster_plan",
     "driver_default",
     "import_follow",

@@ -1,17 +1,24 @@
 """What only the serving runtime, or the cluster, can judge. Asked before anything is written, outside transactions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
-from common.errors import InvalidInput, Unavailable
-from deployments.connecting import is_away
-from deployments.models import Cluster
+from common.errors import FairleadError, InvalidInput, Unavailable
+from deployments.cluster_file import parse_cluster
+from deployments.connecting import access_of, is_away
+from deployments.models import Cluster, InferenceService
 from deployments.services.choosing import cluster_for
 from deployments.shapes import Plan
 from deployments.spec import CONFIG, PATCHES, parse_service
 from integrations.clusters.base import ClusterDriver
+from integrations.clusters.drivers import KubernetesCluster, passing_driver
+from integrations.clusters.kubernetes.manifests.example import difference_of, example_of
+
+_MOST_NAMESPACES = 5
+"""In so many of the namespaces with services a cluster's patches are tried; what differs between them is seldom more
+than a policy."""
 
 
 def service_check(
@@ -65,3 +72,39 @@ def plan_patched(plan: Plan, driver: ClusterDriver) -> Plan:
         return plan
     own = [patch for patch in wish.revisions[-1].patches if patch.name.startswith(PATCHES)]
     return replace(plan, patched=driver.preview(wish, own))
+
+
+def cluster_patches_try(*, document: object, name: str, namespaces: Sequence[str] = ()) -> tuple[str, str]:
+    """Return what a cluster file's patches make of an example, and why the cluster was not asked whether it takes that.
+
+    It is asked as the file says, in some of the namespaces where services run and in these; nothing is kept.
+
+    Args:
+        namespaces: more of them, such as one in which no service runs yet.
+
+    Returns:
+        A unified diff, empty without patches; a sentence, empty where the cluster was asked.
+
+    Raises:
+        InvalidInput: the file is wrong, or the cluster does not take what a patch makes.
+    """
+    file = parse_cluster(document, name=name)
+    if not file.patches:
+        return "", ""
+    row = Cluster.objects.filter(name=file.name).first()
+    services = InferenceService.objects.filter(cluster=row).order_by("namespace")
+    used = services.values_list("namespace", flat=True).distinct()[:_MOST_NAMESPACES]
+    asked = sorted({*used, *namespaces})
+    told = difference_of(file.patches, file.options)
+    if not asked:
+        return told, f"no service runs on cluster {file.name} yet: name a namespace in which patches are to be tried"
+    try:
+        place = KubernetesCluster(access_of(file.connection, "" if row is None else row.credentials), file.options)
+        with passing_driver(place) as driver:
+            for namespace in asked:
+                driver.preview(example_of(file.patches, file.options, namespace), ())
+    except InvalidInput:
+        raise
+    except FairleadError as error:
+        return told, error.message
+    return told, ""

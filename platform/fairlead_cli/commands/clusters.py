@@ -61,6 +61,9 @@ def apply_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="give this kubeconfig along, so that the cluster file holds none",
     )
+    parser.add_argument(
+        "--namespace", metavar="NAMESPACE", help="try patches in this one too, in which a service is to run"
+    )
 
 
 def apply_cluster(call: Call) -> None:
@@ -77,7 +80,7 @@ def apply_cluster(call: Call) -> None:
             "connection": {**(connection if isinstance(connection, dict) else {}), "kubeconfig": kubeconfig},
         }
 
-    apply_file(call, lambda document: _where(call, document), _COLUMNS, prepared=prepared)
+    apply_file(call, lambda document: _where(call, document), _COLUMNS, query=_query(call), prepared=prepared)
 
 
 def check_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,15 +90,19 @@ def check_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check_cluster(call: Call) -> None:
     """Ask a cluster now whether services can run on it; exits 1 where something is missing, and says what to do."""
-    namespace = call.options.namespace
-    query = f"?{urlencode({'namespace': namespace})}" if namespace else ""
-    found = call.client.get(path("clusters", call.options.name, "check") + query)
+    query = _query(call)
+    found = call.client.get(path("clusters", call.options.name, "check") + (f"?{query}" if query else ""))
     if call.as_json:
         print(render.as_json(found))
     else:
         call.show_list(found["findings"], _FINDINGS)
     if not found["ok"]:
         raise CliError(f"services cannot run on cluster {call.options.name} as it is")
+
+
+def _query(call: Call) -> str:
+    namespace = call.options.namespace
+    return urlencode({"namespace": namespace}) if namespace else ""
 
 
 def _where(call: Call, document: Json) -> str:

@@ -1,6 +1,8 @@
 """The driver of a cluster: made where it is first needed, and kept with its connections for all threads."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,3 +55,17 @@ def driver_for(name: str, place: Place) -> ClusterDriver:
     if before is not None and isinstance(before[1], KubernetesDriver):
         before[1].close()
     return driver
+
+
+@contextmanager
+def passing_driver(place: KubernetesCluster) -> Iterator[ClusterDriver]:
+    """Give a driver that is not kept: of a cluster as it would be reached by a file that nobody has saved.
+
+    Raises:
+        InvalidInput: the place does not tell how to reach a cluster.
+    """
+    driver = KubernetesDriver(Api(place.access), place.options)
+    try:
+        yield driver
+    finally:
+        driver.close()

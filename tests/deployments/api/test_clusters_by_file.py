@@ -67,6 +67,30 @@ def test_a_dry_run_tells_and_changes_nothing(api: Api) -> None:
     assert Cluster.objects.get(name="production").document.get("drain") is None
 
 
+def merge(**spec: Any) -> list[dict[str, Any]]:
+    return [{"target": {"kind": "Deployment"}, "merge": {"spec": spec}}]
+
+
+def test_what_patches_change_is_told_and_that_nobody_could_be_asked(api: Api, platform: Platform) -> None:
+    client = api(Scope.ADMIN)
+    file = document(f"https://127.0.0.1:{free_port()}", patches=merge(minReadySeconds=7))
+    new = client.put(f"{PRODUCTION}?dry_run=true", file, format="json").json()
+    assert "+  minReadySeconds: 7" in new["patched"]
+    assert new["untried"] == (
+        "no service runs on cluster production yet: name a namespace in which patches are to be tried"
+    )
+    named = client.put(f"{PRODUCTION}?dry_run=true&namespace=default", file, format="json").json()
+    assert "does not answer" in named["untried"]
+    assert client.put(PRODUCTION, file, format="json").status_code == 201, "it can be saved while the cluster is away"
+    platform.version(1)
+    service = platform.apply(policy=None)
+    service.cluster = Cluster.objects.get(name="production")
+    service.save()
+    used = client.put(f"{PRODUCTION}?dry_run=true", file, format="json").json()
+    assert "does not answer" in used["untried"]
+    assert client.put(f"{PRODUCTION}?dry_run=true", document(), format="json").json()["untried"] == ""
+
+
 def test_a_wrong_file_is_refused_by_the_fields_name(api: Api) -> None:
     answer = api(Scope.ADMIN).put(PRODUCTION, document(drainn="1m"), format="json")
     assert answer.status_code == 400

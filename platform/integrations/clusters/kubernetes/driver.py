@@ -37,7 +37,7 @@ from integrations.clusters.kubernetes.diagnosis import Diagnosis
 from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import METRICS_PORT, REVISION, SERVICE
-from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle
+from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
 from integrations.clusters.kubernetes.observation import Found, observed, replicas_of
 from integrations.clusters.kubernetes.options import Options, Reach
 from integrations.clusters.kubernetes.payloads import Payloads
@@ -170,8 +170,7 @@ class KubernetesDriver:
             InvalidInput: a patch changes nothing, touches what is not its own, or makes what is not taken; by name.
         """
         shares = {revision.name: revision.weight_percent for revision in desired.revisions}
-        plain = replace(desired, revisions=tuple(replace(each, patches=()) for each in desired.revisions))
-        before, after = (render(each, shares, self._options) for each in (plain, desired))
+        before, after = (render(each, shares, self._options) for each in (unpatched(desired), desired))
         refuse_idle(desired, before, patches)
         told = []
         for one, other in zip(before, after, strict=True):

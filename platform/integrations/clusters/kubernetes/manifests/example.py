@@ -4,12 +4,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from integrations.clusters.base import Autoscaling, Desired, DesiredRevision, Patch
-from integrations.clusters.kubernetes.manifests import render
+from integrations.clusters.kubernetes.manifests import Manifest, render
+from integrations.clusters.kubernetes.manifests.patched import difference, unpatched
 from integrations.clusters.kubernetes.options import Options
 
 
 def refuse_unfit(patches: Sequence[Patch], options: Options) -> None:
     """Raise InvalidInput, naming the patch, where one does not fit, or touches what is not the operator's."""
+    _rendered(example_of(patches, options, "default"), replace(options, custom_metrics=True))
+
+
+def difference_of(patches: Sequence[Patch], options: Options) -> str:
+    """Return what patches change of the example, as a unified diff of YAML."""
+    example = example_of(patches, options, "default")
+    before, after = (_rendered(each, options) for each in (unpatched(example), example))
+    return "".join(difference(one, other) for one, other in zip(before, after, strict=True) if one != other)
+
+
+def example_of(patches: Sequence[Patch], options: Options, namespace: str) -> Desired:
+    """Return a service with one revision that has these patches."""
     artifact = f"file://{options.artifacts_root.rstrip('/')}/example"
     revision = DesiredRevision(
         "example-00001",
@@ -22,5 +35,8 @@ def refuse_unfit(patches: Sequence[Patch], options: Options) -> None:
         autoscaling=Autoscaling(2, {"concurrency": 1.0}),
         patches=tuple(patches),
     )
-    example = Desired("default", "example", 1, (revision,))
-    render(example, {revision.name: 100}, replace(options, custom_metrics=True))
+    return Desired(namespace, "example", 1, (revision,))
+
+
+def _rendered(example: Desired, options: Options) -> list[Manifest]:
+    return render(example, {revision.name: 100 for revision in example.revisions}, options)

@@ -10,6 +10,7 @@ those of the revision with the largest share of requests.
 import copy
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jsonpatch
@@ -62,6 +63,11 @@ def refuse_idle(desired: Desired, manifests: Sequence[Manifest], patches: Sequen
                 f"{patch.name} is for {wanted}, which service {desired.service} has not; it has {', '.join(there)}",
                 field=patch.name,
             )
+
+
+def unpatched(desired: Desired) -> Desired:
+    """Return what would be desired if nobody had patches."""
+    return replace(desired, revisions=tuple(replace(each, patches=()) for each in desired.revisions))
 
 
 def difference(before: Manifest, after: Manifest) -> str:
