@@ -1,0 +1,121 @@
+{{- /* What all pods of the control plane have in common. The first three take a dictionary of root and component. */ -}}
+
+{{- define "fairlead.pod" -}}
+serviceAccountName: {{ include "fairlead.fullname" .root }}
+automountServiceAccountToken: {{ .token | default false }}
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: {type: RuntimeDefault}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "fairlead.container" -}}
+image: {{ include "fairlead.image" (dict "root" .root "image" .root.Values.image) }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+{{ include "fairlead.secure" . }}
+env: {{- include "fairlead.env" . | nindent 2 }}
+volumeMounts:
+  - {name: secrets, mountPath: /etc/fairlead/secrets, readOnly: true}
+  - {name: tmp, mountPath: /tmp}
+  - {name: home, mountPath: /var/lib/fairlead}
+  {{- if .files }}
+  - {name: artifacts, mountPath: /var/lib/fairlead/artifacts}
+  {{- end }}
+{{- end -}}
+
+{{- define "fairlead.volumes" -}}
+- name: secrets
+  secret:
+    secretName: {{ include "fairlead.secretName" .root }}
+    items:
+      - {key: secret-key, path: secret-key}
+      - {key: database-url, path: database-url}
+      - {key: broker-url, path: broker-url}
+- name: tmp
+  emptyDir: {}
+- name: home
+  {{- if .files }}
+  persistentVolumeClaim: {claimName: {{ include "fairlead.claim" (dict "root" .root "which" "state") }}}
+- name: artifacts
+  persistentVolumeClaim: {claimName: {{ include "fairlead.claim" (dict "root" .root "which" "artifacts") }}}
+  {{- else }}
+  emptyDir: {}
+  {{- end }}
+{{- end -}}
+
+{{- define "fairlead.secure" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  capabilities: {drop: [ALL]}
+  readOnlyRootFilesystem: true
+  runAsNonRoot: true
+{{- end -}}
+
+{{- /* An init container that ends when the database has every migration of this image: new code never meets old tables. */ -}}
+{{- define "fairlead.await" -}}
+- name: await-migrations
+  command: [python, -m, django, wait_for, migrations]
+  {{- include "fairlead.container" . | nindent 2 }}
+  resources:
+    requests: {cpu: 20m, memory: 192Mi}
+    limits: {memory: 512Mi}
+{{- end -}}
+
+{{- define "fairlead.env" -}}
+{{- $name := include "fairlead.fullname" .root -}}
+{{- $host := printf "%s.%s" $name .root.Release.Namespace -}}
+- name: POD_IP
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+- {name: DJANGO_SETTINGS_MODULE, value: fairlead.settings}
+- {name: PYTHONUNBUFFERED, value: "1"}
+- {name: FAIRLEAD_HOME, value: /var/lib/fairlead}
+- {name: FAIRLEAD_ARTIFACTS_FOLDER, value: /var/lib/fairlead/artifacts}
+- {name: FAIRLEAD_SECRET_KEY_FILE, value: /etc/fairlead/secrets/secret-key}
+- {name: FAIRLEAD_DATABASE_URL_FILE, value: /etc/fairlead/secrets/database-url}
+- {name: FAIRLEAD_BROKER_URL_FILE, value: /etc/fairlead/secrets/broker-url}
+- {name: FAIRLEAD_URL, value: {{ .root.Values.url | quote }}}
+- {name: FAIRLEAD_ALLOWED_HOSTS, value: "localhost,127.0.0.1,$(POD_IP),{{ $name }},{{ $host }},{{ $host }}.svc,{{ $host }}.svc.cluster.local"}
+{{- if .root.Values.cluster.enabled }}
+- {name: FAIRLEAD_DEFAULT_CLUSTER, value: {{ .root.Values.cluster.name }}}
+- {name: FAIRLEAD_GATEWAY_URL, value: {{ .root.Values.cluster.gateway.url | quote }}}
+{{- end }}
+{{- with .metrics }}
+- {name: {{ . }}, value: "$(POD_IP):8082"}
+{{- end }}
+{{- range $key, $value := .root.Values.settings }}
+- {name: {{ $key }}, value: {{ $value | toString | quote }}}
+{{- end }}
+{{- end -}}
+
+{{- /* Probes of a process whose one page is its metrics. */ -}}
+{{- define "fairlead.metricsProbes" -}}
+startupProbe:
+  httpGet: {path: /metrics, port: metrics}
+  periodSeconds: 2
+  failureThreshold: 60
+  timeoutSeconds: 5
+readinessProbe:
+  httpGet: {path: /metrics, port: metrics}
+  timeoutSeconds: 5
+livenessProbe:
+  httpGet: {path: /metrics, port: metrics}
+  periodSeconds: 20
+  failureThreshold: 6
+  timeoutSeconds: 5
+{{- end -}}

@@ -1,0 +1,40 @@
+"""`manage.py cluster_apply`: makes or changes a cluster by its file, for whoever can reach the database.
+
+The chart calls it for the cluster that the control plane runs on, when nobody has a token yet.
+"""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import yaml
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from common.errors import FairleadError
+from deployments.services import cluster_apply
+
+_ACTOR = "cluster_apply (command line)"
+
+
+class Command(BaseCommand):
+    """Applies a file; the same file again changes nothing."""
+
+    help = "Make or change the cluster that a cluster file says."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="the cluster file, as YAML")
+
+    def handle(self, *_args: Any, file: Path, **_options: Any) -> None:
+        """Apply the file; CommandError with the field at fault where it is wrong."""
+        try:
+            document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise CommandError(f"{file} cannot be read: {error.strerror}") from error
+        except yaml.YAMLError as error:
+            raise CommandError(f"{file} is no YAML: {error}") from error
+        try:
+            cluster, made = cluster_apply(document=document, name=None, actor=_ACTOR, now=timezone.now())
+        except FairleadError as error:
+            raise CommandError(f"{file}: {error.message}") from error
+        self.stdout.write(f"cluster {cluster.name} {'made' if made else 'is as the file says'}")

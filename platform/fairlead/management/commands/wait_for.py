@@ -1,0 +1,55 @@
+"""`manage.py wait_for`: ends when the database answers, or when it has every table that this code wants.
+
+Pods start in any order; those that need tables wait for whoever makes them, so that new code never meets old tables.
+"""
+
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+_POLL_S = 1.0
+_SAID_EVERY_S = 30.0
+
+
+class Command(BaseCommand):
+    """Looks once a second, and says now and then what it waits for."""
+
+    help = "Wait until the database answers, or has every migration of this version."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("what", choices=["database", "migrations"])
+        parser.add_argument("--timeout", type=float, metavar="SECONDS", help="give up after so long (default: never)")
+
+    def handle(self, *_args: Any, what: str, timeout: float | None, **_options: Any) -> None:
+        """Return when it is so; CommandError with what is missing when the time is over."""
+        began = said_at = time.monotonic()
+        while missing := self._missing(what):
+            now = time.monotonic()
+            if timeout is not None and now - began >= timeout:
+                raise CommandError(f"not within {timeout:g} s: {missing}")
+            if said_at == began or now - said_at >= _SAID_EVERY_S:
+                self.stderr.write(f"waiting: {missing}")
+                said_at = now
+            time.sleep(_POLL_S)
+
+    def _missing(self, what: str) -> str:
+        """Return what is not there yet in one sentence; empty when all is."""
+        try:
+            connection.ensure_connection()
+            if what == "database":
+                return ""
+            executor = MigrationExecutor(connection)
+            plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        except DatabaseError as error:
+            return f"the database does not answer: {str(error).strip()}"
+        finally:
+            connection.close()
+        if not plan:
+            return ""
+        migration, _ = plan[0]
+        return f"{len(plan)} migrations are not applied yet, {migration.app_label}.{migration.name} first"

@@ -1,0 +1,166 @@
+"""What the chart makes: golden files for every variation, and what holds for all of them."""
+
+import re
+
+import pytest
+import yaml
+
+from integrations.clusters.kubernetes.manifests.secure import SECURE
+from tests.charts.chart import (
+    GOLDEN,
+    NAMESPACE,
+    RELEASE,
+    ROOT,
+    VARIATIONS,
+    Json,
+    golden,
+    objects,
+    pods,
+    rendered,
+    values,
+)
+
+ROLES = ROOT / "platform" / "integrations" / "clusters" / "kubernetes" / "role.yaml"
+ASK_THE_API_SERVER = {"fairlead-web", "fairlead-worker", "fairlead-watcher"}
+everywhere = pytest.mark.parametrize("variation", VARIATIONS)
+
+
+@everywhere
+def test_a_variation_is_rendered_as_its_golden_file_says(variation: str) -> None:
+    expected = (GOLDEN / f"{variation}.yaml").read_text()
+    assert golden(variation) == expected, "if it is meant: python -m tests.charts.chart"
+
+
+def test_every_golden_file_has_a_variation() -> None:
+    assert sorted(path.stem for path in GOLDEN.iterdir()) == sorted(VARIATIONS)
+
+
+@everywhere
+def test_every_pod_is_restricted_and_writes_to_its_volumes_alone(variation: str) -> None:
+    found = list(pods(objects(values(variation))))
+    assert len(found) >= 5
+    for name, spec in found:
+        security = spec["securityContext"]
+        assert (security["runAsNonRoot"], security["seccompProfile"]) == (True, {"type": "RuntimeDefault"}), name
+        assert security["runAsUser"] > 0
+        for container in (*spec.get("initContainers", ()), *spec["containers"]):
+            assert container["securityContext"] == SECURE, name
+            assert {"requests", "limits"} <= set(container["resources"]), name
+            assert "/tmp" in {each["mountPath"] for each in container["volumeMounts"]} or name.endswith("-redis")
+
+
+@everywhere
+def test_a_token_is_mounted_only_where_the_api_server_is_asked(variation: str) -> None:
+    found = objects(values(variation))
+    for name, spec in pods(found):
+        assert spec["automountServiceAccountToken"] is (name in ASK_THE_API_SERVER), name
+    accounts = [each for each in found if each["kind"] == "ServiceAccount"]
+    assert [each["automountServiceAccountToken"] for each in accounts] == [False]
+
+
+@everywhere
+def test_what_runs_on_has_probes(variation: str) -> None:
+    for each in objects(values(variation)):
+        if each["kind"] in ("Deployment", "StatefulSet"):
+            for container in each["spec"]["template"]["spec"]["containers"]:
+                assert {"readinessProbe", "livenessProbe"} <= set(container), each["metadata"]["name"]
+
+
+@everywhere
+def test_selectors_find_the_pods_they_are_for(variation: str) -> None:
+    found = objects(values(variation))
+    labels = [each["spec"]["template"]["metadata"]["labels"] for each in found if "template" in each.get("spec", {})]
+    for each in found:
+        chosen = _selected(each)
+        if chosen:
+            matching = [one for one in labels if chosen.items() <= one.items()]
+            assert len(matching) == 1, f"{each['kind']} {each['metadata']['name']}"
+
+
+@everywhere
+def test_no_secret_is_in_a_pod_or_a_config_map(variation: str) -> None:
+    text = "\n".join(text for name, text in rendered(values(variation)).items() if name != "storage/secret.yaml")
+    assert not re.search(r"postgres://|redis://", text)
+
+
+def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -> None:
+    found = objects({"cluster": {"namespaces": ["vision", "text"], "file": {"jobs": {"namespace": "checks"}}}})
+    known = {
+        each["metadata"]["name"].removeprefix("fairlead-"): each["rules"]
+        for each in yaml.safe_load_all(ROLES.read_text())
+    }
+    roles = {
+        each["metadata"]["name"].removeprefix(f"{NAMESPACE}-{RELEASE}-"): each["rules"]
+        for each in _of(found, "ClusterRole")
+    }
+    assert roles == {name: rules for name, rules in known.items() if name != "driver-metrics"}
+    assert _of(found, "Role") == []
+    bound = {
+        (each["metadata"].get("namespace", ""), _role(each)) for each in _of(found, "RoleBinding", "ClusterRoleBinding")
+    }
+    everywhere = {("", name) for name in ("driver-gateways", "driver-identity", "driver-nodes")}
+    assert bound == everywhere | {("vision", "driver"), ("text", "driver"), ("checks", "driver-jobs")}
+    subjects = [each["subjects"] for each in _of(found, "RoleBinding", "ClusterRoleBinding")]
+    assert all(each == [{"kind": "ServiceAccount", "name": RELEASE, "namespace": NAMESPACE}] for each in subjects)
+
+
+def test_who_may_not_read_nodes_has_no_role_for_it() -> None:
+    found = objects({"cluster": {"readNodes": False}})
+    assert not [each for each in _of(found, "ClusterRole", "ClusterRoleBinding") if "nodes" in each["metadata"]["name"]]
+
+
+def test_a_control_plane_without_services_here_may_do_nothing_here() -> None:
+    found = objects({"cluster": {"enabled": False}})
+    assert _of(found, "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding") == []
+
+
+def test_migrations_come_with_the_rest_at_install_and_before_it_at_an_upgrade() -> None:
+    def job(is_upgrade: bool) -> Json:
+        found = objects({}, is_upgrade=is_upgrade)
+        return next(
+            each for each in _of(found, "Job") if each["spec"]["template"]["spec"]["containers"][0]["name"] == "migrate"
+        )
+
+    assert "annotations" not in job(is_upgrade=False)["metadata"]
+    hook = job(is_upgrade=True)["metadata"]
+    assert hook["annotations"]["helm.sh/hook"] == "pre-upgrade"
+    assert hook["name"] != job(is_upgrade=False)["metadata"]["name"]
+
+
+def test_what_holds_data_stays_at_uninstall_and_nothing_else_does() -> None:
+    kept = {
+        (each["kind"], each["metadata"]["name"])
+        for each in objects({})
+        if each["metadata"].get("annotations", {}).get("helm.sh/resource-policy") == "keep"
+    }
+    claims = {("PersistentVolumeClaim", f"{RELEASE}-{name}") for name in ("artifacts", "state")}
+    assert kept == claims | {("Secret", RELEASE)}
+
+
+def test_notes_tell_the_next_step() -> None:
+    notes = rendered({})["NOTES.txt"]
+    assert "token_create" in notes
+    assert "port-forward" in notes
+    assert "PostgreSQL that came along is for trials" in notes
+    exposed = rendered(values("external"))["NOTES.txt"]
+    assert "https://fairlead.example.com" in exposed
+    assert "port-forward" not in exposed
+
+
+def _of(found: list[Json], *wanted: str) -> list[Json]:
+    return [each for each in found if each["kind"] in wanted]
+
+
+def _role(binding: Json) -> str:
+    return str(binding["roleRef"]["name"]).removeprefix(f"{NAMESPACE}-{RELEASE}-")
+
+
+def _selected(found: Json) -> dict[str, str]:
+    """Return the labels that an object selects pods by; none where it selects none."""
+    spec = found.get("spec", {})
+    by_kind = {
+        "Service": spec.get("selector", {}),
+        "PodDisruptionBudget": spec.get("selector", {}).get("matchLabels", {}),
+        "NetworkPolicy": spec.get("podSelector", {}).get("matchLabels", {}),
+    }
+    return by_kind.get(found["kind"], {})
