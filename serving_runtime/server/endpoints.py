@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 
 from serving_runtime.engine.engine import Engine
+from serving_runtime.protocol import revision
 from serving_runtime.protocol.grpc.access import HEADER_PREFIX
 from serving_runtime.protocol.grpc.handlers import CallPolicy
 from serving_runtime.protocol.grpc.health import HealthService
@@ -46,7 +47,8 @@ def http_listener(
         return logged.LoggedApplication(v2), either(v2.keeps_header, logged.keeps_header)
 
     found, keeps_header = application()
-    listener = Listener(found, sock, limits, keeps_header)
+    own_headers = revision.header_line(options.revision)
+    listener = Listener(found, sock, limits, keeps_header, own_headers=own_headers)
     settings.log.on_change.append(lambda: listener.change(*application()))
 
     def follow() -> None:
@@ -89,6 +91,7 @@ def grpc_server(options: Options, engine: Engine, settings: RuntimeSettings, tap
         context_wanted=functools.partial(_wants_context, options, taps) if options.exports_traces or taps else None,
         restrictions=Restrictions(options.grpc.restrictions, HEADER_PREFIX),
         forwarded=options.grpc.header_forward_pattern,
+        told=revision.metadata(options.revision),
     )
     return GrpcServer(
         [

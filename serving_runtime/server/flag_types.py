@@ -46,6 +46,13 @@ def address(text: str) -> str:
     return host
 
 
+def revision(text: str) -> str:
+    """Return a name that can stand in a header: a DNS label or several, as Kubernetes' names are."""
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no name: letters, digits, '-', '_' and '.', at most 253")
+    return text
+
+
 def header_pattern(text: str) -> "re.Pattern[str]":
     """Return a pattern of header names, of any case unless it begins with (?-i) (Triton: parameters extension)."""
     flags = re.RegexFlag(0) if text.startswith("(?-i)") else re.IGNORECASE

@@ -17,7 +17,7 @@ from serving_runtime.server import (
     tap_options,
     trace_options,
 )
-from serving_runtime.server.flag_types import add_bool, count
+from serving_runtime.server.flag_types import add_bool, count, revision
 from serving_runtime.server.grpc_options import GrpcOptions
 from serving_runtime.server.http_options import HttpOptions
 from serving_runtime.server.logger_options import LoggerOptions
@@ -53,6 +53,7 @@ class Options:
     max_concurrent_requests: int
     allow_client_shm: bool
     id: str
+    revision: str
     log: LogSettings
     trace: TraceOptions
 
@@ -87,6 +88,7 @@ def parse(arguments: Sequence[str]) -> Options:
         max_concurrent_requests=found.max_concurrent_requests,
         allow_client_shm=found.allow_client_shm,
         id=found.id,
+        revision=found.revision or "",
         log=log_options.parsed(found),
         trace=trace_options.parsed(parser, found),
     )
@@ -133,6 +135,12 @@ def _parser() -> Parser:
     )
     process.add_argument(
         "--id", default="fairlead", metavar="NAME", help="the server's name in its metadata (fairlead)"
+    )
+    process.add_argument(
+        "--revision",
+        type=revision,
+        metavar="NAME",
+        help="every answer tells this name in the header fairlead-revision (none)",
     )
     log_options.add(parser.add_argument_group("log"))
     trace_options.add(parser.add_argument_group("traces"))

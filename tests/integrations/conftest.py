@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -229,6 +229,7 @@ class Traffic:
 
     url: str
     clients: int = 2
+    headers: Mapping[str, str] = field(default_factory=dict)  # of every request; for gRPC metadata
     outcomes: list[tuple[str, str]] = field(default_factory=list)  # revision or "", failure or ""
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -262,7 +263,7 @@ class Traffic:
         body = infer_json()
         while not self._stop.is_set():
             try:
-                connection.request("POST", "/serving/default/digits/v2/models/digits/infer", body)
+                connection.request("POST", "/serving/default/digits/v2/models/digits/infer", body, self.headers)
                 answer = connection.getresponse()
                 text = answer.read().decode()
                 failure = "" if answer.status == 200 else f"HTTP {answer.status} {text}"
@@ -276,11 +277,12 @@ class Traffic:
         with grpc.insecure_channel(urlsplit(self.url).netloc) as channel:
             call = channel.unary_unary(INFER)
             message = infer_message()
+            metadata = (("fairlead-service", "default/digits"), *self.headers.items())
             while not self._stop.is_set():
                 try:
-                    _, done = call.with_call(message, metadata=(("fairlead-service", "default/digits"),), timeout=20)
-                    metadata = dict(done.initial_metadata())
-                    self.outcomes.append((str(metadata.get("fairlead-revision", "")), ""))
+                    _, done = call.with_call(message, metadata=metadata, timeout=20)
+                    answered = dict(done.initial_metadata())
+                    self.outcomes.append((str(answered.get("fairlead-revision", "")), ""))
                 except grpc.RpcError as error:
                     self.outcomes.append(("", f"gRPC {error.code()} {error.details()}"))
 

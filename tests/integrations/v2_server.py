@@ -23,7 +23,8 @@ INFER = "/inference.GRPCInferenceService/ModelInfer"
 
 
 class Server:
-    def __init__(self, repository: Path) -> None:
+    def __init__(self, repository: Path, revision: str) -> None:
+        self.told = (("fairlead-revision", revision),) if revision else ()
         self.model = next(path for path in repository.iterdir() if path.is_dir())
         self.version = next(path.name for path in self.model.iterdir() if path.name.isdecimal())
         self.ready = os.environ.get("V2_START") != "never-ready"
@@ -96,7 +97,8 @@ class Server:
                     left -= len(await reader.read(min(left, 1 << 16)))
                 status, body = await self.answer(method, path, headers)
                 payload = body.encode()
-                writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: {len(payload)}\r\n\r\n".encode())
+                told = "".join(f"{name}: {value}\r\n" for name, value in self.told)
+                writer.write(f"HTTP/1.1 {status} X\r\n{told}content-length: {len(payload)}\r\n\r\n".encode())
                 writer.write(b"" if method == "HEAD" else payload)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -110,7 +112,8 @@ class Server:
         status = await self.infer(str(metadata.get("x-do", "")))
         if status:
             code = next(code for code in grpc.StatusCode if code.value[0] == status)
-            await context.abort(code, "as asked")
+            await context.abort(code, "as asked", trailing_metadata=self.told)
+        await context.send_initial_metadata(self.told)
         return request
 
     async def grpc_meta(self, request: bytes, context: grpc.aio.ServicerContext) -> bytes:
@@ -137,6 +140,7 @@ async def main() -> int:
     for name in (
         "model-repository",
         "exit-timeout-secs",
+        "revision",
         "port-file",
         "payload-tap",
         "payload-tap-share-file",
@@ -157,7 +161,7 @@ async def main() -> int:
         told = {name: value for name, value in os.environ.items() if name.startswith("V2_")}
         sys.stderr.write(f"the environment is {told}\ncannot load the model: as asked\n")
         return 3
-    server = Server(Path(options.model_repository))
+    server = Server(Path(options.model_repository), options.revision)
     host = options.http_address
     http = await asyncio.start_server(server.serve_http, host, options.http_port)
     if options.metrics_port:

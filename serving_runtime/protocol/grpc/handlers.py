@@ -31,11 +31,13 @@ class CallPolicy:
         context_wanted: whether the methods are to know its context now; None where they never are.
         restrictions: which groups of calls need which metadata.
         forwarded: names of metadata that become request parameters; None for none.
+        told: metadata of every answer: what it begins with, or where it is an error alone, ends with.
     """
 
     context_wanted: Callable[[], bool] | None = None
     restrictions: Restrictions = Restrictions(())  # noqa: RUF009 - never changes
     forwarded: "re.Pattern[str] | None" = None
+    told: tuple[tuple[str, str], ...] = ()
 
 
 def handlers(service: Service, policy: CallPolicy) -> Any:
@@ -57,7 +59,7 @@ def handlers(service: Service, policy: CallPolicy) -> Any:
     found: dict[str, Any] = {}
     for method, call in service.methods.items():
         found[method] = grpc.unary_unary_rpc_method_handler(
-            wrapped(method, _unary(call)),
+            _telling(policy.told, wrapped(method, _unary(call))),
             request_deserializer=functools.partial(_parsed, proto.request_type(name, method)),
             response_serializer=_serialized,
         )
@@ -66,7 +68,7 @@ def handlers(service: Service, policy: CallPolicy) -> Any:
         answer = _stream(stream) if takes_stream else _asked_once(_stream(stream))
         make = grpc.stream_stream_rpc_method_handler if takes_stream else grpc.unary_stream_rpc_method_handler
         found[method] = make(
-            wrapped(method, answer),
+            _telling_first(policy.told, wrapped(method, answer)),
             request_deserializer=functools.partial(_sized, proto.request_type(name, method)),
         )
     return grpc.method_handlers_generic_handler(name, found)
@@ -133,6 +135,33 @@ def _noted(name: str, answer: Answer) -> Answer:
         return response
 
     return noted
+
+
+def _telling(told: tuple[tuple[str, str], ...], answer: Answer) -> Answer:
+    """Return the call that tells it with its one answer, or with its error, which stays one frame: trailers alone."""
+    if not told:
+        return answer
+
+    async def telling(request: Any, call: Context) -> Any:
+        call.set_trailing_metadata(told)
+        response = await answer(request, call)
+        call.set_trailing_metadata(())
+        await call.send_initial_metadata(told)
+        return response
+
+    return telling
+
+
+def _telling_first(told: tuple[tuple[str, str], ...], answer: Answer) -> Answer:
+    """Return the stream that tells it before its first answer."""
+    if not told:
+        return answer
+
+    async def telling(request: Any, call: Context) -> Any:
+        await call.send_initial_metadata(told)
+        return await answer(request, call)
+
+    return telling
 
 
 def _restricted(restrictions: Restrictions, group: str, answer: Answer) -> Answer:

@@ -1,11 +1,11 @@
 """How an answer becomes bytes: whole, compressed, or in pieces as they come (RFC 9112, chunked transfer coding)."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from serving_runtime.protocol.http import compression
-from serving_runtime.protocol.http.message import STATUS_LINES, Response
+from serving_runtime.protocol.http.message import Response
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -13,18 +13,16 @@ _AT_ONCE_BYTES = 64 * 1024
 """Answers up to this are compressed in the event loop: the hop to a thread and back takes as long."""
 
 
-def whole(response: Response, *, keep_alive: bool) -> bytes:
-    """Return an answer whose body is known, head and body."""
+def whole(begun: Mapping[int, bytes], response: Response, *, keep_alive: bool) -> bytes:
+    """Return an answer whose body is known, head and body; `begun` is how an answer of each status begins."""
     ending = b"Content-Length: %d\r\n\r\n" if keep_alive else b"Connection: close\r\nContent-Length: %d\r\n\r\n"
-    return b"".join((STATUS_LINES[response.status], response.headers, ending % response.length, *response.chunks))
+    return b"".join((begun[response.status], response.headers, ending % response.length, *response.chunks))
 
 
-def head_of_pieces(response: Response, *, keep_alive: bool, chunked: bool) -> bytes:
+def head_of_pieces(begun: Mapping[int, bytes], response: Response, *, keep_alive: bool, chunked: bool) -> bytes:
     """Return the head of an answer whose body follows in pieces: chunks, or bytes to the end of the connection."""
     ending = b"Transfer-Encoding: chunked\r\n\r\n" if chunked else b"\r\n"
-    return b"".join(
-        (STATUS_LINES[response.status], response.headers, b"" if keep_alive else b"Connection: close\r\n", ending)
-    )
+    return b"".join((begun[response.status], response.headers, b"" if keep_alive else b"Connection: close\r\n", ending))
 
 
 def compressible(response: Response) -> bool:

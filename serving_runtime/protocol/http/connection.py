@@ -42,6 +42,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, listener: "Listener") -> None:
         self._listener = listener
         self._app = listener.application
+        self._begun = listener.begun
         self._transport: asyncio.Transport
         self._reader = RequestReader(self, listener.limits, listener.keeps_header)
         self._waiting: deque[tuple[Request, bool]] = deque()  # complete requests and whether each keeps alive
@@ -176,7 +177,7 @@ class Connection(asyncio.Protocol):
     def _write(self, response: Response) -> None:
         self._job = None
         keep_alive = self._keeps_alive()
-        self._transport.write(answer.whole(response, keep_alive=keep_alive))
+        self._transport.write(answer.whole(self._begun, response, keep_alive=keep_alive))
         self._answered(keep_alive)
 
     def _keeps_alive(self) -> bool:
@@ -210,7 +211,9 @@ class Connection(asyncio.Protocol):
     def _reply_in_pieces(self, response: Response, source: BodySource) -> None:
         keep_alive = self._keeps_alive()
         self._source = source
-        self._transport.write(answer.head_of_pieces(response, keep_alive=keep_alive, chunked=self._chunked))
+        self._transport.write(
+            answer.head_of_pieces(self._begun, response, keep_alive=keep_alive, chunked=self._chunked)
+        )
 
         def ended() -> None:
             self._source = self._job = None
@@ -243,7 +246,7 @@ class Connection(asyncio.Protocol):
         self._reader.expects_continue = False
 
     def _end_with(self, refusal: Response) -> None:
-        self._transport.write(answer.whole(refusal, keep_alive=False))
+        self._transport.write(answer.whole(self._begun, refusal, keep_alive=False))
         self._refusal = None
         self._lingering = True
         self._since = self._listener.now

@@ -5,7 +5,7 @@ import socket
 
 from serving_runtime.protocol.http.connection import Connection
 from serving_runtime.protocol.http.limits import HttpLimits
-from serving_runtime.protocol.http.message import Application
+from serving_runtime.protocol.http.message import STATUS_LINES, Application
 from serving_runtime.protocol.http.reader import KeepsHeader
 
 _QUIET_S = 0.25
@@ -20,6 +20,7 @@ class Listener:
 
     Attributes:
         keeps_header: which headers requests carry to the application, None for none.
+        begun: how an answer begins, by its status: the status line, and what all answers have.
         now: the loop's time, renewed once a second: timeouts need no better, and requests need not ask for it.
         draining: answers tell their clients to close.
     """
@@ -30,10 +31,13 @@ class Listener:
         sock: socket.socket,
         limits: HttpLimits,
         keeps_header: KeepsHeader | None = None,
+        *,
+        own_headers: bytes = b"",
     ) -> None:
         self.application = application
         self.limits = limits
         self.keeps_header = keeps_header
+        self.begun = {status: line + own_headers for status, line in STATUS_LINES.items()}
         self.draining = False
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time()

@@ -8,6 +8,7 @@ from common.errors import InvalidInput
 from integrations.clusters.base import HeaderMatch, MatchKind
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.groups import alternatives, from_json, to_json
+from integrations.clusters.kubernetes.manifests.names import Manifest
 from tests.integrations.clusters.kubernetes.test_manifests import given
 
 COUNTRIES = HeaderMatch("x-country", MatchKind.ANY_OF, tuple(f"c{number}" for number in range(20)))
@@ -59,3 +60,24 @@ def test_groups_are_read_as_they_were_written() -> None:
     groups = {"digits-00002": (COUNTRIES, HeaderMatch("x-os", MatchKind.PREFIX, ("a",)))}
     assert from_json(to_json(groups)) == groups
     assert from_json("") == {}
+
+
+def test_a_groups_route_is_there_before_and_after_its_group_and_is_nobodys() -> None:
+    """An Envoy Gateway gives Envoy a route and its cluster together, and the cluster is warm some time after."""
+    desired, shares, options = given("group")
+    stable, canary = desired.revisions
+    before = _route(
+        "digits-match", render(replace(desired, revisions=(stable, replace(canary, match=()))), shares, options)
+    )
+    while_ = _route("digits-match", render(desired, shares, options))
+    main = _route("digits", render(desired, shares, options))
+    assert len(before["rules"]) == len(while_["rules"]), "a rule's place is its cluster's name"
+    for rule, everybodys in zip(before["rules"], main["rules"], strict=True):
+        assert {match["headers"][0]["name"] for match in rule["matches"]} == {"fairlead-group"}
+        assert rule["backendRefs"] == everybodys["backendRefs"], "who says the word all the same is like everybody"
+    alone = render(replace(desired, revisions=(stable,)), shares, options)
+    assert "digits-match" not in {each["metadata"]["name"] for each in alone}
+
+
+def _route(name: str, made: list[Manifest]) -> Manifest:
+    return next(each["spec"] for each in made if (each["kind"], each["metadata"]["name"]) == ("HTTPRoute", name))

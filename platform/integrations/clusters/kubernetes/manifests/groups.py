@@ -23,6 +23,8 @@ from integrations.clusters.kubernetes.manifests.names import Manifest
 # which 12 are in the rule for a host's health and metadata.
 PER_ROUTE = 5
 _MOST = 64
+NOBODY: Sequence[Sequence[Manifest]] = (({"type": "Exact", "name": "fairlead-group", "value": "none"},),)
+"""Whose requests a group's route is for while there is no group."""
 
 
 def alternatives(match: Sequence[HeaderMatch]) -> list[list[Manifest]]:

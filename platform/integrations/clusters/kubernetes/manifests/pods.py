@@ -81,7 +81,11 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
 
 
 def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
-    arguments = [f"--model-repository={_MODELS}", f"--exit-timeout-secs={options.drain_s}"]
+    arguments = [
+        f"--model-repository={_MODELS}",
+        f"--exit-timeout-secs={options.drain_s}",
+        f"--revision={revision.name}",
+    ]
     if revision.max_concurrent_requests:
         arguments.append(f"--max-concurrent-requests={revision.max_concurrent_requests}")
     arguments += logger_flags(desired.namespace, revision) + taps.flags(options)

@@ -11,11 +11,11 @@ backendRef has a weight (HTTPRouteRule.backendRefs).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from integrations.clusters.base import PREVIEW_SUFFIX, Desired, DesiredRevision
 from integrations.clusters.kubernetes.manifests.calls import infer_paths, meta_paths
-from integrations.clusters.kubernetes.manifests.groups import by_route, to_json
+from integrations.clusters.kubernetes.manifests.groups import NOBODY, by_route, to_json
 from integrations.clusters.kubernetes.manifests.names import (
     GENERATION,
     MATCH,
@@ -42,14 +42,14 @@ def routes(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
         shares: percent of requests that each revision gets; a revision that is not in it gets none.
     """
     revisions = sorted(desired.revisions, key=lambda revision: revision.name)
-    own = [Share(backend(each), shares.get(each.name, 0), each.mirror_percent) for each in revisions]
+    own = [_share(each, shares.get(each.name, 0), each.mirror_percent) for each in revisions]
     if not any(share.weight for share in own):
-        own.append(Share(nobody(desired.service), 1, is_revision=False))
+        own.append(Share(nobody(desired.service), 1))
     address = _Address(desired, options, desired.service)
-    made = [*_versions(address, revisions, shares), *_groups(address, revisions), *_grpc(address, own)]
+    made = [*_versions(address, revisions, shares), *_groups(address, revisions, own), *_grpc(address, own)]
     if desired.preview:
         preview = _Address(desired, options, f"{desired.service}{PREVIEW_SUFFIX}")
-        tried = [Share(backend(each), 100) for each in revisions if each.name == desired.preview]
+        tried = [_share(each, 100) for each in revisions if each.name == desired.preview]
         made += [*_grpc(preview, tried), *_http(preview, tried)]
     made += _http(address, own)
     annotations = {GENERATION: str(desired.generation), PREVIEW: desired.preview}
@@ -102,6 +102,10 @@ class _Address:
         return manifest(_API, kind, self.desired, name, labels, spec={**spec, "rules": list(rules)})
 
 
+def _share(revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> Share:
+    return Share(backend(revision), weight, mirror_percent, tells_itself=revision.transformer is None)
+
+
 def _http(
     address: _Address, shares: Sequence[Share], *, name: str = "", version: str = "", whose: _Whose = ANYBODY
 ) -> Iterator[Manifest]:
@@ -128,14 +132,22 @@ def _versions(address: _Address, revisions: Sequence[DesiredRevision], shares: M
     for version in sorted({revision.model_version for revision in revisions}):
         serving = [revision for revision in revisions if revision.model_version == version]
         total = sum(shares.get(each.name, 0) for each in serving)
-        own = [Share(backend(each), shares.get(each.name, 0) if total else 1) for each in serving]
+        own = [_share(each, shares.get(each.name, 0) if total else 1) for each in serving]
         yield from _http(address, own, name=f"{address.name}-version-{version}", version=version)
 
 
-def _groups(address: _Address, revisions: Sequence[DesiredRevision]) -> Iterator[Manifest]:
-    """Yield the routes of requests that belong to a group, whatever the shares are, and name no version."""
+def _groups(address: _Address, revisions: Sequence[DesiredRevision], own: Sequence[Share]) -> Iterator[Manifest]:
+    """Yield the routes of requests that belong to a group, whatever the shares are, and name no version.
+
+    Where there may be a group but is none, its first route is for nobody, and leads where everybody's does: a gateway
+    then knows the route's backends before the first request takes it, and until after the last.
+    """
+    if len(revisions) > 1 and not any(revision.match for revision in revisions):
+        name, everybodys = match_route(address.name, 0), [replace(share, mirror_percent=0) for share in own]
+        yield from _grpc(address, everybodys, name=name, whose=NOBODY)
+        yield from _http(address, everybodys, name=name, whose=NOBODY)
     for revision in revisions:
         for index, whose in enumerate(by_route(revision.match)):
-            name, own = match_route(address.name, index), [Share(backend(revision), 100)]
-            yield from _grpc(address, own, name=name, whose=whose)
-            yield from _http(address, own, name=name, whose=whose)
+            name, its = match_route(address.name, index), [_share(revision, 100)]
+            yield from _grpc(address, its, name=name, whose=whose)
+            yield from _http(address, its, name=name, whose=whose)

@@ -1,6 +1,10 @@
 """Rules of HTTPRoutes and GRPCRoutes: what they match, where they lead to, and what is copied. Pure.
 
-Each backendRef sets the header `fairlead-revision` in its answers.
+Answers tell their revision in the header `fairlead-revision`. The runtime says it by itself, so that its backendRefs
+need no filters: only without any does Envoy Gateway keep the backends of a rule in one cluster of Envoy, with weights
+of endpoints (`RouteDestination.NeedsClusterPerSetting` of its source). With a cluster for each, Envoy gets the route to
+a new one before that is warm, and answers 500. A transformer is a program of somebody else's: for it the gateway says
+it.
 """
 
 from collections.abc import Sequence
@@ -20,13 +24,13 @@ class Share:
 
     Attributes:
         backend: the name of the revision's Service, or of its transformer's.
-        is_revision: its answers tell that they are the revision's.
+        tells_itself: its answers say by themselves whose they are, or are nobody's.
     """
 
     backend: str
     weight: int
     mirror_percent: int = 0
-    is_revision: bool = True
+    tells_itself: bool = True
 
 
 def http_rules(
@@ -113,7 +117,7 @@ def _backends(shares: Sequence[Share], port: int) -> list[Manifest]:
 
 
 def _telling(share: Share) -> Manifest:
-    if not share.is_revision:
+    if share.tells_itself:
         return {}
     header = {"set": [{"name": REVISION_HEADER, "value": revision_of(share.backend)}]}
     return {"filters": [{"type": "ResponseHeaderModifier", "responseHeaderModifier": header}]}
