@@ -1,12 +1,14 @@
 """The whole interface between the runtime and a library that runs models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature
 from serving_runtime.datatypes import Array
+from serving_runtime.errors import ServingError
+from serving_runtime.request import NO_PARAMETERS
 
 
 class LoadedModel(Protocol):
@@ -50,6 +52,64 @@ class ParameterizedModel(Protocol):
 
     def run_parts(self, inputs: Sequence[Array], parts: Sequence[Part]) -> list[Array]:
         """Do as `run` for the rows of these requests, of which there is one where requests are not batched."""
+        ...
+
+
+class Outputs(list[Array]):
+    """A response's outputs in the signature's order, with the parameters of the response; ABSENT stands for none."""
+
+    def __init__(self, arrays: Iterable[Array], parameters: Mapping[str, Any] = NO_PARAMETERS) -> None:
+        super().__init__(arrays)
+        self.parameters = parameters
+
+
+Answer: TypeAlias = Outputs | ServingError
+
+
+class Asked(Protocol):
+    """One request, as a model sees it that takes requests one by one."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def inputs(self) -> Sequence[Array]:
+        """Return the inputs in the signature's order; ABSENT stands for an optional one that is not given."""
+        ...
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        """Return the names of the outputs that are asked for; none where all are."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the request's parameters: those the runtime understands, those of the model, forwarded headers."""
+        ...
+
+    def when_cancelled(self, tell: Callable[[], None]) -> None:
+        """Have a function called, in any thread, once nobody waits for the answer; at once where that is so."""
+        ...
+
+
+@runtime_checkable
+class RemoteModel(Protocol):
+    """A model that runs in other processes: whoever calls it waits, and they are ended with the server."""
+
+    @property
+    def problem(self) -> str:
+        """Return why it cannot answer now, in words; empty while it can."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class RequestModel(RemoteModel, Protocol):
+    """A RemoteModel that takes the requests of a batch as they are, not joined; `run` is for warm-up only."""
+
+    def run_requests(self, requests: Sequence[Asked]) -> list[Answer]:
+        """Return the answer to each request; each may fail alone. Raises ServingError where all do."""
         ...
 
 

@@ -18,7 +18,10 @@ from serving_runtime.errors import ModelError
 if TYPE_CHECKING:
     from serving_runtime.backends.base import Backend  # brings numpy; the command line is read with this module
 
-BUILT_IN = {"onnxruntime": ("serving_runtime.backends.onnxruntime", "OnnxRuntimeBackend")}
+BUILT_IN = {
+    "onnxruntime": ("serving_runtime.backends.onnxruntime", "OnnxRuntimeBackend"),
+    "python": ("serving_runtime.backends.python.backend", "PythonBackend"),
+}
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 

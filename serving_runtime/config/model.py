@@ -28,11 +28,17 @@ class BackendOptions:
         parameters: the config's own; a backend puts them over its --backend-config settings.
         graph_level: Triton's optimization.graph.level.
         op_libraries: with operators of the operator's own, to be made known before the file is opened.
+        config: the whole ModelConfig message, with the model's name; a backend may fill in what it leaves open.
+        auto_complete: whether it may.
+        allow_python_models: whether the model's file may be code, or hold code.
     """
 
     parameters: Mapping[str, str]
     graph_level: int = 0
     op_libraries: tuple[Path, ...] = ()
+    config: Any = None
+    auto_complete: bool = True
+    allow_python_models: bool = False
 
     @classmethod
     def from_message(cls, config: Any) -> "BackendOptions":

@@ -5,7 +5,7 @@ from typing import Any
 
 from serving_runtime.errors import ModelError
 
-PLATFORMS = {"onnxruntime_onnx": "onnxruntime"}
+PLATFORMS = {"onnxruntime_onnx": "onnxruntime", "python": "python"}
 ENSEMBLE_PLATFORM = "ensemble"
 
 _QUEUE_POLICY = ("timeout_action", "default_timeout_microseconds", "allow_timeout_override", "max_queue_size")

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from serving_runtime.backends.base import ParameterizedModel
+from serving_runtime.backends.base import ParameterizedModel, RequestModel
 from serving_runtime.engine.decoupled import DecoupledServable
 from serving_runtime.engine.ensemble_servable import Answering, EnsembleServable
 from serving_runtime.engine.loading import OpenedModel
 from serving_runtime.engine.parameterized import ParameterizedServable
+from serving_runtime.engine.request_servable import RequestServable
 from serving_runtime.engine.sequence_servable import SequenceServable
 from serving_runtime.engine.servable import Servable
 from serving_runtime.engine.warmup import begins_inline
@@ -19,7 +20,9 @@ from serving_runtime.scheduler.rate_limiter import Limit, RateLimiter
 def measure(opened: OpenedModel) -> bool:
     """Return whether a version begins in the event loop; runs it, so this is for threads."""
     config = opened.config
-    return not config.decoupled and config.ensemble is None and begins_inline(opened.model, config)
+    if config.decoupled or config.ensemble is not None or isinstance(opened.model, RequestModel):
+        return False
+    return begins_inline(opened.model, config)
 
 
 def make_servable(version: int, opened: OpenedModel, answering: Answering, *, inline: bool) -> Servable:
@@ -39,6 +42,8 @@ def make_servable(version: int, opened: OpenedModel, answering: Answering, *, in
         kind = partial(SequenceServable, initial_states=opened.initial_states)
     elif isinstance(opened.model, ParameterizedModel):
         kind = ParameterizedServable
+    elif isinstance(opened.model, RequestModel):
+        kind = RequestServable
     servable = kind(
         version=str(version),
         message=opened.message,

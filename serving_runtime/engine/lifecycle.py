@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from serving_runtime.backends.base import LoadedModel, StreamingModel
+from serving_runtime.backends.base import LoadedModel, RemoteModel, StreamingModel
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.engine import ensembles, loading
 from serving_runtime.engine.admission import Admission
@@ -124,6 +124,8 @@ class Lifecycle:
         for model in self.models.values():
             for servable in model.serving.values():
                 servable.scheduler.close()
+                if isinstance(servable.model, RemoteModel):
+                    servable.model.close()
             self._discard(model.loaded)
 
     def _plan(self, found: Found) -> LoadPlan:
@@ -184,6 +186,7 @@ class Lifecycle:
         reuse = reusable(model.loaded, plan)
         missing = tuple(version for version in plan.versions if version not in reuse.kept)
         open_models = {version: model.serving[version].model for version in reuse.reconfigured}
+        open_models = {version: found for version, found in open_models.items() if not isinstance(found, RemoteModel)}
         fresh = [version for version in missing if version not in open_models]
         claims = await self._admission.claim(model.name, needs(model, plan, fresh))
         try:

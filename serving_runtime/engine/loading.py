@@ -9,7 +9,7 @@ from typing import Any
 
 from serving_runtime import proto
 from serving_runtime.backends import registry
-from serving_runtime.backends.base import Backend, ParameterizedModel, StreamingModel
+from serving_runtime.backends.base import Backend, ParameterizedModel, RequestModel, StreamingModel
 from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions, ModelConfig
 from serving_runtime.config.support import PLATFORMS, refuse_unsupported
@@ -36,6 +36,7 @@ class LoadSettings:
         config_name: of the files configs/<name>.pbtxt that go before config.pbtxt; empty for none.
         retry_count: how often to try again to open a version that failed.
         summaries: whether models keep quantiles of their latencies.
+        allow_python_models: whether a model's file may be code, or hold code.
     """
 
     auto_complete: bool = True
@@ -44,6 +45,7 @@ class LoadSettings:
     config_name: str = ""
     retry_count: int = 0
     summaries: bool = False
+    allow_python_models: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +206,13 @@ def _options(message: Any, settings: LoadSettings) -> BackendOptions:
         if not library.is_relative_to(folder) or not library.is_file():
             raise ModelError(f"model_operations.op_library_filename '{filename}' is not a file in {folder}")
         libraries.append(library)
-    return dataclasses.replace(options, op_libraries=tuple(libraries))
+    return dataclasses.replace(
+        options,
+        op_libraries=tuple(libraries),
+        config=message,
+        auto_complete=settings.auto_complete,
+        allow_python_models=settings.allow_python_models,
+    )
 
 
 def _open_version(
@@ -216,6 +224,7 @@ def _open_version(
     where = f"model '{name}' version {version}"
     message = proto.ModelConfig()
     message.CopyFrom(wanted.written)
+    message.name = name
     message.backend = _backend_name(wanted, settings)
     message.platform = message.platform or backend.platform
     message.default_model_filename = message.default_model_filename or backend.default_filename
@@ -223,6 +232,7 @@ def _open_version(
         names = labels.read(wanted.folder.path, message)
         model = loaded
         if model is None:
+            _check_origin(wanted.folder, message.backend)
             file = _model_file(wanted.folder.path / str(version), message.default_model_filename)
             model = _load(backend, file, _options(message, settings), where, settings.retry_count)
     except ModelError as error:
@@ -231,7 +241,6 @@ def _open_version(
         clients = sequences.clients_side(message, model.signature)
         if settings.auto_complete:
             completion.complete(message, clients, name=name, default_max_batch_size=backend.default_max_batch_size)
-        message.name = name
         config = ModelConfig.from_message(message)
         config = replace(config, metrics=replace(config.metrics, summaries=settings.summaries))
         completion.check_batch_inputs(message, model.signature)
@@ -250,6 +259,11 @@ def _open_version(
         raise
 
 
+def _check_origin(folder: ModelFolder, backend: str) -> None:
+    if folder.temporary and backend == "python":
+        raise ModelError("its files came with the request; code runs only where it lies in a model repository")
+
+
 def _warm_up(config: ModelConfig, model: Any, folder: Path, states: Mapping[str, Array], where: str) -> None:
     try:
         run_samples(config, model, folder, states)
@@ -262,7 +276,7 @@ def _check_kind(config: ModelConfig, model: Any, where: str) -> None:
         raise ModelError(f"{where} answers a request once only, but model_transaction_policy.decoupled is set")
     if not config.decoupled and not hasattr(model, "run"):
         raise ModelError(f"{where} needs model_transaction_policy {{ decoupled: true }}")
-    if config.cached and isinstance(model, ParameterizedModel):
+    if config.cached and isinstance(model, (ParameterizedModel, RequestModel)):
         raise ModelError(
             f"{where} answers by the parameters of a request too, which response_cache does not look at; leave it out"
         )

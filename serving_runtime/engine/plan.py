@@ -123,8 +123,10 @@ class RequestPlan:
         return selection
 
     def select(self, selection: Selection, arrays: Sequence[Array]) -> tuple[Tensor, ...]:
-        """Return the chosen ones of the arrays that the model returned."""
-        return tuple([self._output(tensor, arrays[position]) for tensor, position in selection])
+        """Return the chosen ones of the arrays that the model returned, but for those that are absent."""
+        return tuple(
+            [self._output(tensor, arrays[position]) for tensor, position in selection if arrays[position] is not ABSENT]
+        )
 
     def _output(self, tensor: ModelTensor, array: Array) -> Tensor:
         if tensor.reshape is not None:

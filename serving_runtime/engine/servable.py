@@ -9,9 +9,10 @@ from typing import Any
 from serving_runtime.config.batching import BatchPolicy
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
+from serving_runtime.datatypes import Array
 from serving_runtime.engine.classification import NO_LABELS, Labels
 from serving_runtime.engine.parameters import unsigned
-from serving_runtime.engine.plan import RequestPlan
+from serving_runtime.engine.plan import RequestPlan, Selection
 from serving_runtime.errors import ServingError
 from serving_runtime.request import InferRequest, InferResponse, OnDone, RequestContext
 from serving_runtime.scheduler.base import ModelScheduler
@@ -38,6 +39,7 @@ class Servable:
 
     labels: Labels = NO_LABELS
     _job_type: type[Job] = Job
+    _threaded = False  # whether its runs must stay out of the event loop
 
     def __init__(
         self,
@@ -74,6 +76,7 @@ class Servable:
             loop=asyncio.get_running_loop(),
             limit=self._limit,
             execute=self._executing(model),
+            threaded=self._threaded,
         )
 
     def _executing(self, model: Any) -> Execute:
@@ -98,8 +101,7 @@ class Servable:
                 if isinstance(result, ServingError):
                     on_done(result)
                 else:
-                    outputs = self._plan.select(selection, result)
-                    on_done(InferResponse(self.name, self.version, outputs, request.id))
+                    on_done(self._response(request, selection, result))
 
             job = self._job_type(arrays, rows, shape_key, answer, arrived_ns)
             if request.context is not None:
@@ -110,6 +112,10 @@ class Servable:
             self.statistics.record_failure(error.reason, time.monotonic_ns() - arrived_ns)
             raise
         return job
+
+    def _response(self, request: InferRequest, selection: Selection, result: list[Array]) -> InferResponse:
+        """Return the answer to a request."""
+        return InferResponse(self.name, self.version, self._plan.select(selection, result), request.id)
 
     @property
     def steps_under_way(self) -> int:

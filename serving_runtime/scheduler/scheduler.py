@@ -35,6 +35,7 @@ class Scheduler:
         inline: whether to begin in the event loop, as measured at warm-up; measured on while it serves.
         limit: makes runs wait until they may, which keeps them out of the event loop.
         execute: how a batch is run.
+        threaded: runs must stay out of the event loop, however short they are.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Scheduler:
         loop: asyncio.AbstractEventLoop,
         limit: Limit | None = None,
         execute: Execute = execute,
+        threaded: bool = False,
     ) -> None:
         self._run = run
         self._execute = execute
@@ -64,7 +66,8 @@ class Scheduler:
         self._idle = list(self._instances)
         self._dispatching = False
         self._delay_timer: asyncio.TimerHandle | None = None
-        self._meter = RunMeter(inline=inline and limit is None, moves=limit is None)
+        threaded = threaded or limit is not None
+        self._meter = RunMeter(inline=inline and not threaded, moves=not threaded)
 
     @property
     def pending(self) -> int:

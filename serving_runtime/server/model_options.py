@@ -36,6 +36,7 @@ class ModelOptions:
     auto_complete: bool
     backend_config: dict[str, dict[str, str]]
     backend_directory: Path | None
+    allow_python_models: bool
     cache_bytes: int
     rate_limit: bool
     rate_limit_resources: dict[str, int]
@@ -74,6 +75,7 @@ class ModelOptions:
             auto_complete=not found.disable_auto_complete_config,
             backend_config=_by_backend(found.backend_config),
             backend_directory=found.backend_directory,
+            allow_python_models=found.allow_python_models,
             cache_bytes=found.cache_config,
             rate_limit=found.rate_limit != "off",
             rate_limit_resources=dict(found.rate_limit_resource),
@@ -168,6 +170,12 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=Path,
         metavar="DIR",
         help="the operator's own backends: DIR/NAME/backend.py, imported when a model's config names it",
+    )
+    add_bool(
+        group,
+        "--allow-python-models",
+        default=False,
+        text="serve models whose files are code, or hold code: backend python; it runs with the server's rights",
     )
     group.add_argument(
         "--cache-config",

@@ -80,6 +80,7 @@ def make_engine(every: Options) -> Engine:
         auto_complete=options.auto_complete,
         backend_settings=options.backend_config,
         backend_directory=options.backend_directory,
+        allow_python_models=options.allow_python_models,
         config_name=options.config_name,
         retry_count=options.load_retry_count,
         summaries=every.metrics.settings.summary_latencies,

@@ -1,0 +1,156 @@
+"""A loaded Python model: requests to its worker processes, and their responses as arrays again."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from serving_runtime.backends.base import Answer, Asked, Outputs
+from serving_runtime.backends.python.pool import Pool
+from serving_runtime.backends.python.process import Asking, Response, WorkerProcess
+from serving_runtime.config.signature import Signature, TensorSpec
+from serving_runtime.datatypes import ABSENT, Array
+from serving_runtime.errors import BackendError, ServingError
+from serving_runtime.request import NO_PARAMETERS, Tensor
+
+
+class PythonModel:
+    """One version of a model, in as many processes as it has instances."""
+
+    opsets: dict[str, int] = {}
+
+    def __init__(self, signature: Signature, pool: Pool[WorkerProcess], reshaped: frozenset[str]) -> None:
+        self.signature = signature
+        self._pool = pool
+        self._outputs = _Outputs(signature.outputs, reshaped)
+
+    @property
+    def problem(self) -> str:
+        """Return why it cannot answer now, in words; empty while it can."""
+        return self._pool.problem
+
+    @property
+    def worker_pids(self) -> list[int]:
+        return [worker.pid for worker in self._pool.workers]
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run one request that nobody sent, as warm-up does."""
+        (answer,) = self.run_requests([_Nobodys(inputs)])
+        if isinstance(answer, ServingError):
+            raise answer
+        return answer
+
+    def run_requests(self, requests: Sequence[Asked]) -> list[Answer]:
+        with self._pool.lent() as worker:
+            gathering = _Gathering(len(requests), self._outputs)
+            asking = [
+                Asking(
+                    {"id": request.id, "outputs": list(request.outputs), "parameters": dict(request.parameters)},
+                    self._tensors(request.inputs),
+                    gathering.taking(number, request),
+                )
+                for number, request in enumerate(requests)
+            ]
+            for number, request in zip(worker.execute(asking), requests, strict=True):
+                request.when_cancelled(partial(worker.cancel, number))
+            return gathering.wait()
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _tensors(self, inputs: Sequence[Array]) -> list[Tensor]:
+        return [
+            Tensor(spec.name, spec.datatype, array)
+            for spec, array in zip(self.signature.inputs, inputs, strict=True)
+            if array is not ABSENT
+        ]
+
+
+class _Outputs:
+    """Makes a worker's tensors into outputs in the signature's order."""
+
+    def __init__(self, specs: Sequence[TensorSpec], reshaped: frozenset[str]) -> None:
+        self._positions = {spec.name: (position, spec) for position, spec in enumerate(specs)}
+        self._reshaped = reshaped
+
+    def arranged(self, response: Response, names: Sequence[str]) -> Outputs:
+        """Return the outputs; raises BackendError where they are not those of the config, or lack one of `names`."""
+        arrays: list[Array] = [ABSENT] * len(self._positions)
+        for name, datatype, array in response.outputs or ():
+            position, spec = self._positions.get(name, (None, None))
+            if position is None or spec is None:
+                raise BackendError(f"the model gave output '{name}'; its config has {', '.join(self._positions)}")
+            if array.dtype != spec.datatype.dtype:
+                raise BackendError(
+                    f"the model gave output '{name}' as {datatype.name}, but its config says {spec.datatype.name}"
+                )
+            if name in self._reshaped and not _fits(array.shape, spec.shape):
+                raise BackendError(
+                    f"the model gave output '{name}' with shape {list(array.shape)}, but its config says "
+                    f"{list(spec.shape)}"
+                )
+            arrays[position] = array
+        for name in names:
+            if arrays[self._positions[name][0]] is ABSENT:
+                raise BackendError(f"the model's response lacks output '{name}', which was asked for")
+        return Outputs(arrays, response.parameters)
+
+
+class _Gathering:
+    """The answers to the requests of one batch, each of which has one."""
+
+    def __init__(self, count: int, outputs: _Outputs) -> None:
+        self._answers: list[Answer | None] = [None] * count
+        self._left = count
+        self._outputs = outputs
+        self._complete = threading.Event()
+
+    def taking(self, number: int, request: Asked) -> Any:
+        """Return what takes the responses of one request."""
+
+        def take(response: Response) -> None:
+            if response.error is not None:
+                self._answers[number] = response.error
+            elif response.outputs is not None:
+                self._answers[number] = self._arranged(number, response, request)
+            if not response.final:
+                return
+            if self._answers[number] is None:
+                self._answers[number] = BackendError("the model ended its responses without having sent one")
+            self._left -= 1
+            if not self._left:
+                self._complete.set()
+
+        return take
+
+    def wait(self) -> list[Answer]:
+        self._complete.wait()
+        return [answer for answer in self._answers if answer is not None]
+
+    def _arranged(self, number: int, response: Response, request: Asked) -> Answer:
+        if self._answers[number] is not None:
+            return BackendError("the model sent several responses to a request; that needs a decoupled policy")
+        try:
+            return self._outputs.arranged(response, request.outputs)
+        except BackendError as error:
+            return error
+
+
+class _Nobodys:
+    """A request of the server's own."""
+
+    id = ""
+    outputs: Sequence[str] = ()
+    parameters: Mapping[str, Any] = NO_PARAMETERS
+
+    def __init__(self, inputs: Sequence[Array]) -> None:
+        self.inputs = inputs
+
+    def when_cancelled(self, tell: Any) -> None:
+        """Nobody cancels it."""
+
+
+def _fits(shape: tuple[int, ...], pattern: tuple[int, ...]) -> bool:
+    return len(shape) == len(pattern) and all(
+        wanted in (-1, found) for found, wanted in zip(shape, pattern, strict=True)
+    )

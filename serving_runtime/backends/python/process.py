@@ -1,0 +1,245 @@
+"""One worker process as the server sees it: started, asked, listened to, ended.
+
+A thread receives what the worker says; another copies its output to the log. Both end with the process.
+"""
+
+import contextlib
+import itertools
+import logging
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from serving_runtime.backends.python.wire.channel import Channel, ChannelClosedError
+from serving_runtime.backends.python.wire.failures import error_from
+from serving_runtime.errors import BackendError, ModelError, ServingError
+from serving_runtime.request import NO_PARAMETERS, Tensor
+
+logger = logging.getLogger(__name__)
+
+_FINALIZE_S = 30.0
+"""How long `finalize` may take before its process is killed."""
+
+_LAST_S = 5.0
+"""How long a process may take to end that has closed its connection."""
+
+_LONGEST_LINE = 8192
+_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR, "verbose": logging.DEBUG}
+_numbers = itertools.count()
+
+
+class Response(NamedTuple):
+    """What a worker said to one request.
+
+    Attributes:
+        outputs: None where there is nothing but the end of the responses.
+        final: nothing follows.
+    """
+
+    outputs: Sequence[Tensor] | None
+    error: ServingError | None = None
+    parameters: Mapping[str, Any] = NO_PARAMETERS
+    final: bool = True
+
+
+OnResponse = Callable[[Response], None]
+"""Called in the thread that receives; must not wait."""
+
+
+class Asking(NamedTuple):
+    """One request on its way to a worker: what `worker.messages.IncomingRequest` is told."""
+
+    told: Mapping[str, Any]
+    inputs: Sequence[Tensor]
+    on_response: OnResponse
+
+
+class WorkerProcess:
+    """A process that runs one instance of a model.
+
+    Args:
+        file: the model's.
+        where: model and version in words, for the log and for errors.
+        on_end: called once when the process has ended without being asked to.
+
+    Attributes:
+        load: how many requests it has; kept by the pool.
+    """
+
+    def __init__(self, file: Path, where: str, on_end: Callable[["WorkerProcess"], None]) -> None:
+        self.load = 0
+        self._where = where
+        self._on_end = on_end
+        self._pending: dict[int, OnResponse] = {}
+        self._lock = threading.Lock()
+        self._replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._stopping = False
+        self._ended = False
+        self._started = False
+        ours, theirs = socket.socketpair()
+        outgoing, incoming = (os.memfd_create("fairlead-tensors", os.MFD_CLOEXEC) for _ in range(2))
+        fds = (theirs.fileno(), incoming, outgoing)  # what goes out here comes in there
+        self._process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "serving_runtime.backends.python.worker", str(file), *map(str, fds)],
+            pass_fds=fds,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._channel = Channel(ours, outgoing, incoming)
+        self._threads = [
+            threading.Thread(target=work, name=f"{name} of {where}", daemon=True)
+            for name, work in (("answers", self._receive), ("output", self._log_output))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return not self._ended
+
+    def ask(self, message: Mapping[str, Any], timeout_s: float | None = None) -> dict[str, Any]:
+        """Have something done that is no request, and return what comes of it.
+
+        Raises ModelError with what the model's code says, or where the process ends.
+        """
+        try:
+            self._channel.send(dict(message))
+            reply = self._replies.get(timeout=timeout_s)
+        except (ChannelClosedError, queue.Empty) as error:
+            raise ModelError(f"its worker process {self._end()} in {message['do']}()") from error
+        if reply["do"] == "failed":
+            raise ModelError(reply["message"])
+        if reply["do"] == "ended":
+            raise ModelError(f"its worker process {self._end()} in {message['do']}()")
+        self._started = self._started or message["do"] == "initialize"
+        return reply
+
+    def execute(self, requests: Sequence[Asking]) -> list[int]:
+        """Have requests run as one batch; returns the numbers by which `cancel` and `taken` know them."""
+        numbers = [next(_numbers) for _ in requests]
+        with self._lock:
+            ended = self._ended
+            if not ended:
+                self._pending.update(zip(numbers, [request.on_response for request in requests], strict=True))
+        told = [
+            {**request.told, "number": number, "inputs": len(request.inputs)}
+            for number, request in zip(numbers, requests, strict=True)
+        ]
+        tensors = [tensor for request in requests for tensor in request.inputs]
+        if ended:
+            for request in requests:
+                request.on_response(self._lost())
+            return numbers
+        with contextlib.suppress(ChannelClosedError):  # whoever receives tells those that wait
+            self._channel.send({"do": "execute", "requests": told}, tensors)
+        return numbers
+
+    def cancel(self, number: int) -> None:
+        """Tell the model that nobody waits for its responses any more."""
+        self._tell({"do": "cancel", "number": number})
+
+    def taken(self, number: int) -> None:
+        """Let the model send another response."""
+        self._tell({"do": "taken", "number": number})
+
+    def stop(self) -> None:
+        """Finalize the model and end the process, in whichever state it is; returns when it has ended."""
+        self._stopping = True
+        if self._started and self._process.poll() is None:
+            try:
+                self.ask({"do": "finalize"}, _FINALIZE_S)
+            except ModelError as error:
+                logger.warning("%s: finalize failed: %s", self._where, error)
+        self._channel.shut()
+        self._kill()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        self._channel.close()
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        with contextlib.suppress(ChannelClosedError):
+            self._channel.send(message)
+
+    def _kill(self) -> None:
+        """End the process and all that it has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                self._take(*self._channel.receive())
+        except ChannelClosedError:
+            pass
+        if not self._stopping:
+            try:
+                self._process.wait(_LAST_S)  # how it ended is what is told
+            except subprocess.TimeoutExpired:
+                self._kill()
+        with self._lock:
+            self._ended = True
+            pending, self._pending = self._pending, {}
+        self._replies.put({"do": "ended"})
+        if pending:
+            lost = self._lost()
+            for on_response in pending.values():
+                on_response(lost)
+        if not self._stopping:
+            self._on_end(self)
+
+    def _take(self, message: dict[str, Any], tensors: list[Tensor]) -> None:
+        match message["do"]:
+            case "responses":
+                remaining = iter(tensors)
+                for told in message["responses"]:
+                    self._respond(told, [next(remaining) for _ in range(told.get("outputs", 0))])
+            case "log":
+                for line in message["text"].splitlines():
+                    logger.log(_LEVELS[message["level"]], "%s: %s", self._where, line)
+            case _:
+                self._replies.put(message)
+
+    def _respond(self, told: Mapping[str, Any], outputs: list[Tensor]) -> None:
+        number, final = told["number"], told["final"]
+        with self._lock:
+            on_response = self._pending.pop(number, None) if final else self._pending.get(number)
+        if on_response is None:
+            return
+        error = error_from(told["error"]) if "error" in told else None
+        has_outputs = "outputs" in told and error is None
+        on_response(Response(outputs if has_outputs else None, error, told.get("parameters", NO_PARAMETERS), final))
+
+    def _lost(self) -> Response:
+        return Response(None, BackendError(f"{self._where}: its worker process {self._end()}; it is started again"))
+
+    def _end(self) -> str:
+        """Return how the process ended, in words."""
+        code = self._process.poll()
+        if code is None:
+            return "did not answer"
+        if code < 0:
+            return f"was ended by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
+
+    def _log_output(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None  # noqa: S101 - asked for above
+        with stream:
+            while line := stream.readline(_LONGEST_LINE):
+                logger.info("%s: %s", self._where, line.decode("utf-8", "replace").rstrip())

@@ -1,0 +1,24 @@
+"""`python -m serving_runtime.backends.python.worker FILE SOCKET OUTGOING INCOMING`: started by the server alone."""
+
+import faulthandler
+import socket
+import sys
+from pathlib import Path
+
+from serving_runtime.backends.python.wire.channel import Channel
+from serving_runtime.backends.python.worker.connection import connect
+from serving_runtime.backends.python.worker.service import Service
+
+
+def main() -> None:
+    """Serve until the server says that it is enough, or has gone."""
+    faulthandler.enable()  # a crash in a library says where, in the server's log
+    file, *numbers = sys.argv[1:]
+    connection_fd, outgoing, incoming = map(int, numbers)
+    connection = connect(Channel(socket.socket(fileno=connection_fd), outgoing, incoming))
+    connection.start()
+    Service(connection, Path(file)).run()
+
+
+if __name__ == "__main__":
+    main()

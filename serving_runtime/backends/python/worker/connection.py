@@ -1,0 +1,124 @@
+"""The worker's end of the channel: a thread receives, and hands what comes to whoever waits for it.
+
+The process ends when the server's end is closed, whatever the model is doing.
+"""
+
+import itertools
+import os
+import queue
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from serving_runtime.backends.python.wire.channel import Channel, ChannelClosedError
+from serving_runtime.request import Tensor
+
+WINDOW = 16
+"""How many responses to one request may be on their way to a client that reads slowly."""
+
+
+class Answering:
+    """One request of the server's that this worker has not answered to the end.
+
+    Attributes:
+        cancelled: nobody waits for a response any more.
+    """
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self._room = threading.Semaphore(WINDOW)
+
+    def wait_for_room(self) -> None:
+        """Return once another response may be sent; at once where nobody waits for it."""
+        if not self.cancelled:
+            self._room.acquire()
+
+    def taken(self) -> None:
+        self._room.release()
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self._room.release()
+
+
+class Connection:
+    """What the model's code and the server say to each other.
+
+    Attributes:
+        work: messages for the main thread.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.work: queue.SimpleQueue[tuple[dict[str, Any], list[Tensor]]] = queue.SimpleQueue()
+        self._open: dict[int, Answering] = {}
+        self._numbers = itertools.count()
+        self._calls: dict[int, queue.SimpleQueue[tuple[dict[str, Any], list[Tensor]]]] = {}
+
+    def start(self) -> None:
+        threading.Thread(target=self._receive, name="receive", daemon=True).start()
+
+    def send(self, message: dict[str, Any], tensors: Sequence[Tensor] = ()) -> None:
+        try:
+            self._channel.send(message, tensors)
+        except ChannelClosedError:
+            os._exit(0)
+
+    def answering(self, number: int) -> Answering:
+        """Return the state of a request, by the number that the server has given it."""
+        return self._open[number]
+
+    def answered(self, number: int) -> None:
+        self._open.pop(number, None)
+
+    def call(
+        self, message: dict[str, Any], tensors: Sequence[Tensor] = ()
+    ) -> "queue.SimpleQueue[tuple[dict[str, Any], list[Tensor]]]":
+        """Ask the server something; returns where its answers come, the last one with `final`."""
+        number = next(self._numbers)
+        answers: queue.SimpleQueue[tuple[dict[str, Any], list[Tensor]]] = queue.SimpleQueue()
+        self._calls[number] = answers
+        self.send({**message, "call": number}, tensors)
+        return answers
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                self._take(*self._channel.receive())
+        except ChannelClosedError:
+            os._exit(0)
+
+    def _take(self, message: dict[str, Any], tensors: list[Tensor]) -> None:
+        match message["do"]:
+            case "cancel":
+                if state := self._open.get(message["number"]):
+                    state.cancel()
+            case "taken":
+                if state := self._open.get(message["number"]):
+                    state.taken()
+            case "answer":
+                number = message["call"]
+                self._calls[number].put((message, tensors))
+                if message["final"]:
+                    del self._calls[number]
+            case "execute":
+                for request in message["requests"]:  # now: a request may be cancelled while others run
+                    self._open[request["number"]] = Answering()
+                self.work.put((message, tensors))
+            case _:
+                self.work.put((message, tensors))
+
+
+_current: list[Connection] = []
+
+
+def connect(channel: Channel) -> Connection:
+    """Make this process's one connection."""
+    connection = Connection(channel)
+    _current.append(connection)
+    return connection
+
+
+def current() -> Connection:
+    """Return this process's connection."""
+    return _current[0]

@@ -1,0 +1,78 @@
+"""One message after the other, in the worker's main thread: look at the model, initialize it, run it, finalize it."""
+
+import importlib
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from serving_runtime.backends.python.worker import triton_utils
+from serving_runtime.backends.python.worker.connection import Connection
+from serving_runtime.backends.python.worker.triton_model import CLASS_NAME, TritonModel
+
+
+class MistakeError(Exception):
+    """The model's file is not what it should be; the message is a sentence."""
+
+
+class Service:
+    """Does what the server asks, until it asks to end.
+
+    Args:
+        file: the model's, in its version's folder.
+    """
+
+    def __init__(self, connection: Connection, file: Path) -> None:
+        self._connection = connection
+        self._file = file
+        self._model: TritonModel | None = None
+
+    def run(self) -> None:
+        """Return once the model is finalized."""
+        while True:
+            message, tensors = self._connection.work.get()
+            if message["do"] == "execute":
+                assert self._model is not None, "the server initializes before it asks"  # noqa: S101
+                self._model.execute(message["requests"], tensors)
+                continue
+            try:
+                answer = self._answer(message)
+            except Exception as error:
+                self._connection.send({"do": "failed", "message": _sentence(error)})
+            else:
+                self._connection.send({"do": "done", **answer})
+            if message["do"] == "finalize":
+                return
+
+    def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        match message["do"]:
+            case "initialize":
+                kind = self._kind()
+                self._model = TritonModel(kind, message["arguments"], decoupled=message["decoupled"])
+            case "finalize":
+                if self._model is not None:
+                    self._model.finalize()
+        return {}
+
+    def _kind(self) -> Any:
+        """Return the model's class; raises MistakeError where the file has none."""
+        kind = getattr(_imported(self._file), CLASS_NAME, None)
+        if kind is None:
+            raise MistakeError(f"{self._file.name} has no class {CLASS_NAME}")
+        return kind
+
+
+def _imported(file: Path) -> Any:
+    """Return the model's module, imported as a part of its version's folder, which `import` finds things in too."""
+    sys.modules["triton_python_backend_utils"] = triton_utils
+    for folder in (file.parent, file.parent.parent):
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    return importlib.import_module(f"{file.parent.name}.{file.stem}")
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, MistakeError):
+        return str(error)
+    traceback.print_exc()
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,98 @@
+"""A class written for Triton, run as it is: `TritonPythonModel` with initialize, execute, finalize."""
+
+import asyncio
+import inspect
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from serving_runtime.backends.python.worker.connection import current
+from serving_runtime.backends.python.worker.messages import IncomingRequest, InferenceResponse, TritonError
+from serving_runtime.request import Tensor
+
+CLASS_NAME = "TritonPythonModel"
+
+
+class TritonModel:
+    """The one object of the model's class, and how it is called.
+
+    Args:
+        kind: the class.
+        arguments: of `initialize`.
+    """
+
+    def __init__(self, kind: Any, arguments: Mapping[str, str], *, decoupled: bool) -> None:
+        self._name = arguments["model_name"], int(arguments["model_version"])
+        self._decoupled = decoupled
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._model = kind()
+        if hasattr(self._model, "initialize"):
+            self._model.initialize(dict(arguments))
+
+    def execute(self, told: Sequence[Mapping[str, Any]], tensors: Sequence[Tensor]) -> None:
+        """Run the requests of one batch and send their responses, those left out that the model sends itself."""
+        remaining = iter(tensors)
+        requests = [
+            IncomingRequest(request, [next(remaining) for _ in range(request["inputs"])], self._name)
+            for request in told
+        ]
+        if self._decoupled:
+            for request in requests:
+                request.get_response_sender()  # the last reference to it ends the responses
+        try:
+            answers = self._called(requests)
+        except Exception as error:
+            traceback.print_exc()
+            _fail(requests, f"the model failed: {type(error).__name__}: {error}")
+            return
+        if mistake := self._mistake(answers, requests):
+            _fail(requests, mistake)
+        elif answers is not None:
+            _send(requests, answers)
+
+    def finalize(self) -> None:
+        if hasattr(self._model, "finalize"):
+            self._model.finalize()
+
+    def _called(self, requests: list[IncomingRequest]) -> Any:
+        answers = self._model.execute(requests)
+        if not inspect.iscoroutine(answers):
+            return answers
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(answers)
+
+    def _mistake(self, answers: Any, requests: Sequence[IncomingRequest]) -> str:
+        """Return what is wrong with what `execute` returned, in a sentence; empty where nothing is."""
+        if self._decoupled:
+            return "" if answers is None else "execute() of a decoupled model must return None and send its responses"
+        if answers is None:
+            answers = [None] * len(requests)
+        if not isinstance(answers, (list, tuple)) or len(answers) != len(requests):
+            found = len(answers) if isinstance(answers, (list, tuple)) else type(answers).__name__
+            return f"execute() must return a list of {len(requests)} responses, one per request, found {found}"
+        for answer, request in zip(answers, requests, strict=True):
+            if not (isinstance(answer, InferenceResponse) or (answer is None and request.sender is not None)):
+                hint = "" if answer is not None else " for a request whose response sender it never asked for"
+                return f"execute() must return InferenceResponses, found {type(answer).__name__}{hint}"
+        return ""
+
+
+def _send(requests: Sequence[IncomingRequest], answers: Sequence[InferenceResponse | None]) -> None:
+    responses, outputs = [], []
+    for request, answer in zip(requests, answers, strict=True):
+        if answer is None:
+            continue
+        response, tensors = answer.told(request.number, final=True)
+        responses.append(response)
+        outputs += tensors
+        current().answered(request.number)
+        if request.sender is not None:
+            request.sender.closed = True
+    current().send({"do": "responses", "responses": responses}, outputs)
+
+
+def _fail(requests: Sequence[IncomingRequest], message: str) -> None:
+    """Answer what has no last response yet with an error."""
+    left = [request for request in requests if request.sender is None or not request.sender.closed]
+    _send(left, [InferenceResponse(error=TritonError(message))] * len(left))
