@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from common.errors import InvalidInput, TooLarge
+from integrations.model_files import ACCEPTED, has_model
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 _CHUNK_BYTES = 1 << 20
@@ -95,9 +96,11 @@ def check_layout(paths: Iterable[str]) -> None:
             f"the folder has the version folders {', '.join(versions[:5])}; push them one by one, each is a version"
         )
     beside = versions[0] if versions else ""
-    if not any(name.endswith(".onnx") and name.rpartition("/")[0] == beside for name in names):
+    if not has_model(names, beside):
         where = f"{beside}/" if beside else "a version folder such as 1/, or at its top"
-        raise InvalidInput(f"the folder has no model file *.onnx in {where}; lay it out as Triton does: 1/model.onnx")
+        raise InvalidInput(
+            f"the folder has no model file ({ACCEPTED}) in {where}; lay it out as Triton does: 1/model.onnx"
+        )
 
 
 def _members(archive: Path, limits: Limits) -> Iterator[Member]:

@@ -16,17 +16,17 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 from urllib.parse import unquote, urlsplit
 
 from common.errors import Conflict, InvalidInput, NotFound, TooLarge
 from integrations.artifact_archives import SUFFIXES, Limits, Member, lay_down, unpack
+from integrations.model_files import ACCEPTED, stored_name
 
 _INCOMING = ".incoming"
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
-_STORED_NAMES = {".onnx": "model.onnx"}
 _ABANDONED_AFTER_S = 24 * 3600.0
 
 
@@ -86,13 +86,14 @@ class ArtifactStore:
                 f"{filename!r} is not a file name; give a plain name such as model.onnx", field="filename"
             )
         if not is_model_file(filename):
-            accepted = ", ".join(f"*{known}" for known in (*_STORED_NAMES, *SUFFIXES))
+            archives = ", ".join(f"*{known}" for known in SUFFIXES)
             raise InvalidInput(
-                f"{filename!r} is not a model file that can be served; accepted are {accepted}", field="filename"
+                f"{filename!r} is not a model file that can be served; accepted are {ACCEPTED}, {archives}",
+                field="filename",
             )
         self._drop_abandoned()
         archive = _archive_suffix(filename)
-        name = f"archive{archive}" if archive else _STORED_NAMES[_suffix(filename)]
+        name = f"archive{archive}" if archive else stored_name(filename)
         return ArtifactWriter(self, name, self._working_folder(owner), is_archive=bool(archive))
 
     def put_folder(self, members: Iterable[Member], *, owner: str) -> StoredArtifact:
@@ -267,11 +268,7 @@ class ArtifactWriter:
 
 def is_model_file(filename: str) -> bool:
     """Return whether a file of that name can be a version: a model file, or an archive of a model's folder."""
-    return _suffix(filename) in _STORED_NAMES or bool(_archive_suffix(filename))
-
-
-def _suffix(filename: str) -> str:
-    return PurePosixPath(filename).suffix.lower()
+    return bool(stored_name(filename) or _archive_suffix(filename))
 
 
 def _archive_suffix(filename: str) -> str:

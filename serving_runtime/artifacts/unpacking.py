@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
+from serving_runtime.artifacts.model_files import ACCEPTED, stored_name
 from serving_runtime.errors import ModelError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
-_MODEL = "model.onnx"
 _CHUNK_BYTES = 1 << 20
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
@@ -34,7 +34,7 @@ def digest_of_folder(folder: Path) -> str:
 
 def is_known(filename: str) -> bool:
     """Return whether a file of that name can be an artifact by itself."""
-    return filename.lower().endswith((".onnx", *ARCHIVES))
+    return bool(stored_name(filename)) or filename.lower().endswith(ARCHIVES)
 
 
 def unpack(file: Path, filename: str, sha256: str, folder: Path) -> dict[str, str]:
@@ -44,11 +44,11 @@ def unpack(file: Path, filename: str, sha256: str, folder: Path) -> dict[str, st
         ModelError: its name does not say what it is, or it is no sound archive.
     """
     folder.mkdir(parents=True)
-    if filename.lower().endswith(".onnx"):
-        file.replace(folder / _MODEL)
-        return {_MODEL: sha256}
+    if name := stored_name(filename):
+        file.replace(folder / name)
+        return {name: sha256}
     if not is_known(filename):
-        raise ModelError(f"{filename!r} is neither a model (*.onnx) nor an archive ({', '.join(ARCHIVES)})")
+        raise ModelError(f"{filename!r} is neither a model ({ACCEPTED}) nor an archive ({', '.join(ARCHIVES)})")
     try:
         members = _zip(file) if filename.lower().endswith(".zip") else _tar(file)
         files = {name: _write(content, folder, name) for name, content in members}

@@ -9,8 +9,10 @@ import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from serving_runtime.errors import ModelError
@@ -18,11 +20,34 @@ from serving_runtime.errors import ModelError
 if TYPE_CHECKING:
     from serving_runtime.backends.base import Backend  # brings numpy; the command line is read with this module
 
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A backend of this package, whose library is imported when a model needs it.
+
+    Attributes:
+        extra: of the package fairlead, which brings the library.
+        filenames: of a model's file or folder in its version's; the first that is there is opened.
+    """
+
+    module: str
+    attribute: str
+    extra: str
+    filenames: tuple[str, ...]
+
+
 BUILT_IN = {
-    "onnxruntime": ("serving_runtime.backends.onnxruntime", "OnnxRuntimeBackend"),
-    "python": ("serving_runtime.backends.python.backend", "PythonBackend"),
+    "onnxruntime": BuiltIn("onnxruntime", "OnnxRuntimeBackend", "serving-cpu", ("model.onnx",)),
+    "xgboost": BuiltIn(
+        "xgboost", "XGBoostBackend", "xgboost", ("xgboost.ubj", "xgboost.json", "model.ubj", "model.json", "model.bst")
+    ),
+    "lightgbm": BuiltIn("lightgbm", "LightGBMBackend", "lightgbm", ("model.txt", "model.bst")),
+    "sklearn": BuiltIn("sklearn", "SklearnBackend", "sklearn", ("model.skops",)),
+    "python": BuiltIn("python.backend", "PythonBackend", "serving", ("model.py",)),
+    "fil": BuiltIn("fil", "FilBackend", "", ("xgboost.json", "xgboost.ubj", "model.txt")),
 }
 
+_PACKAGE = "serving_runtime.backends"
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -37,8 +62,7 @@ def find(name: str, directory: Path | None, settings: Mapping[str, str]) -> "Bac
     """
     built_in = BUILT_IN.get(name)
     if built_in is not None:
-        module, attribute = built_in
-        return cast("Backend", getattr(importlib.import_module(module), attribute)(settings))
+        return cast("Backend", getattr(_module(name, built_in), built_in.attribute)(settings))
     file = own_file(name, directory)
     if file is None or not file.is_file():
         known = ", ".join(BUILT_IN)
@@ -59,11 +83,39 @@ def exists(name: str, directory: Path | None) -> bool:
     return name in BUILT_IN or (file is not None and file.is_file())
 
 
+def backend_of(files: Container[str]) -> str:
+    """Return the backend for a version's folder by the files and folders in it; empty where none of them tells."""
+    names = (name for name, known in BUILT_IN.items() if any(filename in files for filename in known.filenames))
+    return next(names, "")
+
+
+def filename_in(name: str, files: Container[str]) -> str:
+    """Return which of a version's files a built-in backend opens; empty where there is none."""
+    known = BUILT_IN.get(name)
+    return next((filename for filename in known.filenames if filename in files), "") if known is not None else ""
+
+
 def own_file(name: str, directory: Path | None) -> Path | None:
     """Return where an operator's backend would be; None where the name or the command line leaves no place for it."""
     if directory is None or not _NAME.fullmatch(name):
         return None
     return directory / name / "backend.py"
+
+
+def _module(name: str, built_in: BuiltIn) -> ModuleType:
+    """Return a built-in backend's module; raises ModelError where its library is not there, or does not import."""
+    try:
+        return importlib.import_module(f"{_PACKAGE}.{built_in.module}")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith(_PACKAGE):
+            raise
+        package = error.name.partition(".")[0]
+        raise ModelError(
+            f"backend '{name}' needs the package {package}, which is not installed; "
+            f"run: pip install 'fairlead[{built_in.extra}]'"
+        ) from error
+    except (ImportError, OSError) as error:  # such as a shared library that this system has not
+        raise ModelError(f"backend '{name}': its library cannot be imported: {error}") from error
 
 
 @functools.cache

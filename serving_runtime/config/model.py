@@ -15,7 +15,7 @@ from serving_runtime.config.instances import InstanceGroup, instance_groups
 from serving_runtime.config.metrics import MetricsConfig, metrics_config
 from serving_runtime.config.ragged import Ragged, ragged
 from serving_runtime.config.sequences import SequencePolicy, sequence_policy
-from serving_runtime.config.tensors import ModelTensor, model_tensors
+from serving_runtime.config.tensors import ModelTensor, WrittenTensor, model_tensors, written_tensors
 from serving_runtime.config.warmup import WarmupSample, warmup_samples
 from serving_runtime.errors import ModelError
 
@@ -31,6 +31,8 @@ class BackendOptions:
         config: the whole ModelConfig message, with the model's name; a backend may fill in what it leaves open.
         auto_complete: whether it may.
         allow_python_models: whether the model's file may be code, or hold code.
+        inputs, outputs: those that the config's author wrote; empty where the file is to say.
+        max_batch_size: as written; 0 where nothing is.
     """
 
     parameters: Mapping[str, str]
@@ -39,11 +41,20 @@ class BackendOptions:
     config: Any = None
     auto_complete: bool = True
     allow_python_models: bool = False
+    inputs: tuple[WrittenTensor, ...] = ()
+    outputs: tuple[WrittenTensor, ...] = ()
+    max_batch_size: int = 0
 
     @classmethod
     def from_message(cls, config: Any) -> "BackendOptions":
         own = {key: config.parameters[key].string_value for key in config.parameters}
-        return cls(parameters=own, graph_level=config.optimization.graph.level)
+        return cls(
+            parameters=own,
+            graph_level=config.optimization.graph.level,
+            inputs=written_tensors(config.input),
+            outputs=written_tensors(config.output),
+            max_batch_size=config.max_batch_size,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +101,7 @@ class ModelConfig:
         batched = config.max_batch_size > 0
         return cls(
             name=name,
-            platform=config.platform,
+            platform=config.platform or config.backend,  # as Triton's metadata has it
             max_batch_size=config.max_batch_size,
             inputs=model_tensors(config.input, name, "input", batched=batched),
             outputs=model_tensors(config.output, name, "output", batched=batched),

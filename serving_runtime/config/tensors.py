@@ -28,6 +28,32 @@ class ModelTensor:
     optional: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenTensor:
+    """An input or output as far as its author wrote it, for files that do not say all about their tensors.
+
+    Attributes:
+        datatype: None where none is written.
+        shape: of the file's tensor without the batch dimension; empty where none is written.
+    """
+
+    name: str
+    datatype: Datatype | None
+    shape: tuple[int, ...]
+
+
+def written_tensors(messages: Any) -> tuple[WrittenTensor, ...]:
+    """Return the tensors of repeated ModelInput or ModelOutput messages, unchecked."""
+    return tuple(_written(message) for message in messages)
+
+
+def _written(message: Any) -> WrittenTensor:
+    value = DATA_TYPES.values_by_number.get(message.data_type)
+    datatype = FROM_CONFIG_NAME.get(value.name) if value is not None else None
+    shape = message.reshape.shape if message.HasField("reshape") else message.dims
+    return WrittenTensor(message.name, datatype, tuple(shape))
+
+
 def model_tensors(messages: Any, model: str, kind: str, *, batched: bool) -> tuple[ModelTensor, ...]:
     """Return the tensors of repeated ModelInput or ModelOutput messages; raises ModelError."""
     tensors: dict[str, ModelTensor] = {}

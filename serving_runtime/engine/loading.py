@@ -139,7 +139,7 @@ def open_versions(
         try:
             if version not in loaded:
                 _bring(wanted, version)
-            backend = _backend_of(wanted, version, settings)  # its library's memory is not the model's
+            backend = backend_of(wanted, version, settings)  # its library's memory is not the model's
             with growth() as grown:
                 model = _open_version(wanted, version, backend, settings, loaded.get(version))
         except ModelError as error:
@@ -170,25 +170,31 @@ def _open_ensemble(wanted: LoadPlan) -> OpenedModel:
     return OpenedModel(message, config, EnsembleModel(config), {}, labels.read(wanted.folder.path, message))
 
 
-def _backend_of(wanted: LoadPlan, version: int, settings: LoadSettings) -> Backend | None:
+def backend_of(wanted: LoadPlan, version: int, settings: LoadSettings) -> Backend | None:
     """Return the backend of a model; an ensemble has none."""
     written = wanted.written
     if written.HasField("ensemble_scheduling"):
         return None
     try:
-        return backend_for(_backend_name(wanted, settings), settings)
+        return backend_for(_backend_name(wanted, version, settings), settings)
     except ModelError as error:
         raise ModelError(f"model '{wanted.folder.name}' version {version}: {error}") from error
 
 
-def _backend_name(wanted: LoadPlan, settings: LoadSettings) -> str:
-    """Return what the config says, else the ending of a folder named <name>.<backend>, else ONNX Runtime."""
+def _backend_name(wanted: LoadPlan, version: int, settings: LoadSettings) -> str:
+    """Return what the config says, else the ending of a folder named <name>.<backend>, else what the files tell."""
     written = wanted.written
     name: str = written.backend or PLATFORMS.get(written.platform, "")
     if not name and settings.auto_complete:
         ending = wanted.folder.name.rpartition(".")[2]
         name = ending if registry.exists(ending, settings.backend_directory) else ""
-    return name or "onnxruntime"
+    return name or registry.backend_of(_files(wanted, version)) or "onnxruntime"
+
+
+def _files(wanted: LoadPlan, version: int) -> set[str]:
+    """Return the names of the files and folders in a version's folder."""
+    prefix = f"{version}/"
+    return {path.removeprefix(prefix).rstrip("/") for path in wanted.folder.marks if path.startswith(prefix)}
 
 
 def _options(message: Any, settings: LoadSettings) -> BackendOptions:
@@ -225,9 +231,13 @@ def _open_version(
     message = proto.ModelConfig()
     message.CopyFrom(wanted.written)
     message.name = name
-    message.backend = _backend_name(wanted, settings)
+    message.backend = _backend_name(wanted, version, settings)
     message.platform = message.platform or backend.platform
-    message.default_model_filename = message.default_model_filename or backend.default_filename
+    message.default_model_filename = (
+        message.default_model_filename
+        or registry.filename_in(message.backend, _files(wanted, version))
+        or backend.default_filename
+    )
     try:
         names = labels.read(wanted.folder.path, message)
         model = loaded
@@ -302,6 +312,6 @@ def _load_once(backend: Backend, file: Path, options: BackendOptions) -> Any:
 
 def _model_file(folder: Path, filename: str) -> Path:
     """Return the model's file, or the version's folder for a model that is one; raises ModelError where it is not."""
-    if filename and not (folder / filename).is_file():
+    if filename and not (folder / filename).exists():
         raise ModelError(f"there is no {filename} in {folder}")
     return folder / filename

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from serving_runtime.engine import loading, repository
-from serving_runtime.engine.loading import LoadSettings, OpenedModel
+from serving_runtime.engine.loading import LoadPlan, LoadSettings, OpenedModel
 from serving_runtime.engine.warmup import measure_us
 from serving_runtime.errors import ModelError
 
@@ -13,11 +13,12 @@ INSPECT_SCHEMA = "fairlead.inspect/v1"
 PROFILE_SCHEMA = "fairlead.profile/v1"
 
 _RUNS = 50
+_SETTINGS = LoadSettings()
 
 
 def inspect(folder: Path) -> dict[str, Any]:
     """Return signature and platform of the folder's default version; raises ModelError when it cannot be served."""
-    opened = _open(folder)
+    opened = _opened(*_planned(folder))
     config = opened.config
     batch = [-1] if config.max_batch_size else []
     tensors = {
@@ -46,10 +47,11 @@ def profile(folder: Path) -> dict[str, Any]:
 
     Memory is how much this process grew by loading and running the model, so a process should profile once.
     """
-    loading.backend_for("onnxruntime", LoadSettings())  # the library is not the model's memory, nor its load time
+    plan, version = _planned(folder)
+    loading.backend_of(plan, version, _SETTINGS)  # the library is not the model's memory, nor its load time
     before = _resident_bytes()
     started = time.perf_counter()
-    opened = _open(folder)
+    opened = _opened(plan, version)
     if opened.config.ensemble is not None:
         raise ModelError(f"model '{opened.config.name}' is an ensemble; the models of its steps can be profiled")
     if opened.config.decoupled:
@@ -64,14 +66,16 @@ def profile(folder: Path) -> dict[str, Any]:
     }
 
 
-def _open(path: Path) -> OpenedModel:
+def _planned(path: Path) -> tuple[LoadPlan, int]:
     if not path.is_dir():
         raise ModelError(f"{path}: no such folder")
     folder = repository.model_folder(path.resolve())
-    settings = LoadSettings()
-    plan = loading.plan(folder, settings)
-    newest = plan.versions[-1]
-    return loading.open_versions(plan, (newest,), settings, {})[newest]
+    plan = loading.plan(folder, _SETTINGS)
+    return plan, plan.versions[-1]
+
+
+def _opened(plan: LoadPlan, version: int) -> OpenedModel:
+    return loading.open_versions(plan, (version,), _SETTINGS, {})[version]
 
 
 def _batch_sizes(max_batch_size: int) -> list[int]:

@@ -145,7 +145,14 @@ LONG = {f"1/{n}": b"" for n in range(5)}
         pytest.param("m.zip", b"no archive at all", InvalidInput, "not a zip file", id="no zip"),
         pytest.param("m.tar", tar({"1/model.onnx": bytes(5000)})[:2000], InvalidInput, "unpacked", id="half a tar"),
         pytest.param("m.tgz", gzip.compress(tar(MODEL))[:-20], InvalidInput, "unpacked", id="half a gzip"),
-        pytest.param("m.tar", tar({}), InvalidInput, r"no model file \*\.onnx", id="nothing"),
+        pytest.param(
+            "m.tar",
+            tar({}),
+            InvalidInput,
+            r"no model file \(\*\.onnx, .*model\.txt, .*\) in a version folder",
+            id="nothing",
+        ),
+        pytest.param("m.tar", tar({"1/labels.txt": b""}), InvalidInput, "in 1/", id="a text that is no trees"),
         pytest.param("m.tar", tar({"1/weights.pt": b""}), InvalidInput, "in 1/", id="no model"),
         pytest.param("m.tar", tar({"sub/a.onnx": b"", "b": b""}), InvalidInput, "no model file", id="a hidden model"),
         pytest.param(

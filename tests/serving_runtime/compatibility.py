@@ -96,6 +96,15 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("C11", "`model_warmup`", "yes"),
         Row("C12", "response cache", "partly", "`local`; not of decoupled models, models of sequences and ensembles"),
         Row("C18", "ONNX Runtime's parameters", "yes"),
+        Row(
+            "B1",
+            "FIL backend: XGBoost and LightGBM models",
+            "partly",
+            "[by the libraries themselves](backends.md); not `treelite_checkpoint`, not XGBoost's former binary format",
+        ),
+        Row(
+            "B2", "MLServer's runtimes: XGBoost, LightGBM, scikit-learn", "partly", "not pickles; skops in their place"
+        ),
         Row("C20", "`model_transaction_policy.decoupled`", "yes", "by backends of one's own, which stream"),
         Row("C21", "ragged batching", "yes"),
         Row(

@@ -19,7 +19,7 @@ from deployments.services.contracts import accepted
 from deployments.services.importing import begin_import, must_import
 from deployments.services.stopping import follow_stop
 from deployments.services.turning import check_ready, give_up, turn_to
-from deployments.spec import ServiceSpec, parse_service, refuse_on
+from deployments.spec import ServiceSpec, check_format, parse_service, refuse_on
 from integrations.clusters.base import PREVIEW_SUFFIX, DriftPolicy
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
@@ -65,6 +65,7 @@ def service_apply(
     version = None if spec.is_imported else model_version_resolve(uri=spec.storage_uri)
     if version is not None:
         check_ready(version)
+        check_format(spec.model_format, version.platform, str(version))
     service, created = InferenceService.objects.get_or_create(
         namespace=spec.namespace,
         name=spec.name,

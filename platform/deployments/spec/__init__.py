@@ -7,7 +7,7 @@ that are).
 from deployments.spec.clusters import refuse_on
 from deployments.spec.file import imported_model, parse_service
 from deployments.spec.logger import logger_json, stored_logger
-from deployments.spec.model import CONFIG, STORAGE_URI
+from deployments.spec.model import CONFIG, STORAGE_URI, check_format
 from deployments.spec.patches import PATCHES, parse_patches, patches_json, stored_patches
 from deployments.spec.rewrite import file_saying, file_stopped
 from deployments.spec.transformer import Transformer, stored_transformer, transformer_json
@@ -20,6 +20,7 @@ __all__ = [
     "RevisionContent",
     "ServiceSpec",
     "Transformer",
+    "check_format",
     "file_saying",
     "file_stopped",
     "imported_model",

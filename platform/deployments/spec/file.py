@@ -7,7 +7,7 @@ from deployments.scaling import parse_scaling
 from deployments.spec.batcher import with_batcher
 from deployments.spec.clusters import parse_drift
 from deployments.spec.logger import parse_logger
-from deployments.spec.model import parse_config, parse_env, parse_storage_uri
+from deployments.spec.model import parse_config, parse_env, parse_format, parse_storage_uri
 from deployments.spec.patches import parse_patches
 from deployments.spec.resources import parse_resources
 from deployments.spec.transformer import parse_transformer
@@ -52,6 +52,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
     result = ServiceSpec(
         namespace=check_dns_label(found_namespace, field="metadata.namespace"),
         name=_service_name(found_name),
+        model_format=parse_format(model),
         storage_uri=parse_storage_uri(model),
         scaling=parse_scaling(predictor),
         env=parse_env(model),

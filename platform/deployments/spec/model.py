@@ -6,7 +6,14 @@ from common.errors import InvalidInput
 from common.uris import parse
 from deployments.document import Document
 
-FORMATS = ("onnx",)
+# KServe's names, each with what the runtime calls the platform of such models.
+FORMATS = {
+    "onnx": {"onnxruntime_onnx"},
+    "xgboost": {"xgboost", "fil"},
+    "lightgbm": {"lightgbm", "fil"},
+    "sklearn": {"sklearn"},
+}
+FORMAT = "spec.predictor.model.modelFormat.name"
 STORAGE_URI = "spec.predictor.model.storageUri"
 CONFIG = "spec.predictor.model.config"
 
@@ -16,12 +23,29 @@ _MODEL_URI = re.compile(r"models:/[^/@]+(/\d{1,9}|@[^/@]+)")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def parse_storage_uri(model: Document) -> str:
+def parse_format(model: Document) -> str:
     model_format = model.document("modelFormat")
-    field = model_format.path("name")
     if (found := model_format.text("name")) not in FORMATS:
-        raise InvalidInput(f"{field} is {found[:60]!r}; this release serves {' and '.join(FORMATS)}", field=field)
+        raise InvalidInput(f"{FORMAT} is {found[:60]!r}; this release serves {', '.join(FORMATS)}", field=FORMAT)
     model_format.refuse_unknown()
+    return found
+
+
+def check_format(model_format: str, platform: str, version: str) -> None:
+    """Raise InvalidInput where `version` is of a platform that only other formats have.
+
+    What has no format of its own, as an ensemble or a model of an operator's own backend, goes by any.
+    """
+    fitting = [name for name, platforms in FORMATS.items() if platform in platforms]
+    if fitting and model_format not in fitting:
+        raise InvalidInput(
+            f"{FORMAT} is {model_format!r}, but {version} is a model of platform {platform}; "
+            f"write {' or '.join(fitting)}",
+            field=FORMAT,
+        )
+
+
+def parse_storage_uri(model: Document) -> str:
     uri = model.text("storageUri")
     if _MODEL_URI.fullmatch(uri):
         return uri

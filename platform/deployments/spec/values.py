@@ -21,6 +21,7 @@ class ServiceSpec:
         drift: what becomes of changes made by hand on its cluster; None where the file does not say.
         transformer: what stands before the predictor; None for nothing.
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
+        model_format: what the file calls the model, as KServe does.
         stopped: nothing of it is to run until it is resumed.
     """
 
@@ -37,6 +38,7 @@ class ServiceSpec:
     drift: DriftPolicy | None = None
     patches: tuple[Patch, ...] = ()
     stopped: bool = False
+    model_format: str = "onnx"
     transformer: Transformer | None = None
 
     @property

@@ -73,7 +73,7 @@ def _fetch(call: Call, version: Json, archive: Path, files: Path) -> None:
         name = call.client.download(address, file, lambda count, size: progress.update(task, total=size, advance=count))
     files.mkdir()
     if not name.endswith(".tar"):
-        archive.rename(files / "model.onnx")
+        archive.rename(files / f"model{Path(name).suffix}")  # as the registry calls it
         return
     try:
         with tarfile.open(archive) as tar:

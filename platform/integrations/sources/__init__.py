@@ -12,6 +12,7 @@ from common.errors import InvalidInput, TooLarge, Unavailable
 from common.uris import WEB, Address, check_allowed, parse
 from integrations.artifact_archives import Member
 from integrations.artifacts import ArtifactStore, StoredArtifact, is_model_file
+from integrations.model_files import ACCEPTED
 from integrations.sources import buckets, local, web
 from integrations.sources.content import CHUNK_BYTES, Content, SourceFile
 
@@ -46,8 +47,8 @@ def check(uri: str, allowed: Sequence[Address], *, filename: str = "", field: st
         name = filename or address.name
         if not is_model_file(name):
             raise InvalidInput(
-                f"{field} names {name[:80]!r}, which does not say what it is; expected an *.onnx file or an archive "
-                "(*.tar, *.tar.gz, *.tgz, *.zip)",
+                f"{field} names {name[:80]!r}, which does not say what it is; expected a model file ({ACCEPTED}) "
+                "or an archive (*.tar, *.tar.gz, *.tgz, *.zip)",
                 field=field,
             )
     return address

@@ -104,7 +104,7 @@ class VersionListView(OfModel, ListAPIView[ModelVersion]):
                 "filename",
                 str,
                 required=True,
-                description="Tells the format: `*.onnx`, or for a model's folder `*.tar`, `*.tar.gz`, `*.zip`.",
+                description="Tells the format: a model file's name, or for its folder `*.tar`, `*.tar.gz`, `*.zip`.",
             ),
             OpenApiParameter(uploads.SHA256_HEADER, str, OpenApiParameter.HEADER, description="Checked where given."),
             *queries.PARTICULARS,

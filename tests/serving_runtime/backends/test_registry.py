@@ -41,7 +41,7 @@ def test_an_operators_own_backend_is_imported_once_and_takes_settings() -> None:
 @pytest.mark.parametrize(
     ("name", "code", "settings", "sentence"),
     [
-        pytest.param("pmml", None, {}, "backend 'pmml' is not supported; supported is onnxruntime", id="nowhere"),
+        pytest.param("pmml", None, {}, "backend 'pmml' is not supported; supported is onnxruntime, ", id="nowhere"),
         pytest.param("../scale", "BACKEND = 1", {}, "backend '../scale' is not supported", id="a path for a name"),
         pytest.param("mine", "BACKEND = object()", {"a": "b"}, "takes no settings", id="settings it does not take"),
         pytest.param("mine", "1 / 0", {}, "cannot be imported: division by zero", id="a module that fails"),

@@ -1,0 +1,25 @@
+"""Which files are models that the serving runtime opens, by their names. Pure; called by the store and what feeds it.
+
+A single file may be called anything where its ending tells what it is, and is stored as `model` with that ending, for
+which the runtime looks. Endings that other files have too (labels.txt, config.json) are taken by the whole name only.
+"""
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+_SUFFIXES = (".onnx", ".skops", ".ubj")
+_NAMES = ("model.json", "model.txt", "xgboost.json")
+
+ACCEPTED = ", ".join([*(f"*{suffix}" for suffix in _SUFFIXES), *_NAMES])
+"""As messages list them."""
+
+
+def stored_name(filename: str) -> str:
+    """Return what a single model file is called where the runtime finds it; empty for what is no model file."""
+    name = PurePosixPath(filename.lower())
+    return f"model{name.suffix}" if name.name in _NAMES or name.suffix in _SUFFIXES else ""
+
+
+def has_model(paths: Iterable[str], folder: str) -> bool:
+    """Return whether a model file is among those that lie directly in `folder` (empty for the top)."""
+    return any(stored_name(path.rpartition("/")[2]) for path in paths if path.rpartition("/")[0] == folder)

@@ -1,0 +1,175 @@
+"""scikit-learn estimators from skops files, which name every type that they are made of.
+
+Types that neither skops nor this module knows to be safe refuse the load by their names, unless the operator trusts
+them: `--backend-config=sklearn,trusted-types=package.Type,...`. Outputs are methods of
+the estimator, as in MLServer's runtime: `predict` unless config.pbtxt lists others.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import skops.io
+
+from serving_runtime.backends import tabular
+from serving_runtime.backends.parameters import backend_settings, merged, one_line
+from serving_runtime.backends.tabular import FP32, FP64, TabularModel
+from serving_runtime.config.model import BackendOptions
+from serving_runtime.config.signature import Signature, TensorSpec
+from serving_runtime.config.tensors import VARIABLE
+from serving_runtime.datatypes import BYTES, DATATYPES, Array, Datatype
+from serving_runtime.errors import InvalidArgument, ModelError
+
+PARAMETERS = ("n_jobs",)
+METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples", "transform")
+
+_SETTINGS = (*PARAMETERS, "trusted-types")
+
+# Parts of scikit-learn's own estimators that hold numbers and run nothing when they are loaded. As trees in any format,
+# they can be made to send a prediction past their ends, for which skops leaves them out.
+_NUMBERS = frozenset(
+    {
+        "numpy.dtype",
+        "scipy.interpolate._bsplines.BSpline",
+        "scipy.sparse._csr.csr_matrix",
+        "sklearn._loss.loss.HalfTweedieLossIdentity",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.feature_selection._univariate_selection.f_classif",
+        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+        "sklearn.gaussian_process.kernels.ConstantKernel",
+        "sklearn.gaussian_process.kernels.Product",
+        "sklearn.gaussian_process.kernels.RBF",
+        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.tree._tree.Tree",
+    }
+)
+_INPUTS = (FP64, FP32, DATATYPES["INT64"], DATATYPES["INT32"], BYTES)
+_BY_DTYPE = {datatype.dtype: datatype for datatype in DATATYPES.values() if datatype.name != "BF16"}
+
+
+class SklearnBackend:
+    """Opens estimators saved by `skops.io.dump`."""
+
+    platform = ""
+    default_filename = "model.skops"
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        """Take the --backend-config=sklearn,key=value settings; raises ModelError."""
+        self.default_max_batch_size, self._settings = backend_settings("sklearn", settings, _SETTINGS, 256)
+        self._trusted = _NUMBERS.union(filter(None, self._settings.pop("trusted-types", "").split(",")))
+
+    def load(self, file: Path, options: BackendOptions) -> TabularModel:
+        parameters = merged("sklearn", self._settings, options.parameters, PARAMETERS)
+        estimator = _estimator(file, self._trusted)
+        _set_jobs(estimator, parameters.number("n_jobs", 1, 1, 1024))
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)  # nor does V2 have any
+        methods = _methods(estimator, [tensor.name for tensor in options.outputs])
+        given = tabular.input_spec(options.inputs, _features(estimator, options), FP64, _INPUTS)
+        predict = _Predict(estimator, methods, is_text=given.datatype is BYTES)
+        return TabularModel(Signature((given,), _outputs(predict, methods, given)), predict)
+
+
+class _Predict:
+    """Calls the methods of an estimator that answer, one output each."""
+
+    def __init__(self, estimator: Any, methods: Sequence[str], *, is_text: bool) -> None:
+        self._calls = [getattr(estimator, name) for name in methods]
+        self._is_text = is_text
+
+    def __call__(self, rows: Array) -> list[Array]:
+        if self._is_text:
+            rows = _texts(rows)
+        return [_table(call(rows)) for call in self._calls]
+
+
+def _estimator(file: Path, trusted: Set[str]) -> Any:
+    try:
+        found = skops.io.get_untrusted_types(file=file)
+        unknown = [name for name in found if name not in trusted]
+        if unknown:
+            raise ModelError(
+                f"{file.name} is made of types that are not known to be safe: {', '.join(unknown[:5])}"
+                f"{' and others' if unknown[5:] else ''}; "
+                "who starts the server may trust them: --backend-config=sklearn,trusted-types=..."
+            )
+        return skops.io.load(file, trusted=found)
+    except ModelError:
+        raise
+    except Exception as error:  # zipfile's, json's, skops' and whatever the types in it raise
+        raise ModelError(f"{file.name} is not a model in skops' format: {one_line(error)}") from error
+
+
+def _set_jobs(estimator: Any, jobs: int) -> None:
+    """Have every part that runs jobs at the same time run so many: what it was trained with is another machine's."""
+    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    found = {name: jobs for name in parameters if name == "n_jobs" or name.endswith("__n_jobs")}
+    if found:
+        estimator.set_params(**found)
+
+
+def _features(estimator: Any, options: BackendOptions) -> int:
+    features = getattr(estimator, "n_features_in_", None)
+    if features is not None:
+        return int(features)
+    shape = options.inputs[0].shape if options.inputs else ()
+    if not shape:
+        raise ModelError("its first step does not say how many features it takes; list the input in config.pbtxt")
+    return shape[-1] if shape[-1] != VARIABLE else 1
+
+
+def _methods(estimator: Any, written: Sequence[str]) -> list[str]:
+    """Return the methods to call, those that config.pbtxt lists; raises ModelError for one that there is not."""
+    offered = [name for name in METHODS if hasattr(estimator, name)]
+    if not offered:
+        raise ModelError(f"it is a {type(estimator).__name__}, which has none of the methods {', '.join(METHODS)}")
+    for name in written:
+        if name not in offered:
+            raise ModelError(f"output '{name}' is not a method of this model; there are {', '.join(offered)}")
+    return list(written) or offered[:1]
+
+
+def _outputs(predict: _Predict, methods: Sequence[str], given: TensorSpec) -> tuple[TensorSpec, ...]:
+    """Return what the model answers to two made-up rows; it says its datatypes and shapes nowhere else."""
+    made_up = np.full((2, given.shape[1]), b"a" if given.datatype is BYTES else 0, given.datatype.dtype)
+    try:
+        answers = predict(made_up)
+    except Exception as error:
+        raise ModelError(f"it cannot answer two rows of {given.shape[1]} features: {one_line(error)}") from error
+    return tuple(
+        TensorSpec(name, _datatype(name, array), (-1, *array.shape[1:]))
+        for name, array in zip(methods, answers, strict=True)
+    )
+
+
+def _datatype(name: str, array: Array) -> Datatype:
+    if array.dtype.kind in "OUS":
+        return BYTES
+    datatype = _BY_DTYPE.get(array.dtype)
+    if datatype is None:
+        raise ModelError(f"output '{name}' is of {array.dtype}, which the V2 protocol cannot carry")
+    return datatype
+
+
+def _table(answer: Any) -> Array:
+    """Return an answer as [rows, width]; raises ModelError for one of several arrays."""
+    if isinstance(answer, list):
+        raise ModelError("it answers several arrays, one for each of its targets, which have no names")
+    dense = np.asarray(answer.toarray() if hasattr(answer, "toarray") else answer)
+    return dense.reshape(len(dense), -1)
+
+
+def _texts(rows: Array) -> Array:
+    """Return BYTES elements as texts; a single feature is one-dimensional, as vectorizers take documents."""
+    flat = np.empty(rows.size, dtype=object)
+    try:
+        flat[:] = [element.decode() for element in rows.ravel()]
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"a BYTES element is not UTF-8: {error.reason}") from error
+    return flat if rows.shape[1] == 1 else flat.reshape(rows.shape)
