@@ -9,6 +9,7 @@ from serving_runtime.backends import registry
 SINGLE = {
     "digits.onnx": ("model.onnx", "onnxruntime"),
     "Digits.ONNX": ("model.onnx", "onnxruntime"),
+    "layers.graphdef": ("model.graphdef", "openvino"),
     "fraud.ubj": ("model.ubj", "xgboost"),
     "xgboost.json": ("model.json", "xgboost"),
     "model.json": ("model.json", "xgboost"),
@@ -23,6 +24,17 @@ def test_a_model_file_is_stored_by_the_name_that_its_backend_looks_for(filename:
     assert control_plane.stored_name(filename) == runtime.stored_name(filename) == stored
     assert registry.backend_of({stored, "notes.md"}) == backend
     assert registry.filename_in(backend, {stored, "notes.md"}) == stored
+
+
+@pytest.mark.parametrize("path", ["model.xml", "model.savedmodel/saved_model.pb", "saved_model.pb", "model.py"])
+def test_a_model_of_several_files_is_known_in_its_folder(path: str) -> None:
+    assert control_plane.has_model([f"1/{path}", "labels.txt"], "1")
+    assert control_plane.has_model([path, "labels.txt"], "")
+    assert not control_plane.has_model([f"1/more/{path}", "labels.txt"], "1")
+    assert control_plane.stored_name(path.rpartition("/")[2]) == ""
+    assert registry.backend_of({path.partition("/")[0], "labels.txt"}) == (
+        "python" if path == "model.py" else "openvino"
+    )
 
 
 @pytest.mark.parametrize("filename", ["labels.txt", "config.json", "model.pkl", "onnx", "", ".onnx/x"])

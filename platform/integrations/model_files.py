@@ -7,8 +7,10 @@ which the runtime looks. Endings that other files have too (labels.txt, config.j
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-_SUFFIXES = (".onnx", ".skops", ".ubj")
+_SUFFIXES = (".onnx", ".graphdef", ".skops", ".ubj")
 _NAMES = ("model.json", "model.txt", "xgboost.json")
+# Models of several files, which come in folders only.
+_IN_FOLDERS = ("model.bst", "model.py", "model.savedmodel/saved_model.pb", "model.xml", "saved_model.pb")
 
 ACCEPTED = ", ".join([*(f"*{suffix}" for suffix in _SUFFIXES), *_NAMES])
 """As messages list them."""
@@ -21,5 +23,7 @@ def stored_name(filename: str) -> str:
 
 
 def has_model(paths: Iterable[str], folder: str) -> bool:
-    """Return whether a model file is among those that lie directly in `folder` (empty for the top)."""
-    return any(stored_name(path.rpartition("/")[2]) for path in paths if path.rpartition("/")[0] == folder)
+    """Return whether a model's file is among those in `folder` (empty for the top)."""
+    prefix = f"{folder}/" if folder else ""
+    inside = (path.removeprefix(prefix) for path in paths if path.startswith(prefix))
+    return any(path in _IN_FOLDERS or ("/" not in path and stored_name(path)) for path in inside)

@@ -38,6 +38,12 @@ class BuiltIn:
 
 BUILT_IN = {
     "onnxruntime": BuiltIn("onnxruntime", "OnnxRuntimeBackend", "serving-cpu", ("model.onnx",)),
+    "openvino": BuiltIn(
+        "openvino",
+        "OpenVinoBackend",
+        "openvino",
+        ("model.xml", "model.savedmodel", "model.graphdef", "saved_model.pb", "model.onnx"),
+    ),
     "xgboost": BuiltIn(
         "xgboost", "XGBoostBackend", "xgboost", ("xgboost.ubj", "xgboost.json", "model.ubj", "model.json", "model.bst")
     ),

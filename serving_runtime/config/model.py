@@ -33,6 +33,7 @@ class BackendOptions:
         allow_python_models: whether the model's file may be code, or hold code.
         inputs, outputs: those that the config's author wrote; empty where the file is to say.
         max_batch_size: as written; 0 where nothing is.
+        instance_count: how many runs there may be at the same time.
     """
 
     parameters: Mapping[str, str]
@@ -44,6 +45,7 @@ class BackendOptions:
     inputs: tuple[WrittenTensor, ...] = ()
     outputs: tuple[WrittenTensor, ...] = ()
     max_batch_size: int = 0
+    instance_count: int = 1
 
     @classmethod
     def from_message(cls, config: Any) -> "BackendOptions":
@@ -54,6 +56,7 @@ class BackendOptions:
             inputs=written_tensors(config.input),
             outputs=written_tensors(config.output),
             max_batch_size=config.max_batch_size,
+            instance_count=sum(group.count or 1 for group in config.instance_group) or 1,
         )
 
 

@@ -5,7 +5,12 @@ from typing import Any
 
 from serving_runtime.errors import ModelError
 
-PLATFORMS = {"onnxruntime_onnx": "onnxruntime", "python": "python"}
+PLATFORMS = {
+    "onnxruntime_onnx": "onnxruntime",
+    "python": "python",
+    "tensorflow_savedmodel": "openvino",
+    "tensorflow_graphdef": "openvino",
+}
 ENSEMBLE_PLATFORM = "ensemble"
 
 _QUEUE_POLICY = ("timeout_action", "default_timeout_microseconds", "allow_timeout_override", "max_queue_size")

@@ -67,7 +67,7 @@ def test_writer_tells_digest_and_size_as_they_come(store):
         pytest.param("a\n.onnx", "not a file name", id="a line break"),
         pytest.param("\u202exnno.onnx", "not a file name", id="a mark that turns the writing round"),
         pytest.param("", "not a file name", id="nothing"),
-        pytest.param("model.pt", r"accepted are \*\.onnx", id="another format"),
+        pytest.param("model.h5", r"accepted are \*\.onnx", id="another format"),
         pytest.param("labels.txt", "accepted are", id="a text that is no trees"),
         pytest.param("onnx", r"accepted are \*\.onnx", id="no suffix"),
     ],

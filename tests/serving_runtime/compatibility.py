@@ -105,6 +105,12 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row(
             "B2", "MLServer's runtimes: XGBoost, LightGBM, scikit-learn", "partly", "not pickles; skops in their place"
         ),
+        Row(
+            "B3",
+            "OpenVINO backend; TensorFlow SavedModel and GraphDef",
+            "partly",
+            "[on the CPU](backends.md); not strings, BF16, any rank",
+        ),
         Row("C20", "`model_transaction_policy.decoupled`", "yes", "by backends of one's own, which stream"),
         Row("C21", "ragged batching", "yes"),
         Row(

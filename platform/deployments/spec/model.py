@@ -8,7 +8,9 @@ from deployments.document import Document
 
 # KServe's names, each with what the runtime calls the platform of such models.
 FORMATS = {
-    "onnx": {"onnxruntime_onnx"},
+    "onnx": {"onnxruntime_onnx", "openvino"},
+    "openvino": {"openvino", "tensorflow_savedmodel", "tensorflow_graphdef"},
+    "tensorflow": {"openvino", "tensorflow_savedmodel", "tensorflow_graphdef"},
     "xgboost": {"xgboost", "fil"},
     "lightgbm": {"lightgbm", "fil"},
     "sklearn": {"sklearn"},

@@ -10,6 +10,7 @@ from serving_runtime.datatypes import Array
 from tests.serving_runtime import onnx_models
 
 FEATURES = 8
+FIXTURES = Path(__file__).parent / "fixtures"
 
 Expected = Callable[[Array], list[Array]]
 
@@ -77,6 +78,30 @@ def _lightgbm(folder: Path) -> Expected:
     return lambda given: [trained.predict(given)[:, None].astype("f4")]
 
 
+def _openvino_onnx(folder: Path) -> Expected:
+    return _onnx(folder)  # ONNX Runtime's answers
+
+
+def _openvino_ir(folder: Path) -> Expected:
+    import openvino  # noqa: PLC0415
+
+    expected = _onnx(folder)
+    openvino.save_model(openvino.Core().read_model(folder / "model.onnx"), folder / "model.xml", compress_to_fp16=False)
+    (folder / "model.onnx").unlink()
+    return expected
+
+
+def _graphdef(folder: Path) -> Expected:
+    (folder / "model.graphdef").write_bytes((FIXTURES / "layers.graphdef").read_bytes())
+    weights = np.load(FIXTURES / "layers.npz")
+    return lambda given: [_softmax(np.tanh(given @ weights["first"]) @ weights["second"])]
+
+
+def _softmax(scores: Array) -> Array:
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
 def _sklearn(folder: Path) -> Expected:
     import skops.io  # noqa: PLC0415
     from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415
@@ -89,6 +114,26 @@ def _sklearn(folder: Path) -> Expected:
 CASES = {
     "onnx": Case(
         "onnxruntime", "onnxruntime", _onnx, "model.onnx", [("x", "FP32", [-1, FEATURES])], [("y", "FP32", [-1, 3])]
+    ),
+    "openvino onnx": Case(
+        "openvino",
+        "openvino",
+        _openvino_onnx,
+        "model.onnx",
+        [("x", "FP32", [-1, FEATURES])],
+        [("y", "FP32", [-1, 3])],
+        config='backend: "openvino"',
+    ),
+    "openvino ir": Case(
+        "openvino", "openvino", _openvino_ir, "model.xml", [("x", "FP32", [-1, FEATURES])], [("y", "FP32", [-1, 3])]
+    ),
+    "tensorflow graphdef": Case(
+        "openvino",
+        "openvino",
+        _graphdef,
+        "model.graphdef",
+        [("x", "FP32", [-1, FEATURES])],
+        [("Softmax", "FP32", [-1, 3])],
     ),
     "xgboost json": Case(
         "xgboost",
