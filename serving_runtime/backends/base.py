@@ -8,7 +8,7 @@ from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature
 from serving_runtime.datatypes import Array
 from serving_runtime.errors import ServingError
-from serving_runtime.request import NO_PARAMETERS
+from serving_runtime.request import NO_PARAMETERS, Cancellable, InferRequest, OnDone
 
 
 class LoadedModel(Protocol):
@@ -101,7 +101,48 @@ class RemoteModel(Protocol):
         """Return why it cannot answer now, in words; empty while it can."""
         ...
 
+    @property
+    def resident_bytes(self) -> int:
+        """Return how much of its processes is in memory."""
+        ...
+
     def close(self) -> None: ...
+
+
+class Calls(Protocol):
+    """The server, as a model asks it for other models; any thread may call."""
+
+    def infer(
+        self, request: InferRequest, on_done: OnDone, on_begun: Callable[[Cancellable], None], *, decoupled: bool
+    ) -> None:
+        """Start a request; both functions are called on the event loop, and must not wait.
+
+        Args:
+            on_done: called with every response, or an error.
+            on_begun: called with what cancels it, unless it is refused.
+            decoupled: whether there may be more responses than one.
+        """
+        ...
+
+    def cancel(self, request: Cancellable) -> None: ...
+
+    def serves(self, name: str, version: str) -> bool:
+        """Return whether a model answers; the highest version for no version."""
+        ...
+
+
+@runtime_checkable
+class CallingModel(Protocol):
+    """A model that asks others."""
+
+    @property
+    def calls_under_way(self) -> int:
+        """Return how many requests it has made of other models that are not answered."""
+        ...
+
+    def connect(self, calls: Calls) -> None:
+        """Take note of the server that it is a part of from now on."""
+        ...
 
 
 @runtime_checkable
@@ -122,12 +163,24 @@ class Send(Protocol):
         ...
 
     @property
+    def id(self) -> str: ...
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        """Return the names of the outputs that are asked for; none where all are."""
+        ...
+
+    @property
     def parameters(self) -> Mapping[str, Any]:
         """Return the request's parameters: those the runtime understands, those of the model, forwarded headers."""
         ...
 
+    def when_cancelled(self, tell: Callable[[], None]) -> None:
+        """Have a function called, in any thread, once nobody waits for responses; at once where that is so."""
+        ...
+
     def __call__(self, outputs: Sequence[Array]) -> None:
-        """Send outputs in the signature's order; waits while the client is slow to read.
+        """Send outputs in the signature's order, ABSENT for none; waits while the client is slow to read.
 
         Raises Cancelled once nobody waits for responses any more; the model lets it pass. Raises BackendError for
         outputs that are not those of the signature.

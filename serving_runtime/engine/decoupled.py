@@ -4,12 +4,16 @@ import asyncio
 import time
 from typing import Any
 
+from serving_runtime.backends.base import CallingModel, Outputs, RemoteModel
 from serving_runtime.engine.servable import Servable
 from serving_runtime.errors import ServingError, Unsupported
-from serving_runtime.request import InferRequest, InferResponse, OnDone
+from serving_runtime.request import NO_PARAMETERS, InferRequest, InferResponse, OnDone
 from serving_runtime.scheduler.job import Job, Result
 from serving_runtime.scheduler.stream_job import StreamJob
 from serving_runtime.scheduler.streaming import StreamScheduler
+
+_STREAMS_PER_PROCESS = 64
+"""How many requests a process has at a time; a thread that waits for it is made for each, once there are as many."""
 
 
 class DecoupledServable(Servable):
@@ -21,11 +25,19 @@ class DecoupledServable(Servable):
             model.signature.outputs,
             name=f"{self.name}-{self.version}",
             policy=self.config.batching,
-            instances=self.config.instance_count,
+            instances=self.config.instance_count * (_STREAMS_PER_PROCESS if isinstance(model, RemoteModel) else 1),
             statistics=self.statistics,
             loop=asyncio.get_running_loop(),
             limit=self._limit,
         )
+
+    @property
+    def problem(self) -> str:
+        return self.model.problem if isinstance(self.model, RemoteModel) else ""
+
+    @property
+    def steps_under_way(self) -> int:
+        return self.model.calls_under_way if isinstance(self.model, CallingModel) else 0
 
     def infer(self, request: InferRequest, on_done: OnDone) -> Job:  # noqa: ARG002 - refused whatever it is
         """Raise Unsupported: whoever calls this takes one answer only."""
@@ -50,10 +62,11 @@ class DecoupledServable(Servable):
                     on_done(result)
                     return
                 outputs = self._plan.select(selection, result) if result else ()
-                on_done(InferResponse(self.name, self.version, outputs, request.id, final=not result))
+                own = result.parameters if isinstance(result, Outputs) else NO_PARAMETERS
+                on_done(InferResponse(self.name, self.version, outputs, request.id, own, final=not result))
 
             job = StreamJob(arrays, rows, shape_key, answer, arrived_ns)
-            job.parameters = request.parameters
+            job.request = request
             if request.context is not None:
                 job.follow = self._follower(request.context)
             self._schedule(job, request)

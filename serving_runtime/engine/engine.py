@@ -149,6 +149,10 @@ class Engine:
             raise self._unknown(request.model_name, request.model_version)
         return demand.infer(request, on_done, self.infer_step)
 
+    def stream_step(self, request: InferRequest, on_done: OnDone) -> Cancellable:
+        """Do as `infer_step`, for a caller that takes any number of answers; the model must be there."""
+        return self.servable(request.model_name, request.model_version).stream(request, on_done)
+
     def _demand(self, name: str) -> OnDemand | None:
         """Return who loads the model on demand, None where nobody does."""
         model = self._models.get(name)

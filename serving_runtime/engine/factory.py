@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from serving_runtime.backends.base import ParameterizedModel, RequestModel
+from serving_runtime.backends.base import CallingModel, ParameterizedModel, RequestModel
+from serving_runtime.engine.calls import ServerCalls
 from serving_runtime.engine.decoupled import DecoupledServable
 from serving_runtime.engine.ensemble_servable import Answering, EnsembleServable
 from serving_runtime.engine.loading import OpenedModel
@@ -53,6 +54,8 @@ def make_servable(version: int, opened: OpenedModel, answering: Answering, *, in
         limit=_limit(opened, answering.rate_limiter),
     )
     servable.labels = opened.labels
+    if isinstance(opened.model, CallingModel):
+        opened.model.connect(ServerCalls(answering, asyncio.get_running_loop()))
     cache = answering.response_cache
     if opened.config.cached and cache is not None:
         loop = asyncio.get_running_loop()

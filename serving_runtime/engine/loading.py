@@ -9,7 +9,7 @@ from typing import Any
 
 from serving_runtime import proto
 from serving_runtime.backends import registry
-from serving_runtime.backends.base import Backend, ParameterizedModel, RequestModel, StreamingModel
+from serving_runtime.backends.base import Backend, ParameterizedModel, RemoteModel, RequestModel, StreamingModel
 from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions, ModelConfig
 from serving_runtime.config.support import PLATFORMS, refuse_unsupported
@@ -146,9 +146,14 @@ def open_versions(
             for number in opened.keys() - loaded.keys():
                 opened[number].model.close()
             raise VersionError(str(error), version) from error
-        measured = max(wanted.file_bytes[version], grown.size_bytes or 0)
+        measured = max(wanted.file_bytes[version], grown.size_bytes or 0) + remote_bytes(model.model)
         opened[version] = dataclasses.replace(model, memory_bytes=measured)
     return opened
+
+
+def remote_bytes(model: Any) -> int:
+    """Return what a model's own processes take, 0 for a model that has none."""
+    return model.resident_bytes if isinstance(model, RemoteModel) else 0
 
 
 def _bring(wanted: LoadPlan, version: int) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from serving_runtime.backends.base import Outputs
+from serving_runtime.backends.base import CallingModel, Outputs
 from serving_runtime.datatypes import Array
 from serving_runtime.engine.plan import Selection
 from serving_runtime.engine.servable import Servable
@@ -22,6 +22,10 @@ class RequestServable(Servable):
     def problem(self) -> str:
         problem: str = self.model.problem
         return problem
+
+    @property
+    def steps_under_way(self) -> int:
+        return self.model.calls_under_way if isinstance(self.model, CallingModel) else 0
 
     def _executing(self, model: Any) -> Execute:
         return executing(model.run_requests)

@@ -1,6 +1,6 @@
 """A model's warm-up samples, made into requests and run before the model is ready. Runs in threads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,10 @@ class _Unheard:
     """Takes the responses of a decoupled model that nobody asked."""
 
     cancelled = False
+    id = ""
+    outputs: Sequence[str] = ()
     parameters = NO_PARAMETERS
+
+    def when_cancelled(self, tell: Any) -> None: ...
 
     def __call__(self, outputs: Any) -> None: ...

@@ -13,12 +13,13 @@ INSPECT_SCHEMA = "fairlead.inspect/v1"
 PROFILE_SCHEMA = "fairlead.profile/v1"
 
 _RUNS = 50
-_SETTINGS = LoadSettings()
+_DEFAULTS = LoadSettings()
 
 
-def inspect(folder: Path) -> dict[str, Any]:
+def inspect(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
     """Return signature and platform of the folder's default version; raises ModelError when it cannot be served."""
-    opened = _opened(*_planned(folder))
+    opened = _opened(*_planned(folder, settings), settings)
+    opened.model.close()
     config = opened.config
     batch = [-1] if config.max_batch_size else []
     tensors = {
@@ -42,40 +43,43 @@ def inspect(folder: Path) -> dict[str, Any]:
     }
 
 
-def profile(folder: Path) -> dict[str, Any]:
+def profile(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
     """Return load time, memory and latency per batch size, measured on made-up inputs.
 
-    Memory is how much this process grew by loading and running the model, so a process should profile once.
+    Memory is how much this process grew by loading and running the model, so a process should profile once; a
+    model's own processes are added.
     """
-    plan, version = _planned(folder)
-    loading.backend_of(plan, version, _SETTINGS)  # the library is not the model's memory, nor its load time
+    plan, version = _planned(folder, settings)
+    loading.backend_of(plan, version, settings)  # the library is not the model's memory, nor its load time
     before = _resident_bytes()
     started = time.perf_counter()
-    opened = _opened(plan, version)
+    opened = _opened(plan, version, settings)
     if opened.config.ensemble is not None:
         raise ModelError(f"model '{opened.config.name}' is an ensemble; the models of its steps can be profiled")
     if opened.config.decoupled:
         raise ModelError(f"model '{opened.config.name}' is decoupled; only models that answer once can be profiled")
     load_seconds = time.perf_counter() - started
     batches = [_measured(opened, size) for size in _batch_sizes(opened.config.max_batch_size)]
+    memory_bytes = max(0, _resident_bytes() - before) + loading.remote_bytes(opened.model)
+    opened.model.close()
     return {
         "schema": PROFILE_SCHEMA,
         "load_seconds": round(load_seconds, 6),
-        "memory_bytes": max(0, _resident_bytes() - before),
+        "memory_bytes": memory_bytes,
         "batches": batches,
     }
 
 
-def _planned(path: Path) -> tuple[LoadPlan, int]:
+def _planned(path: Path, settings: LoadSettings) -> tuple[LoadPlan, int]:
     if not path.is_dir():
         raise ModelError(f"{path}: no such folder")
     folder = repository.model_folder(path.resolve())
-    plan = loading.plan(folder, _SETTINGS)
+    plan = loading.plan(folder, settings)
     return plan, plan.versions[-1]
 
 
-def _opened(plan: LoadPlan, version: int) -> OpenedModel:
-    return loading.open_versions(plan, (version,), _SETTINGS, {})[version]
+def _opened(plan: LoadPlan, version: int, settings: LoadSettings) -> OpenedModel:
+    return loading.open_versions(plan, (version,), settings, {})[version]
 
 
 def _batch_sizes(max_batch_size: int) -> list[int]:

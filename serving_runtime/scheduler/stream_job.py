@@ -8,15 +8,16 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from serving_runtime.config.signature import TensorSpec
-from serving_runtime.datatypes import Array
+from serving_runtime.datatypes import ABSENT, Array
 from serving_runtime.errors import BackendError, Cancelled
-from serving_runtime.request import NO_PARAMETERS
+from serving_runtime.request import InferRequest
 from serving_runtime.scheduler.job import Job, OnResult
 
 WINDOW = 4
+_NOBODYS = InferRequest("", "", ())
 
 OnResponse: TypeAlias = Callable[["StreamJob", list[Array], int, int], None]
 """Called on the event loop with one response, and the nanoseconds to make it and to hand it on."""
@@ -27,11 +28,11 @@ class StreamJob(Job):
 
     Attributes:
         cancelled: nobody waits for responses any more.
-        parameters: of the request, for the model.
+        request: as the client sent it, for the model.
         sent, sent_ns: how many responses the event loop has handed on, and when the last one.
     """
 
-    __slots__ = ("_credit", "_owed", "_paused", "cancelled", "parameters", "sent", "sent_ns")
+    __slots__ = ("_credit", "_owed", "_paused", "_tell", "cancelled", "request", "sent", "sent_ns")
 
     decoupled = True
 
@@ -40,7 +41,8 @@ class StreamJob(Job):
     ) -> None:
         super().__init__(arrays, rows, shape_key, on_result, arrived_ns)
         self.cancelled = False
-        self.parameters: Mapping[str, Any] = NO_PARAMETERS
+        self.request = _NOBODYS
+        self._tell: Callable[[], None] | None = None
         self.sent = 0
         self.sent_ns = arrived_ns
         self._credit = threading.Semaphore(WINDOW)
@@ -50,9 +52,16 @@ class StreamJob(Job):
     def cancel(self) -> None:
         """Take the job out of its queue, or tell the model to stop: its next `send` raises Cancelled."""
         self.cancelled = True
+        if self._tell is not None:
+            self._tell()
         self.resume()
         self._credit.release()  # a send that waits looks up
         super().cancel()
+
+    def when_cancelled(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+        if self.cancelled:
+            tell()
 
     def pause(self) -> None:
         self._paused = not self.cancelled
@@ -98,8 +107,19 @@ class Sender:
         return self._job.cancelled
 
     @property
+    def id(self) -> str:
+        return self._job.request.id
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        return self._job.request.outputs
+
+    @property
     def parameters(self) -> Mapping[str, Any]:
-        return self._job.parameters
+        return self._job.request.parameters
+
+    def when_cancelled(self, tell: Callable[[], None]) -> None:
+        self._job.when_cancelled(tell)
 
     def __call__(self, outputs: Sequence[Array]) -> None:
         made_ns = time.monotonic_ns()
@@ -119,6 +139,6 @@ def checked(outputs: Sequence[Array], specs: Sequence[TensorSpec]) -> list[Array
     if len(outputs) != len(specs):
         raise BackendError(f"the model sent {len(outputs)} outputs; its signature has {len(specs)}")
     for spec, array in zip(specs, outputs, strict=True):
-        if array.dtype != spec.datatype.dtype:
+        if array is not ABSENT and array.dtype != spec.datatype.dtype:
             raise BackendError(f"the model sent output '{spec.name}' as {array.dtype}, not {spec.datatype.name}")
-    return list(outputs)
+    return list(outputs) if type(outputs) in (list, tuple) else cast("list[Array]", outputs)

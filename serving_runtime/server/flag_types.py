@@ -90,7 +90,7 @@ def restriction(text: str) -> Restriction:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def add_bool(group: "argparse._ArgumentGroup", flag: str, *, default: bool, text: str) -> None:
+def add_bool(group: "argparse._ActionsContainer", flag: str, *, default: bool, text: str) -> None:
     """Add a flag that is true when it is given without a value."""
     group.add_argument(
         flag,

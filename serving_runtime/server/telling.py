@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from serving_runtime.engine import telling
+from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.errors import ServingError
+from serving_runtime.server.flag_types import add_bool
 from serving_runtime.server.options import Parser
 
 _COMMANDS = {
@@ -27,10 +29,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "model_dir", type=Path, metavar="MODEL_DIR", help="holds <version>/model.onnx, maybe config.pbtxt"
     )
+    add_bool(parser, "--allow-python-models", default=False, text="tell of models whose files are code, by running it")
     parser.add_argument("--json", action="store_true", help="one line of JSON, also for errors (default: indented)")
     found = parser.parse_args(arguments[1:])
     try:
-        _print(command(found.model_dir), compact=found.json)
+        settings = LoadSettings(allow_python_models=found.allow_python_models)
+        _print(command(found.model_dir, settings), compact=found.json)
     except ServingError as error:
         _print({"schema": schema, "error": str(error)}, compact=found.json)
         return 2

@@ -5,6 +5,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from google.protobuf import json_format
+
+from serving_runtime.backends.python.calls import CallServer
+from serving_runtime.backends.python.decoupled import DecoupledPythonModel
 from serving_runtime.backends.python.model import PythonModel
 from serving_runtime.backends.python.pool import Pool
 from serving_runtime.backends.python.process import WorkerProcess
@@ -15,6 +19,8 @@ from serving_runtime.config.model import BackendOptions
 from serving_runtime.errors import ModelError, ServingError
 
 _ENVIRONMENT = "EXECUTION_ENV_PATH"
+_COMPLETED = ("max_batch_size", "input", "output", "dynamic_batching", "model_transaction_policy")
+"""What a model may fill in of its config."""
 
 
 class PythonBackend:
@@ -22,22 +28,30 @@ class PythonBackend:
 
     platform = "python"
     default_filename = "model.py"
-    default_max_batch_size = 4
+    default_max_batch_size = 0  # a model says itself whether it takes batches
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         for key in settings:
             raise ModelError(f"--backend-config=python,{key}: the python backend has no settings")
 
-    def load(self, file: Path, options: BackendOptions) -> PythonModel:
+    def load(self, file: Path, options: BackendOptions) -> PythonModel | DecoupledPythonModel:
         _check(options)
         config = options.config
-        where = f"model '{config.name}' version {file.parent.name}"
-        signature = signature_of(config)
-        count = sum(group.count for group in instance_groups(config))
-        pool: Pool[WorkerProcess] = Pool(_starting(file, config, where), where)
+        calls = CallServer()
+        starting = _Starting(file, config, calls)
+        pool: Pool[WorkerProcess] = Pool(starting.start, starting.where)
+        if options.auto_complete:
+            starting.complete(pool.ended)
+        try:
+            signature = signature_of(config)
+            count = sum(group.count for group in instance_groups(config))
+        except ModelError:
+            starting.give_up()
+            raise
         pool.open(count)
         reshaped = frozenset(tensor.name for tensor in config.output if tensor.HasField("reshape"))
-        return PythonModel(signature, pool, reshaped)
+        kind = DecoupledPythonModel if config.model_transaction_policy.decoupled else PythonModel
+        return kind(signature, pool, calls, reshaped)
 
 
 def _check(options: BackendOptions) -> None:
@@ -55,29 +69,71 @@ def _check(options: BackendOptions) -> None:
         raise ModelError("sequence_batching of a model in Python is not supported")
 
 
-def _starting(file: Path, config: Any, where: str) -> Callable[[Callable[[WorkerProcess], None]], WorkerProcess]:
-    """Return what starts a worker that is ready for requests."""
-    message = {
-        "do": "initialize",
-        "arguments": {
-            "model_config": json.dumps(text.as_json(config)),
-            "model_instance_kind": "CPU",
-            "model_instance_device_id": "0",
-            "model_instance_name": f"{config.name}_0",
-            "model_repository": str(file.parent.parent),
-            "model_version": file.parent.name,
-            "model_name": config.name,
-        },
-        "decoupled": config.model_transaction_policy.decoupled,
-    }
+class _Starting:
+    """Starts workers of one model; the first one completes the config before it is initialized.
 
-    def start(on_end: Callable[[WorkerProcess], None]) -> WorkerProcess:
-        worker = WorkerProcess(file, where, on_end)
+    Args:
+        config: the ModelConfig message, filled in by `complete`.
+
+    Attributes:
+        where: model and version in words.
+    """
+
+    def __init__(self, file: Path, config: Any, calls: CallServer) -> None:
+        self._file = file
+        self._config = config
+        self._calls = calls
+        self._first: WorkerProcess | None = None
+        self.where = f"model '{config.name}' version {file.parent.name}"
+
+    def complete(self, on_end: Callable[[WorkerProcess], None]) -> None:
+        """Let the model fill in its config; raises ModelError."""
+        worker = self._first = self._worker(on_end)
+        config = self._config
         try:
-            worker.ask(message)
+            found = worker.ask({"do": "complete", "config": text.as_json(config)})["config"]
+            for field in _COMPLETED:
+                if field in found:
+                    config.ClearField(field)
+            json_format.ParseDict({field: found[field] for field in _COMPLETED if field in found}, config)
+        except ServingError:
+            self.give_up()
+            raise
+        except json_format.ParseError as error:
+            self.give_up()
+            raise ModelError(f"auto_complete_config made a config that cannot be used: {error}") from error
+
+    def give_up(self) -> None:
+        """End the worker that completed the config, unless it has been handed out."""
+        if self._first is not None:
+            self._first.stop()
+            self._first = None
+
+    def start(self, on_end: Callable[[WorkerProcess], None]) -> WorkerProcess:
+        """Return a worker that is ready for requests; raises ModelError."""
+        worker, self._first = self._first or self._worker(on_end), None
+        try:
+            worker.ask(self._initialize())
         except ServingError:
             worker.stop()
             raise
         return worker
 
-    return start
+    def _worker(self, on_end: Callable[[WorkerProcess], None]) -> WorkerProcess:
+        return WorkerProcess(self._file, self.where, self._calls, on_end)
+
+    def _initialize(self) -> dict[str, Any]:
+        config, version = self._config, self._file.parent
+        return {
+            "do": "initialize",
+            "arguments": {
+                "model_config": json.dumps(text.as_json(config)),
+                "model_instance_kind": "CPU",
+                "model_instance_device_id": "0",
+                "model_instance_name": f"{config.name}_0",
+                "model_repository": str(version.parent),
+                "model_version": version.name,
+                "model_name": config.name,
+            },
+            "decoupled": config.model_transaction_policy.decoupled,
+        }

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from serving_runtime.backends.base import Answer, Asked, Outputs
+from serving_runtime.backends.base import Answer, Asked, Calls, Outputs
+from serving_runtime.backends.python.calls import CallServer
 from serving_runtime.backends.python.pool import Pool
 from serving_runtime.backends.python.process import Asking, Response, WorkerProcess
 from serving_runtime.config.signature import Signature, TensorSpec
@@ -14,14 +15,21 @@ from serving_runtime.errors import BackendError, ServingError
 from serving_runtime.request import NO_PARAMETERS, Tensor
 
 
-class PythonModel:
-    """One version of a model, in as many processes as it has instances."""
+class RemotePythonModel:
+    """One version of a model, in as many processes as it has instances.
+
+    Args:
+        reshaped: names of outputs whose config has a reshape.
+    """
 
     opsets: dict[str, int] = {}
 
-    def __init__(self, signature: Signature, pool: Pool[WorkerProcess], reshaped: frozenset[str]) -> None:
+    def __init__(
+        self, signature: Signature, pool: Pool[WorkerProcess], calls: CallServer, reshaped: frozenset[str]
+    ) -> None:
         self.signature = signature
         self._pool = pool
+        self._calls = calls
         self._outputs = _Outputs(signature.outputs, reshaped)
 
     @property
@@ -30,8 +38,30 @@ class PythonModel:
         return self._pool.problem
 
     @property
-    def worker_pids(self) -> list[int]:
-        return [worker.pid for worker in self._pool.workers]
+    def resident_bytes(self) -> int:
+        return sum([worker.resident_bytes for worker in self._pool.workers])
+
+    @property
+    def calls_under_way(self) -> int:
+        """Return how many requests it has made of other models that are not answered."""
+        return self._calls.under_way
+
+    def connect(self, calls: Calls) -> None:
+        self._calls.calls = calls
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _tensors(self, inputs: Sequence[Array]) -> list[Tensor]:
+        return [
+            Tensor(spec.name, spec.datatype, array)
+            for spec, array in zip(self.signature.inputs, inputs, strict=True)
+            if array is not ABSENT
+        ]
+
+
+class PythonModel(RemotePythonModel):
+    """A model that answers each request once."""
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run one request that nobody sent, as warm-up does."""
@@ -54,16 +84,6 @@ class PythonModel:
             for number, request in zip(worker.execute(asking), requests, strict=True):
                 request.when_cancelled(partial(worker.cancel, number))
             return gathering.wait()
-
-    def close(self) -> None:
-        self._pool.close()
-
-    def _tensors(self, inputs: Sequence[Array]) -> list[Tensor]:
-        return [
-            Tensor(spec.name, spec.datatype, array)
-            for spec, array in zip(self.signature.inputs, inputs, strict=True)
-            if array is not ABSENT
-        ]
 
 
 class _Outputs:

@@ -1,6 +1,7 @@
 """One worker process as the server sees it: started, asked, listened to, ended.
 
-A thread receives what the worker says; another copies its output to the log. Both end with the process.
+One thread receives what the worker says, one copies its output to the log, one sends what must not keep the event loop
+waiting. They end with the process.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from serving_runtime.backends.python.calls import CallServer
 from serving_runtime.backends.python.wire.channel import Channel, ChannelClosedError
 from serving_runtime.backends.python.wire.failures import error_from
 from serving_runtime.errors import BackendError, ModelError, ServingError
@@ -67,16 +69,19 @@ class WorkerProcess:
     Args:
         file: the model's.
         where: model and version in words, for the log and for errors.
+        calls: serves what it asks of the server.
         on_end: called once when the process has ended without being asked to.
 
     Attributes:
         load: how many requests it has; kept by the pool.
     """
 
-    def __init__(self, file: Path, where: str, on_end: Callable[["WorkerProcess"], None]) -> None:
+    def __init__(self, file: Path, where: str, calls: CallServer, on_end: Callable[["WorkerProcess"], None]) -> None:
         self.load = 0
         self._where = where
+        self._calls = calls
         self._on_end = on_end
+        self._outbox: queue.SimpleQueue[tuple[dict[str, Any], Sequence[Tensor]] | None] = queue.SimpleQueue()
         self._pending: dict[int, OnResponse] = {}
         self._lock = threading.Lock()
         self._replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -98,14 +103,23 @@ class WorkerProcess:
         self._channel = Channel(ours, outgoing, incoming)
         self._threads = [
             threading.Thread(target=work, name=f"{name} of {where}", daemon=True)
-            for name, work in (("answers", self._receive), ("output", self._log_output))
+            for name, work in (
+                ("answers", self._receive),
+                ("output", self._log_output),
+                ("orders", self._send_orders),
+            )
         ]
         for thread in self._threads:
             thread.start()
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
+    def resident_bytes(self) -> int:
+        """Return how much of the process is in memory, 0 where it has ended."""
+        try:
+            pages = Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * os.sysconf("SC_PAGESIZE")
 
     @property
     def alive(self) -> bool:
@@ -165,15 +179,25 @@ class WorkerProcess:
             except ModelError as error:
                 logger.warning("%s: finalize failed: %s", self._where, error)
         self._channel.shut()
+        self._outbox.put(None)
         self._kill()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()
         self._channel.close()
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _tell(self, message: dict[str, Any], tensors: Sequence[Tensor] = ()) -> None:
+        """Have a message sent, without waiting: the event loop calls this too."""
+        self._outbox.put((message, tensors))
+
+    def _answer_call(self, message: dict[str, Any], tensors: Sequence[Tensor]) -> None:
+        self._tell({**message, "do": "answer"}, tensors)
+
+    def _send_orders(self) -> None:
         with contextlib.suppress(ChannelClosedError):
-            self._channel.send(message)
+            while (order := self._outbox.get()) is not None:
+                self._channel.send(*order)
+                del order  # its tensors are the worker's now
 
     def _kill(self) -> None:
         """End the process and all that it has started."""
@@ -195,6 +219,7 @@ class WorkerProcess:
         with self._lock:
             self._ended = True
             pending, self._pending = self._pending, {}
+        self._calls.lost(self)
         self._replies.put({"do": "ended"})
         if pending:
             lost = self._lost()
@@ -212,6 +237,8 @@ class WorkerProcess:
             case "log":
                 for line in message["text"].splitlines():
                     logger.log(_LEVELS[message["level"]], "%s: %s", self._where, line)
+            case "infer" | "ready":
+                self._calls.serve(self, self._answer_call, message, tensors)
             case _:
                 self._replies.put(message)
 

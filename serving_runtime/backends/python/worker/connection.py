@@ -7,14 +7,18 @@ import itertools
 import os
 import queue
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from serving_runtime.backends.python.wire.channel import Channel, ChannelClosedError
 from serving_runtime.request import Tensor
 
 WINDOW = 16
 """How many responses to one request may be on their way to a client that reads slowly."""
+
+
+Take: TypeAlias = Callable[[tuple[dict[str, Any], list[Tensor]]], None]
+"""Takes an answer of the server's, in the thread that receives; must not wait."""
 
 
 class Answering:
@@ -53,7 +57,7 @@ class Connection:
         self.work: queue.SimpleQueue[tuple[dict[str, Any], list[Tensor]]] = queue.SimpleQueue()
         self._open: dict[int, Answering] = {}
         self._numbers = itertools.count()
-        self._calls: dict[int, queue.SimpleQueue[tuple[dict[str, Any], list[Tensor]]]] = {}
+        self._calls: dict[int, Take] = {}
 
     def start(self) -> None:
         threading.Thread(target=self._receive, name="receive", daemon=True).start()
@@ -71,15 +75,11 @@ class Connection:
     def answered(self, number: int) -> None:
         self._open.pop(number, None)
 
-    def call(
-        self, message: dict[str, Any], tensors: Sequence[Tensor] = ()
-    ) -> "queue.SimpleQueue[tuple[dict[str, Any], list[Tensor]]]":
-        """Ask the server something; returns where its answers come, the last one with `final`."""
+    def call(self, message: dict[str, Any], tensors: Sequence[Tensor], take: Take) -> None:
+        """Ask the server something; `take` is called with each answer, the last one with `final`."""
         number = next(self._numbers)
-        answers: queue.SimpleQueue[tuple[dict[str, Any], list[Tensor]]] = queue.SimpleQueue()
-        self._calls[number] = answers
+        self._calls[number] = take
         self.send({**message, "call": number}, tensors)
-        return answers
 
     def _receive(self) -> None:
         try:
@@ -97,10 +97,10 @@ class Connection:
                 if state := self._open.get(message["number"]):
                     state.taken()
             case "answer":
-                number = message["call"]
-                self._calls[number].put((message, tensors))
+                take = self._calls[message["call"]]
                 if message["final"]:
-                    del self._calls[number]
+                    del self._calls[message["call"]]
+                take((message, tensors))
             case "execute":
                 for request in message["requests"]:  # now: a request may be cancelled while others run
                     self._open[request["number"]] = Answering()

@@ -52,7 +52,7 @@ class InferenceResponse:
             raise TritonModelException(f"error must be a TritonError, found {type(error).__name__}")
         self._outputs = list(output_tensors)
         self._error = error
-        self._parameters = _checked(parameters)
+        self._parameters = checked_parameters(parameters)
 
     def output_tensors(self) -> list[Tensor]:
         return self._outputs
@@ -178,7 +178,7 @@ _RESERVED = frozenset(("sequence_id", "sequence_start", "sequence_end", "priorit
 """Parameters that the server understands (V2: parameters extension) and Triton keeps from a model's."""
 
 
-def _checked(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     for name, value in (parameters or {}).items():
         if not isinstance(value, (bool, int, str, float)):
             raise TritonModelException(f"parameter '{name}' must be a bool, int, str or float, found {value!r}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from serving_runtime.backends.python.worker import triton_utils
 from serving_runtime.backends.python.worker.connection import Connection
+from serving_runtime.backends.python.worker.model_config import ModelConfig
 from serving_runtime.backends.python.worker.triton_model import CLASS_NAME, TritonModel
 
 
@@ -46,6 +47,8 @@ class Service:
 
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
         match message["do"]:
+            case "complete":
+                return {"config": self._completed(message["config"])}
             case "initialize":
                 kind = self._kind()
                 self._model = TritonModel(kind, message["arguments"], decoupled=message["decoupled"])
@@ -53,6 +56,16 @@ class Service:
                 if self._model is not None:
                     self._model.finalize()
         return {}
+
+    def _completed(self, config: dict[str, Any]) -> dict[str, Any]:
+        """Return the config as the model fills it in, if it does."""
+        complete = getattr(self._kind(), "auto_complete_config", None)
+        if complete is None:
+            return config
+        completed = complete(ModelConfig(config))
+        if not isinstance(completed, ModelConfig):
+            raise MistakeError(f"auto_complete_config must return the config, found {type(completed).__name__}")
+        return completed.as_dict()
 
     def _kind(self) -> Any:
         """Return the model's class; raises MistakeError where the file has none."""

@@ -7,6 +7,7 @@ so when it is loaded: docs/reference/python-models.md lists both.
 import json
 from typing import Any
 
+from serving_runtime.backends.python.worker.calls import InferenceRequest, is_model_ready
 from serving_runtime.backends.python.worker.connection import current
 from serving_runtime.backends.python.worker.messages import (
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
@@ -16,6 +17,7 @@ from serving_runtime.backends.python.worker.messages import (
     InferenceResponseSender,
     TritonError,
 )
+from serving_runtime.backends.python.worker.model_config import ModelConfig
 from serving_runtime.backends.python.worker.tensors import (
     NUMPY_TO_TRITON_TYPE,
     TRITON_STRING_TO_NUMPY,
@@ -36,9 +38,11 @@ __all__ = [
     "TRITONSERVER_RESPONSE_COMPLETE_FINAL",
     "TRITON_STRING_TO_NUMPY",
     "TRITON_TO_NUMPY_TYPE",
+    "InferenceRequest",
     "InferenceResponse",
     "InferenceResponseSender",
     "Logger",
+    "ModelConfig",
     "Tensor",
     "TritonError",
     "TritonModelException",
@@ -47,6 +51,7 @@ __all__ = [
     "get_input_tensor_by_name",
     "get_output_config_by_name",
     "get_output_tensor_by_name",
+    "is_model_ready",
     "numpy_to_triton_type",
     "serialize_byte_tensor",
     "triton_string_to_numpy",

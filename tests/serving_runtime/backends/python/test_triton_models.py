@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -245,6 +246,22 @@ def test_code_that_comes_with_a_load_request_is_refused(tmp_path: Path) -> None:
         answer = httpx.post(url, json={"parameters": parameters}, timeout=60)
         assert answer.status_code == 500
         assert "code runs only where it lies in a model repository" in answer.json()["error"]
+
+
+def test_inspect_and_profile_run_a_model_only_where_they_are_allowed_to(tmp_path: Path) -> None:
+    folder = repository(tmp_path, "add_sub") / "add_sub"
+
+    def told(command: str, *flags: str) -> dict[str, Any]:
+        arguments = [sys.executable, "-m", "serving_runtime", command, str(folder), "--json", *flags]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    assert "--allow-python-models" in told("inspect")["error"]
+    found = told("inspect", "--allow-python-models")
+    assert found["platform"] == "python"
+    assert found["inputs"] == [{"name": f"INPUT{n}", "datatype": "FP32", "shape": [-1]} for n in range(2)]
+    assert told("profile", "--allow-python-models=true")["memory_bytes"] > 20 << 20  # two interpreters
 
 
 def workers(pid: int) -> list[int]:

@@ -1,0 +1,35 @@
+"""A loaded Python model that answers a request any number of times."""
+
+import queue
+from collections.abc import Sequence
+from functools import partial
+
+from serving_runtime.backends.base import Send
+from serving_runtime.backends.python.model import RemotePythonModel
+from serving_runtime.backends.python.process import Asking, Response
+from serving_runtime.datatypes import Array
+from serving_runtime.errors import Cancelled
+
+
+class DecoupledPythonModel(RemotePythonModel):
+    """One version of a decoupled model; a process has many requests at a time, each waited for by a thread."""
+
+    def stream(self, inputs: Sequence[Array], send: Send) -> None:
+        told = {"id": send.id, "outputs": list(send.outputs), "parameters": dict(send.parameters)}
+        with self._pool.lent() as worker:
+            responses: queue.SimpleQueue[Response] = queue.SimpleQueue()
+            (number,) = worker.execute([Asking(told, self._tensors(inputs), responses.put)])
+            send.when_cancelled(partial(worker.cancel, number))
+            while True:
+                response = responses.get()
+                if response.error is not None:
+                    raise response.error
+                if response.outputs is not None:
+                    try:
+                        send(self._outputs.arranged(response, send.outputs))
+                    except Cancelled:
+                        worker.cancel(number)
+                        raise
+                    worker.taken(number)
+                if response.final:
+                    return
