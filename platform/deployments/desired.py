@@ -18,6 +18,7 @@ from integrations.clusters.base import (
     Logger,
     Patch,
     Resources,
+    Rolling,
     SessionAffinity,
     Tap,
 )
@@ -84,6 +85,8 @@ class ServiceState:
         compared_percent: of the requests whose answers by stable and by the canary are to be compared.
         recorded_percent: of the requests to stable that are to be kept with their answers.
         drift: what becomes of changes made by hand on its cluster.
+        request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
+        rolling: how its replicas are replaced; None leaves it to the cluster.
     """
 
     namespace: str
@@ -100,6 +103,8 @@ class ServiceState:
     compared_percent: float = 0.0
     recorded_percent: float = 0.0
     drift: DriftPolicy = DriftPolicy.HEAL
+    request_timeout_s: int = 0
+    rolling: Rolling | None = None
 
     def first(self, role: Role) -> RevisionState | None:
         """Return the revision of a role that only one can have."""
@@ -218,4 +223,6 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
         preview=preview_of(service),
         affinity=affinity_of(service),
         drift=service.drift,
+        request_timeout_s=service.request_timeout_s,
+        rolling=service.rolling,
     )

@@ -21,6 +21,7 @@ from deployments.spec import (
     patches_json,
     stored_logger,
     stored_patches,
+    stored_rolling,
     stored_transformer,
     transformer_json,
 )
@@ -176,6 +177,8 @@ def service_state(service: InferenceService, revisions: Iterable[Revision], roll
         compared_percent=0.0 if state is None or state.comparison is None else state.comparison.sample_percent,
         recorded_percent=service.recorded_percent,
         drift=DriftPolicy(service.drift_policy),
+        request_timeout_s=service.request_timeout_s,
+        rolling=stored_rolling(service.rolling),
         revisions=tuple(revision_state(revision) for revision in revisions),
     )
 

@@ -81,7 +81,11 @@ def _action(namespace: str, rule: Json) -> Json:
     weighted = [ref for ref in rule.get("backendRefs", ()) if ref["weight"]]
     if not weighted:
         return {"direct_response": {"status": 500}}
-    route: Json = {"weighted_clusters": {"clusters": [_weighted(namespace, ref) for ref in weighted]}, "timeout": "0s"}
+    clusters = [_weighted(namespace, ref) for ref in weighted]
+    route: Json = {
+        "weighted_clusters": {"clusters": clusters},
+        "timeout": rule.get("timeouts", {}).get("request", "0s"),
+    }
     for each in rule.get("filters", ()):
         if each["type"] == "URLRewrite":
             route["prefix_rewrite"] = each["urlRewrite"]["path"]["replaceFullPath"]  # of an exact path: all of it

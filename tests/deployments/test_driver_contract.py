@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
+import httpx
 import pytest
 
 from integrations.clusters.base import (
@@ -29,6 +30,8 @@ from tests.cluster.plane import ControlPlane
 from tests.deployments.fakes import FakeCluster
 from tests.integrations.conftest import V2_SERVER, Cluster, until
 
+GATEWAYS = ["local", pytest.param("kubernetes", marks=pytest.mark.cluster)]
+"""Where there is one, so that a client can ask."""
 FAILS = {"V2_START": "fail", "V2_TOKEN": "s3cr3t-value"}
 _names = (f"service-{number}" for number in itertools.count(1))
 
@@ -47,6 +50,7 @@ class Anywhere:
     artifact: tuple[str, str]
     service: str = field(default_factory=lambda: next(_names))
     patience_s: float = 60.0
+    gateway_url: str = ""
 
     def revision(
         self, number: int, weight: int, *, replicas: int = 1, env: dict[str, str] | None = None
@@ -97,7 +101,7 @@ def kubernetes(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) ->
         yield running
 
 
-@pytest.fixture(params=["fake", "local", pytest.param("kubernetes", marks=pytest.mark.cluster)])
+@pytest.fixture(params=["fake", *GATEWAYS])
 def anywhere(request: pytest.FixtureRequest) -> Anywhere:
     if request.param == "fake":
         fake = FakeCluster()
@@ -139,6 +143,7 @@ def anywhere(request: pytest.FixtureRequest) -> Anywhere:
         lambda _: FAILS,
         tell,
         (stored.uri, stored.digest),
+        gateway_url=cluster.url,
     )
 
 
@@ -163,6 +168,7 @@ def _on_kubernetes(harness: Harness) -> Anywhere:
         tell,
         (stored.uri, stored.digest),
         patience_s=300.0,
+        gateway_url=harness.gateway.url,
     )
 
 
@@ -175,6 +181,20 @@ def test_what_was_wished_is_confirmed_with_its_generation(anywhere: Anywhere) ->
     anywhere.apply(3, anywhere.revision(1, 90), anywhere.revision(2, 10))
     seen = anywhere.weights(3, 90, 10)
     assert [revision.ready_replicas for revision in seen.revisions] == [1, 1]
+
+
+@pytest.mark.parametrize("anywhere", GATEWAYS, indirect=True)
+def test_an_http_request_is_given_up_after_the_services_timeout(anywhere: Anywhere) -> None:
+    slow = anywhere.revision(1, 100, env={"V2_DO": "sleep=20"})
+    anywhere.driver.apply(Desired("default", anywhere.service, 1, (slow,), request_timeout_s=1))
+    anywhere.weights(1, 100)
+    url = f"{anywhere.gateway_url}/serving/default/{anywhere.service}/v2/models/{anywhere.service}/infer"
+
+    def answered() -> int:
+        status = httpx.post(url, json={}, timeout=60, trust_env=False).status_code
+        return 0 if status == 503 else status  # the gateway's threads take up a route one after the other
+
+    assert until(answered, "an answer") == 504
 
 
 def test_without_weights_replicas_start_and_nobody_gets_requests(anywhere: Anywhere) -> None:

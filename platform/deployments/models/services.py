@@ -76,6 +76,8 @@ class InferenceService(models.Model):
         recorded_percent: of its requests that are recorded now (`models.Recording`); 0 for none.
         drift_policy: what becomes of changes made by hand on its cluster (`DriftPolicy`).
         drift: those that were found (`deployments.drifting`).
+        request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
+        rolling: how its replicas are replaced, `{"maxSurge", "maxUnavailable"}`; None leaves it to the cluster.
         tap_cursor: up to where everything that the taps of its replicas recorded was made use of.
     """
 
@@ -114,6 +116,8 @@ class InferenceService(models.Model):
         max_length=10, choices=choices(DriftPolicy), default=DriftPolicy.HEAL, db_default=DriftPolicy.HEAL
     )
     drift = models.JSONField(default=list)
+    request_timeout_s = models.PositiveIntegerField(default=0, db_default=0)
+    rolling = models.JSONField(null=True)
     tap_cursor = models.TextField(blank=True)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)

@@ -19,7 +19,7 @@ from deployments.services.contracts import accepted
 from deployments.services.importing import begin_import, must_import
 from deployments.services.stopping import follow_stop
 from deployments.services.turning import check_ready, give_up, turn_to
-from deployments.spec import ServiceSpec, check_format, parse_service, refuse_on
+from deployments.spec import ServiceSpec, check_format, parse_service, refuse_on, rolling_json
 from integrations.clusters.base import PREVIEW_SUFFIX, DriftPolicy
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
@@ -94,6 +94,7 @@ def service_apply(
         before = None if created else {"document": change.service.document}
         change.service.document, change.service.policy = document, policy
         change.service.drift_policy = spec.drift or DriftPolicy.HEAL
+        change.service.request_timeout_s, change.service.rolling = spec.request_timeout_s, rolling_json(spec.rolling)
         change.service.alias_problem = ""
         follow_stop(change, spec, actor=actor)
         rollout = None

@@ -5,6 +5,7 @@ that are).
 """
 
 from deployments.spec.clusters import refuse_on
+from deployments.spec.delivery import rolling_json, stored_rolling
 from deployments.spec.file import imported_model, parse_service
 from deployments.spec.logger import logger_json, stored_logger
 from deployments.spec.model import CONFIG, STORAGE_URI, check_format
@@ -29,8 +30,10 @@ __all__ = [
     "parse_service",
     "patches_json",
     "refuse_on",
+    "rolling_json",
     "stored_logger",
     "stored_patches",
+    "stored_rolling",
     "stored_transformer",
     "transformer_json",
 ]

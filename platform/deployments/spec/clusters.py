@@ -25,6 +25,12 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             "spec.drift is for services on Kubernetes: nobody else changes what the local cluster runs; leave it out",
             field="spec.drift",
         )
+    if kind == LOCAL and spec.rolling is not None:
+        raise InvalidInput(
+            "spec.predictor.deploymentStrategy is for services on Kubernetes: the local cluster replaces one replica "
+            "after the other; leave it out",
+            field="spec.predictor.deploymentStrategy",
+        )
     if kind == LOCAL and spec.transformer is not None:
         raise InvalidInput(
             "spec.transformer cannot be honoured on the local cluster, which runs models and no images; choose a "

@@ -6,6 +6,7 @@ from deployments.document import Document
 from deployments.scaling import parse_scaling
 from deployments.spec.batcher import with_batcher
 from deployments.spec.clusters import parse_drift
+from deployments.spec.delivery import parse_rolling, parse_timeout
 from deployments.spec.logger import parse_logger
 from deployments.spec.model import parse_config, parse_env, parse_format, parse_storage_uri
 from deployments.spec.patches import parse_patches
@@ -49,12 +50,13 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
     predictor = spec.document("predictor")
     model = predictor.document("model")
     rollout = spec.optional("rollout")
+    scaling = parse_scaling(predictor)
     result = ServiceSpec(
         namespace=check_dns_label(found_namespace, field="metadata.namespace"),
         name=_service_name(found_name),
         model_format=parse_format(model),
         storage_uri=parse_storage_uri(model),
-        scaling=parse_scaling(predictor),
+        scaling=scaling,
         env=parse_env(model),
         resources=parse_resources(model),
         model_config=with_batcher(predictor, parse_config(model)),
@@ -65,6 +67,8 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         patches=parse_patches(spec),
         stopped=_is_stopped(metadata),
         transformer=parse_transformer(spec, found_name),
+        request_timeout_s=parse_timeout(predictor),
+        rolling=parse_rolling(predictor, scaling.min_replicas),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)

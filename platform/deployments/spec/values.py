@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from deployments.scaling import Scaling
 from deployments.spec.transformer import Transformer
-from integrations.clusters.base import DriftPolicy, Logger, Patch, Resources
+from integrations.clusters.base import DriftPolicy, Logger, Patch, Resources, Rolling
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,8 @@ class ServiceSpec:
         patches: changes of what is rendered for it on its cluster.
         drift: what becomes of changes made by hand on its cluster; None where the file does not say.
         transformer: what stands before the predictor; None for nothing.
+        request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
+        rolling: how replicas are replaced on its cluster; None where the file does not say.
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
         model_format: what the file calls the model, as KServe does.
         stopped: nothing of it is to run until it is resumed.
@@ -40,6 +42,8 @@ class ServiceSpec:
     stopped: bool = False
     model_format: str = "onnx"
     transformer: Transformer | None = None
+    request_timeout_s: int = 0
+    rolling: Rolling | None = None
 
     @property
     def follows_alias(self) -> bool:

@@ -61,6 +61,14 @@ def test_a_changed_file_of_a_live_service_starts_a_rollout_by_its_policy(platfor
     assert (rollout.to_revision.min_replicas, rollout.to_revision.role, rollout.phase) == (2, "canary", "Pending")
 
 
+def test_another_timeout_is_taken_up_at_once_and_makes_no_revision(platform: Platform) -> None:
+    service = platform.live()
+    platform.apply(timeout=30)
+    platform.turn()
+    assert (service.revisions.count(), Rollout.objects.count()) == (1, 0)
+    assert platform.cluster.desired["default", "digits"].request_timeout_s == 30
+
+
 def test_a_changed_file_of_a_service_that_never_served_replaces_its_revision(platform: Platform) -> None:
     platform.version(1)
     platform.version(2)

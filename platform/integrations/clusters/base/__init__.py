@@ -47,6 +47,7 @@ from integrations.clusters.base.observed import (
     ReplicaPhase,
 )
 from integrations.clusters.base.patches import Patch
+from integrations.clusters.base.rolling import Rolling
 from integrations.clusters.base.samples import BatchTime, Sample
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "ReplicaEvent",
     "ReplicaPhase",
     "Resources",
+    "Rolling",
     "Sample",
     "SessionAffinity",
     "Tap",

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from integrations.clusters.base.drift import DriftPolicy
 from integrations.clusters.base.patches import Patch
+from integrations.clusters.base.rolling import Rolling
 
 PREVIEW_SUFFIX = "-preview"
 """A service's preview is reached as the service is, under its name with this at the end."""
@@ -182,6 +183,9 @@ class Desired:
         preview: the revision that answers at the service's preview address; empty where there is no such address.
         affinity: None leaves every request to chance.
         drift: what becomes of changes that were made by hand, where a cluster has such.
+        request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never. gRPC clients say so
+            themselves.
+        rolling: how a revision's replicas are replaced; None leaves it to the driver.
     """
 
     namespace: str
@@ -191,3 +195,5 @@ class Desired:
     preview: str = ""
     affinity: SessionAffinity | None = None
     drift: DriftPolicy = DriftPolicy.HEAL
+    request_timeout_s: int = 0
+    rolling: Rolling | None = None

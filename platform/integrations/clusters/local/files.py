@@ -187,6 +187,7 @@ def order_to_json(order: Order) -> dict[str, Any]:
         "generation": desired.generation,
         "revisions": [_revision_to_json(revision) for revision in desired.revisions],
         "preview": desired.preview,
+        "request_timeout_s": desired.request_timeout_s,
         "affinity": None if desired.affinity is None else asdict(desired.affinity),
     }
 
@@ -201,6 +202,7 @@ def order_from_json(value: Mapping[str, Any]) -> Order:
             int(value["generation"]),
             tuple(_revision_from_json(item) for item in value["revisions"]),
             preview=str(value.get("preview", "")),
+            request_timeout_s=int(value.get("request_timeout_s", 0)),
             affinity=None if affinity is None else SessionAffinity(**_known(SessionAffinity, affinity)),
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -26,6 +26,7 @@ from integrations.clusters.base import (
     MatchKind,
     Patch,
     Resources,
+    Rolling,
     SessionAffinity,
     Tap,
 )
@@ -43,6 +44,7 @@ CASES = sorted(path.name.removesuffix(".in.yaml") for path in GOLDEN.glob("*.in.
 def given(case: str) -> tuple[Desired, dict[str, int], Options]:
     read = yaml.safe_load((GOLDEN / f"{case}.in.yaml").read_text())
     desired = {**read["desired"], "revisions": tuple(_revision(each) for each in read["desired"]["revisions"])}
+    desired["rolling"] = Rolling(**desired["rolling"]) if "rolling" in desired else None
     options = {**read["options"], "gateway": GatewayReference(**read["options"]["gateway"])}
     if "model_cache" in options:
         options["model_cache"] = ModelCache(**options["model_cache"])

@@ -75,7 +75,8 @@ MATCH = (HeaderMatch("x-group", MatchKind.ANY_OF, ("beta", "in-house")),)
 def test_order_survives_its_file(deleted):
     affinity = SessionAffinity("digits-00001", cookie="session", cookie_ttl_s=60)
     order = Order(
-        Desired("default", "digits", 7, (replace(REVISION, match=MATCH),), affinity=affinity), deleted=deleted
+        Desired("default", "digits", 7, (replace(REVISION, match=MATCH),), affinity=affinity, request_timeout_s=30),
+        deleted=deleted,
     )
     assert order_from_json(through_json(order_to_json(order))) == order
 

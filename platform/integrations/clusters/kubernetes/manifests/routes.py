@@ -112,10 +112,14 @@ def _http(
     """Yield the routes by host, where there is one, and by path; requests that name a version are not copied."""
     name, model = name or address.name, address.desired.service
     infer, meta = infer_paths(model, version), meta_paths(model, version)
+
+    def rules(prefix: str) -> list[Manifest]:
+        timeout_s = address.desired.request_timeout_s
+        return http_rules(prefix, infer, meta, shares, whose=whose, mirrors=not version, timeout_s=timeout_s)
+
     if address.host:
-        rules = http_rules("", infer, meta, shares, whose=whose, mirrors=not version)
-        yield address.http(f"{name}-host", rules, host=address.host)
-    yield address.http(name, http_rules(address.prefix, infer, meta, shares, whose=whose, mirrors=not version))
+        yield address.http(f"{name}-host", rules(""), host=address.host)
+    yield address.http(name, rules(address.prefix))
 
 
 def _grpc(address: _Address, shares: Sequence[Share], *, name: str = "", whose: _Whose = ANYBODY) -> Iterator[Manifest]:

@@ -41,6 +41,7 @@ def http_rules(
     *,
     whose: Sequence[Sequence[Manifest]] = ANYBODY,
     mirrors: bool = False,
+    timeout_s: int = 0,
 ) -> list[Manifest]:
     """Return the rules for calls below `prefix`, which is taken off: one per path, since one path is put in its place.
 
@@ -49,15 +50,19 @@ def http_rules(
         infer: paths that take POST. `meta`: paths that take GET and HEAD.
         whose: header matches; a request is meant when all of one of these lists hold.
         mirrors: copies are made of the inferences.
+        timeout_s: how long a request may take; 0 leaves that to the client.
     """
     if not prefix:
         return [
-            _http_rule(infer, ("POST",), shares, whose, mirrors=mirrors),
-            _http_rule(meta, ("GET", "HEAD"), shares, whose),
+            _http_rule(infer, ("POST",), shares, whose, timeout_s=timeout_s, mirrors=mirrors),
+            _http_rule(meta, ("GET", "HEAD"), shares, whose, timeout_s=timeout_s),
         ]
     return [
-        *(_http_rule([path], ("POST",), shares, whose, mirrors=mirrors, prefix=prefix) for path in infer),
-        *(_http_rule([path], ("GET", "HEAD"), shares, whose, prefix=prefix) for path in meta),
+        *(
+            _http_rule([path], ("POST",), shares, whose, timeout_s=timeout_s, mirrors=mirrors, prefix=prefix)
+            for path in infer
+        ),
+        *(_http_rule([path], ("GET", "HEAD"), shares, whose, timeout_s=timeout_s, prefix=prefix) for path in meta),
     ]
 
 
@@ -88,6 +93,7 @@ def _http_rule(
     shares: Sequence[Share],
     whose: Sequence[Sequence[Manifest]],
     *,
+    timeout_s: int,
     mirrors: bool = False,
     prefix: str = "",
 ) -> Manifest:
@@ -101,8 +107,9 @@ def _http_rule(
         for path in paths
         for method in methods
     ]
-    # Without an end of its own: how long a model may think is the client's to say.
-    rule: Manifest = {"matches": matches, "backendRefs": _backends(shares, HTTP_PORT), "timeouts": {"request": "0s"}}
+    # 0 is without an end of its own: how long a model may think is the client's to say, or the service's.
+    timeouts = {"request": f"{timeout_s}s"}
+    rule: Manifest = {"matches": matches, "backendRefs": _backends(shares, HTTP_PORT), "timeouts": timeouts}
     filters: list[Manifest] = []
     if prefix:
         path = {"type": "ReplaceFullPath", "replaceFullPath": paths[0]}

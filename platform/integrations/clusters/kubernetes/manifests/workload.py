@@ -1,6 +1,6 @@
 """What runs a revision: Deployment, Service and PodDisruptionBudget; and what they share. Pure."""
 
-from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.base import Desired, DesiredRevision, Rolling
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
     HTTP_PORT,
@@ -17,6 +17,8 @@ from integrations.clusters.kubernetes.manifests.names import (
 from integrations.clusters.kubernetes.manifests.pods import pod_template
 from integrations.clusters.kubernetes.options import Options, Reach
 
+ONE_BY_ONE = Rolling(max_surge=1, max_unavailable=0)
+"""The new one first."""
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
@@ -28,15 +30,26 @@ def deployment(desired: Desired, revision: DesiredRevision, options: Options) ->
         desired,
         revision.name,
         revision_labels(desired.service, revision.name),
-        spec=rolling(selector(desired.service, revision.name), pod_template(desired, revision, options)),
+        spec=rolling(
+            selector(desired.service, revision.name),
+            pod_template(desired, revision, options),
+            _rolling_of(desired, revision),
+        ),
     )
 
 
-def rolling(chosen: dict[str, str], template: Manifest) -> Manifest:
-    """Return the spec of a Deployment that replaces pods one by one, the new one first."""
+def _rolling_of(desired: Desired, revision: DesiredRevision) -> Rolling:
+    """Return what the service asks for, unless the revision has so few replicas now that none might serve by it."""
+    asked = desired.rolling
+    return asked if asked is not None and asked.leaves_one(revision.replicas) else ONE_BY_ONE
+
+
+def rolling(chosen: dict[str, str], template: Manifest, how: Rolling = ONE_BY_ONE) -> Manifest:
+    """Return the spec of a Deployment that replaces pods like this."""
+    numbers = {"maxSurge": how.max_surge, "maxUnavailable": how.max_unavailable}
     return {
         "selector": {"matchLabels": chosen},
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": numbers},
         "revisionHistoryLimit": 1,
         "template": template,
     }

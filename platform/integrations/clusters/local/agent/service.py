@@ -157,6 +157,7 @@ class Service:
             starting,
             preview=self.desired.preview,
             affinity=self.desired.affinity,
+            request_timeout_s=self.desired.request_timeout_s,
         )
 
     def leaving(self) -> Iterator[Replica]:

@@ -179,7 +179,8 @@ def _action(
         sentence = service.starting or f"service {service.key} is starting: no replica takes requests yet"
         return {"direct_response": {"status": 503, "body": {"inline_string": sentence}}}
     clusters: Json = {"clusters": [_weighted(service, backend, use) for backend in weighted]}
-    route: Json = {"weighted_clusters": clusters, "timeout": "0s"}
+    timeout_s = 0 if use.is_grpc else service.request_timeout_s
+    route: Json = {"weighted_clusters": clusters, "timeout": f"{timeout_s}s"}
     if way.affinity is not None:
         clusters["use_hash_policy"] = True
         route["hash_policy"] = hash_policy(way.affinity)

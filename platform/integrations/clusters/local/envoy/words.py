@@ -63,6 +63,7 @@ class ServiceRoute:
         preview: the revision that answers at the preview address; empty where there is none.
         model: what clients ask for, where that is not the service's name.
         affinity: by what requests that name no version belong together; None leaves each to chance.
+        request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
     """
 
     namespace: str
@@ -72,6 +73,7 @@ class ServiceRoute:
     preview: str = ""
     model: str = ""
     affinity: SessionAffinity | None = None
+    request_timeout_s: int = 0
 
     @property
     def key(self) -> str:
@@ -87,4 +89,5 @@ class ServiceRoute:
             tuple(replace(backend, share_percent=100, mirror_percent=0, match=()) for backend in chosen),
             f"the preview of service {self.key} is starting: no replica of {self.preview} takes requests yet",
             model=self.service,
+            request_timeout_s=self.request_timeout_s,
         )
