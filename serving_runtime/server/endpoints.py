@@ -8,9 +8,11 @@ from collections.abc import Callable
 from serving_runtime.engine.engine import Engine
 from serving_runtime.protocol import revision
 from serving_runtime.protocol.grpc.access import HEADER_PREFIX
-from serving_runtime.protocol.grpc.handlers import CallPolicy
 from serving_runtime.protocol.grpc.health import HealthService
 from serving_runtime.protocol.grpc.memory import MemoryService
+from serving_runtime.protocol.grpc.methods import Service
+from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
+from serving_runtime.protocol.grpc.policy import CallPolicy
 from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.grpc.service import V2Service
 from serving_runtime.protocol.grpc.settings_service import SettingsService
@@ -22,6 +24,7 @@ from serving_runtime.protocol.http.reader import KeepsHeader, either
 from serving_runtime.protocol.http.v2 import V2Application
 from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.protocol.settings import RuntimeSettings
+from serving_runtime.server.grpc_options import H2
 from serving_runtime.server.metrics_options import MetricsOptions
 from serving_runtime.server.options import Options
 from serving_runtime.telemetry.cpu import CpuMeter
@@ -93,13 +96,14 @@ def grpc_server(options: Options, engine: Engine, settings: RuntimeSettings, tap
         forwarded=options.grpc.header_forward_pattern,
         told=revision.metadata(options.revision),
     )
-    return GrpcServer(
-        [
-            V2Service(engine),
-            MemoryService(engine.shared_memory),
-            SettingsService(engine, settings),
-            HealthService(engine),
-        ],
-        options.grpc.settings,
-        policy,
-    )
+    services: list[Service] = [
+        V2Service(engine),
+        MemoryService(engine.shared_memory),
+        SettingsService(engine, settings),
+        HealthService(engine),
+    ]
+    if options.grpc.server == H2:
+        return Http2GrpcServer(services, options.grpc.settings, policy)
+    from serving_runtime.protocol.grpc.on_grpcio.server import GrpcioServer  # noqa: PLC0415 - large; not always used
+
+    return GrpcioServer(services, options.grpc.settings, policy)

@@ -20,12 +20,16 @@ from serving_runtime.server.flag_types import (
 
 _DEFAULTS = GrpcSettings()
 
+GRPCIO, H2 = "grpcio", "h2"
+"""Who speaks gRPC: grpcio's server, or our own on HTTP/2."""
+
 
 @dataclass(frozen=True, slots=True)
 class GrpcOptions:
     """What the command line says about gRPC."""
 
     allow: bool
+    server: str
     address: str
     port: int
     header_forward_pattern: "re.Pattern[str] | None"
@@ -53,6 +57,7 @@ class GrpcOptions:
             parser.error(f"--grpc-restricted-protocol names '{group}' twice")
         return cls(
             allow=found.allow_grpc,
+            server=found.grpc_server,
             address=found.grpc_address,
             port=found.grpc_port,
             header_forward_pattern=found.grpc_header_forward_pattern,
@@ -82,6 +87,12 @@ def _tls(parser: argparse.ArgumentParser, found: argparse.Namespace) -> TlsFiles
 def add(group: "argparse._ArgumentGroup") -> None:
     """Add the flags."""
     add_bool(group, "--allow-grpc", default=True, text="listen for grpc")
+    group.add_argument(
+        "--grpc-server",
+        choices=(GRPCIO, H2),
+        default=GRPCIO,
+        help="who speaks gRPC: grpcio, or the server's own HTTP/2",
+    )
     group.add_argument(
         "--grpc-address",
         type=address,

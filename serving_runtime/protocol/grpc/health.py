@@ -7,7 +7,7 @@ from typing import Any
 from serving_runtime import proto
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import NotFound, Unavailable
-from serving_runtime.protocol.grpc.methods import Metadata, Method, StreamMethod, Write
+from serving_runtime.protocol.grpc.methods import DirectMethod, Metadata, Method, StreamMethod, Write
 
 SERVING, NOT_SERVING, SERVICE_UNKNOWN = 1, 2, 3
 """grpc.health.v1.HealthCheckResponse.ServingStatus."""
@@ -29,6 +29,7 @@ class HealthService:
         self._engine = engine
         self._draining = asyncio.Event()
         self.methods: dict[str, Method] = {"Check": self.check}
+        self.direct: dict[str, DirectMethod] = {}
         self.streams: dict[str, StreamMethod] = {"Watch": self.watch}
 
     def drain(self) -> None:

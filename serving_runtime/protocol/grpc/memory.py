@@ -5,7 +5,7 @@ from typing import Any
 from serving_runtime import proto
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.errors import Unsupported
-from serving_runtime.protocol.grpc.methods import Method, StreamMethod
+from serving_runtime.protocol.grpc.methods import DirectMethod, Method, StreamMethod
 
 
 class MemoryService:
@@ -15,6 +15,7 @@ class MemoryService:
 
     def __init__(self, memory: SharedMemory) -> None:
         self._memory = memory
+        self.direct: dict[str, DirectMethod] = {}
         self.streams: dict[str, StreamMethod] = {}
         self.methods: dict[str, Method] = {
             "SystemSharedMemoryStatus": self.status,

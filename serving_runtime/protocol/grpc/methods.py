@@ -1,10 +1,18 @@
-"""What services are to the server: coroutines by method name, from messages to messages. Knows no grpcio."""
+"""What services are to a server: coroutines by method name, from messages to messages. Knows no transport."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
+from serving_runtime.request import Cancellable
+
 Method: TypeAlias = Callable[[Any], Awaitable[Any]]
 """From a request message to the answer's; raises ServingError."""
+
+Reply: TypeAlias = Callable[[Any], None]
+"""Takes the answer's message, or the ServingError there is in its place."""
+
+DirectMethod: TypeAlias = Callable[[Any, Reply], Cancellable]
+"""A Method without a coroutine, for servers that need none: replies once, at once or later, unless it is cancelled."""
 
 Write: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Takes one serialized message; returns when the client's flow control has let it go."""
@@ -20,12 +28,16 @@ class Service(Protocol):
 
     Attributes:
         name: the service's full name.
+        direct: of the methods, those that there are without a coroutine too.
     """
 
     name: str
 
     @property
     def methods(self) -> Mapping[str, Method]: ...
+
+    @property
+    def direct(self) -> Mapping[str, DirectMethod]: ...
 
     @property
     def streams(self) -> Mapping[str, StreamMethod]: ...

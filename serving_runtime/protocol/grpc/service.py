@@ -1,4 +1,4 @@
-"""The V2 service: one coroutine per method, from message to message. Knows messages and the engine, no grpcio."""
+"""The V2 service: one coroutine per method, from message to message. Knows messages and the engine, no transport."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,9 +11,9 @@ from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc import codec, repository
 from serving_runtime.protocol.grpc.access import with_metadata
-from serving_runtime.protocol.grpc.methods import Metadata, Method, StreamMethod, Write
+from serving_runtime.protocol.grpc.methods import DirectMethod, Metadata, Method, Reply, StreamMethod, Write
 from serving_runtime.protocol.grpc.stream import InferStream
-from serving_runtime.request import InferResponse, Outcome
+from serving_runtime.request import Cancellable, Outcome
 
 
 class V2Service:
@@ -38,6 +38,7 @@ class V2Service:
             "RepositoryModelUnload": self.repository_model_unload,
             "ModelInfer": self.model_infer,
         }
+        self.direct: dict[str, DirectMethod] = {"ModelInfer": self.infer}
         self.streams: dict[str, StreamMethod] = {"ModelStreamInfer": self.model_stream_infer}
 
     def drain(self) -> None:
@@ -84,11 +85,27 @@ class V2Service:
         await self._engine.unload(request.model_name, dependents=dependents)
         return proto.message("inference.RepositoryModelUnloadResponse")()
 
-    async def model_infer(self, request: Any) -> Any:
-        """Return the answer of the model; when the call is cancelled its request leaves the queue."""
-        answered: asyncio.Future[InferResponse] = self._loop.create_future()
+    def infer(self, request: Any, reply: Reply) -> Cancellable:
+        """Reply with the answer of the model; raises ServingError for a request that never gets to it."""
+        memory = self._engine.shared_memory
+        decoded, parts = codec.decode(request, memory)
+        decoded = with_metadata(context.within(decoded, context.CALL.get()))
 
         def on_done(outcome: Outcome) -> None:
+            if not isinstance(outcome, ServingError):
+                try:
+                    outcome = codec.encode(outcome, memory, parts)
+                except ServingError as error:  # an output that does not fit into its part of shared memory
+                    outcome = error
+            reply(outcome)
+
+        return self._engine.infer(decoded, on_done)
+
+    async def model_infer(self, request: Any) -> Any:
+        """Return the answer of the model; when the call is cancelled its request leaves the queue."""
+        answered: asyncio.Future[Any] = self._loop.create_future()
+
+        def reply(outcome: Any) -> None:
             if answered.done():
                 return
             if isinstance(outcome, ServingError):
@@ -96,12 +113,9 @@ class V2Service:
             else:
                 answered.set_result(outcome)
 
-        memory = self._engine.shared_memory
-        decoded, parts = codec.decode(request, memory)
-        decoded = with_metadata(context.within(decoded, context.CALL.get()))
-        job = self._engine.infer(decoded, on_done)
+        job = self.infer(request, reply)
         try:
-            return codec.encode(await answered, memory, parts)
+            return await answered
         except asyncio.CancelledError:
             job.cancel()
             raise

@@ -4,7 +4,7 @@ from typing import Any
 
 from serving_runtime import proto
 from serving_runtime.engine.engine import Engine
-from serving_runtime.protocol.grpc.methods import Method, StreamMethod
+from serving_runtime.protocol.grpc.methods import DirectMethod, Method, StreamMethod
 from serving_runtime.protocol.settings import RuntimeSettings
 
 _FIELDS = {bool: "bool_param", int: "uint32_param", str: "string_param"}
@@ -18,6 +18,7 @@ class SettingsService:
     def __init__(self, engine: Engine, settings: RuntimeSettings) -> None:
         self._engine = engine
         self._settings = settings
+        self.direct: dict[str, DirectMethod] = {}
         self.streams: dict[str, StreamMethod] = {}
         self.methods: dict[str, Method] = {"LogSettings": self.log_settings, "TraceSetting": self.trace_setting}
 

@@ -1,6 +1,7 @@
 """One server with many models, for all tests that only ask."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from onnx import TensorProto
@@ -37,9 +38,16 @@ TWICE = """platform: "ensemble" max_batch_size: 4
             input_map { key: "x" value: "u" } output_map { key: "y" value: "y" } } }"""
 
 
+@pytest.fixture(scope="module", params=["grpcio", "h2"])
+def grpc_server(request: pytest.FixtureRequest) -> str:
+    """Return the flag that chooses who speaks gRPC; tests that ask for it run with each."""
+    return f"--grpc-server={request.param}"
+
+
 @pytest.fixture(scope="package")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of: cached, identity_<datatype>, mlp, picky, total (sequences), twice (an ensemble), versions (1, 3)."""
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a repository of: cached, identity_<datatype>, mlp, picky, total (sequences), twice (an ensemble),
+    versions (1, 3)."""
     root = tmp_path_factory.mktemp("repository")
     for name, kind in TYPES.items():
         onnx_models.identity(root / f"identity_{name}" / "1" / "model.onnx", kind, ("N", 2))
@@ -53,5 +61,19 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     versions = onnx_models.configure(root / "versions", "version_policy { all { } }")
     onnx_models.mlp(versions / "1" / "model.onnx", (4, 2))
     onnx_models.mlp(versions / "3" / "model.onnx", (4, 3))
-    with server(root, "--cache-config=local,size=100000", scratch=tmp_path_factory.mktemp("ports")) as process:
+    return root
+
+
+@pytest.fixture(scope="package")
+def shared(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server of `models`."""
+    with server(models, "--cache-config=local,size=100000", scratch=tmp_path_factory.mktemp("ports")) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def shared_by_each(models: Path, grpc_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server of `models`, with each way to speak gRPC."""
+    flags = ("--cache-config=local,size=100000", grpc_server)
+    with server(models, *flags, scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process

@@ -102,10 +102,10 @@ def credentials(root: Path, files: tuple[Path, Path] | None = None) -> grpc.Chan
 
 
 def test_tls_lets_in_those_who_trust_the_servers_certificate(
-    repository: Path, certificates: Certificates, tmp_path: Path
+    repository: Path, certificates: Certificates, tmp_path: Path, grpc_server: str
 ) -> None:
     flags = ["--grpc-use-ssl", f"--grpc-server-cert={certificates.cert}", f"--grpc-server-key={certificates.key}"]
-    with server(repository, *flags, scratch=tmp_path) as process:
+    with server(repository, grpc_server, *flags, scratch=tmp_path) as process:
         assert live(process.grpc, credentials(certificates.ours.root)) == YES
         with pytest.raises(grpc.RpcError) as caught:
             live(process.grpc, credentials(certificates.theirs.root))
@@ -115,7 +115,7 @@ def test_tls_lets_in_those_who_trust_the_servers_certificate(
 
 
 def test_mutual_tls_lets_in_clients_whose_certificate_the_authority_signed(
-    repository: Path, certificates: Certificates, tmp_path: Path
+    repository: Path, certificates: Certificates, tmp_path: Path, grpc_server: str
 ) -> None:
     flags = [
         "--grpc-use-ssl-mutual",
@@ -124,7 +124,7 @@ def test_mutual_tls_lets_in_clients_whose_certificate_the_authority_signed(
         f"--grpc-root-cert={certificates.ours.root}",
     ]
     root = certificates.ours.root
-    with server(repository, *flags, scratch=tmp_path) as process:
+    with server(repository, grpc_server, *flags, scratch=tmp_path) as process:
         assert live(process.grpc, credentials(root, certificates.ours.issue("client"))) == YES
         for stranger in (None, certificates.theirs.issue("stranger")):
             with pytest.raises(grpc.RpcError) as caught:
@@ -155,10 +155,12 @@ def test_mutual_tls_lets_in_clients_whose_certificate_the_authority_signed(
     ],
 )
 def test_tls_that_cannot_work_prevents_the_start(
-    repository: Path, certificates: Certificates, flags: list[str], sentence: str
+    repository: Path, certificates: Certificates, flags: list[str], sentence: str, grpc_server: str
 ) -> None:
     given = [flag.format(cert=certificates.cert, key=certificates.key) for flag in flags]
-    done = subprocess.run(command(repository, *given), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command(repository, grpc_server, *given), capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 1
     assert sentence in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -211,30 +213,36 @@ async def bytes_back(port: int) -> int:
         return counter.returned
 
 
-async def test_answers_are_compressed_by_the_level_that_is_asked_for(repository: Path, tmp_path: Path) -> None:
-    with server(repository, scratch=tmp_path) as process:
+async def test_answers_are_compressed_by_the_level_that_is_asked_for(
+    repository: Path, tmp_path: Path, grpc_server: str
+) -> None:
+    with server(repository, grpc_server, scratch=tmp_path) as process:
         assert await bytes_back(process.grpc) > 1 << 20
-    with server(repository, "--grpc-infer-response-compression-level=high", scratch=tmp_path) as process:
+    with server(repository, grpc_server, "--grpc-infer-response-compression-level=high", scratch=tmp_path) as process:
         assert await bytes_back(process.grpc) < 1 << 15
 
 
 @pytest.mark.feature("P17")
 @pytest.mark.parametrize("address", ["::1", "[::1]", "ipv6:[::1]"])
-def test_the_grpc_port_listens_on_ipv6(repository: Path, tmp_path: Path, address: str) -> None:
-    with server(repository, f"--grpc-address={address}", scratch=tmp_path) as process:
+def test_the_grpc_port_listens_on_ipv6(repository: Path, tmp_path: Path, address: str, grpc_server: str) -> None:
+    with server(repository, grpc_server, f"--grpc-address={address}", scratch=tmp_path) as process:
         with grpc.insecure_channel(f"[::1]:{process.grpc}") as channel:
             assert channel.unary_unary(LIVE)(b"", timeout=20) == YES
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", process.grpc), timeout=20)
 
 
-def test_two_servers_share_a_grpc_port_where_both_are_told_to(repository: Path, tmp_path: Path) -> None:
-    with server(repository, "--reuse-grpc-port", scratch=tmp_path) as first:
+def test_two_servers_share_a_grpc_port_where_both_are_told_to(
+    repository: Path, tmp_path: Path, grpc_server: str
+) -> None:
+    with server(repository, grpc_server, "--reuse-grpc-port", scratch=tmp_path) as first:
         port = f"--grpc-port={first.grpc}"
-        taken = subprocess.run(command(repository, port), capture_output=True, text=True, timeout=60, check=False)
+        taken = subprocess.run(
+            command(repository, grpc_server, port), capture_output=True, text=True, timeout=60, check=False
+        )
         assert taken.returncode == 1
         assert "choose another port with --grpc-port" in taken.stderr
-        with server(repository, "--reuse-grpc-port", port, scratch=tmp_path) as second:
+        with server(repository, grpc_server, "--reuse-grpc-port", port, scratch=tmp_path) as second:
             assert second.grpc == first.grpc
             first.terminate()
             assert first.process.wait(20) == 0
@@ -285,34 +293,38 @@ def connect() -> Iterator[Any]:
         connection.close()
 
 
-def test_an_old_connection_is_told_to_go_and_then_ended(repository: Path, tmp_path: Path, connect: Any) -> None:
+def test_an_old_connection_is_told_to_go_and_then_ended(
+    repository: Path, tmp_path: Path, connect: Any, grpc_server: str
+) -> None:
     flags = ["--grpc-max-connection-age=200", "--grpc-max-connection-age-grace=200"]
-    with server(repository, *flags, scratch=tmp_path) as process:
+    with server(repository, grpc_server, *flags, scratch=tmp_path) as process:
         kinds = [kind for kind, _, _ in connect(process.grpc).frames()]
         assert GOAWAY in kinds
 
 
-def test_a_client_that_does_not_answer_pings_is_given_up(repository: Path, tmp_path: Path, connect: Any) -> None:
+def test_a_client_that_does_not_answer_pings_is_given_up(
+    repository: Path, tmp_path: Path, connect: Any, grpc_server: str
+) -> None:
     flags = [
         "--grpc-keepalive-time=1000",
         "--grpc-keepalive-timeout=300",
         "--grpc-keepalive-permit-without-calls=true",
         "--grpc-http2-max-pings-without-data=0",
     ]
-    with server(repository, *flags, scratch=tmp_path) as process:
+    with server(repository, grpc_server, *flags, scratch=tmp_path) as process:
         kinds = [kind for kind, flags, _ in connect(process.grpc).frames() if flags == 0]
         assert PING in kinds
 
 
 def test_a_client_that_pings_too_often_is_ended_after_its_strikes(
-    repository: Path, tmp_path: Path, connect: Any
+    repository: Path, tmp_path: Path, connect: Any, grpc_server: str
 ) -> None:
-    with server(repository, scratch=tmp_path) as process:
+    with server(repository, grpc_server, scratch=tmp_path) as process:
         connection = connect(process.grpc)
         connection.ping(10)
         (farewell,) = [payload for kind, _, payload in connection.frames() if kind == GOAWAY]
         assert b"too_many_pings" in farewell
-    with server(repository, "--grpc-http2-max-ping-strikes=0", scratch=tmp_path) as process:
+    with server(repository, grpc_server, "--grpc-http2-max-ping-strikes=0", scratch=tmp_path) as process:
         connection = connect(process.grpc)
         connection.ping(10)
         answers = (payload for kind, flags, payload in connection.frames() if kind == PING and flags == 1)

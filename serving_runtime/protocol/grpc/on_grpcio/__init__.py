@@ -1,0 +1,1 @@
+"""The services on grpcio's asyncio server, which only this folder imports."""

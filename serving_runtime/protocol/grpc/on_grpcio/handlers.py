@@ -1,0 +1,94 @@
+"""grpcio's handlers around the methods of services: parsing, and errors as statuses."""
+
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeAlias
+
+import grpc
+
+from serving_runtime import proto
+from serving_runtime.errors import ServingError
+from serving_runtime.protocol.grpc.methods import Service
+from serving_runtime.protocol.grpc.policy import Answer, Call, CallPolicy, governed, parsed, streaming, unary
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Handler: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
+
+
+def handlers(service: Service, policy: CallPolicy) -> Any:
+    """Return the handlers of a service's methods; grpcio answers UNIMPLEMENTED for all that have none."""
+    name = service.name
+    found: dict[str, Any] = {}
+    for method, call in service.methods.items():
+        found[method] = grpc.unary_unary_rpc_method_handler(
+            _telling(policy.told, _aborting(governed(method, unary(call), policy))),
+            request_deserializer=functools.partial(parsed, proto.request_type(name, method)),
+            response_serializer=_serialized,
+        )
+    for method, stream in service.streams.items():
+        takes_stream = proto.takes_stream(name, method)
+        handler = _telling_first(policy.told, _aborting(governed(method, streaming(stream), policy)))
+        make = grpc.stream_stream_rpc_method_handler if takes_stream else grpc.unary_stream_rpc_method_handler
+        found[method] = make(
+            handler if takes_stream else _asked_once(handler),
+            request_deserializer=functools.partial(_sized, proto.request_type(name, method)),
+        )
+    return grpc.method_handlers_generic_handler(name, found)
+
+
+def _aborting(answer: Answer) -> Handler:
+    async def aborting(request: Any, context: Context) -> Any:
+        try:
+            return await answer(request, Call(list(context.invocation_metadata() or ()), context.write))
+        except ServingError as error:
+            await context.abort(grpc.StatusCode[error.grpc_code], error.message)
+
+    return aborting
+
+
+def _telling(told: tuple[tuple[str, str], ...], handler: Handler) -> Handler:
+    """Return the call that tells it with its one answer, or with its error, which stays one frame: trailers alone."""
+    if not told:
+        return handler
+
+    async def telling(request: Any, context: Context) -> Any:
+        context.set_trailing_metadata(told)
+        response = await handler(request, context)
+        context.set_trailing_metadata(())
+        await context.send_initial_metadata(told)
+        return response
+
+    return telling
+
+
+def _telling_first(told: tuple[tuple[str, str], ...], handler: Handler) -> Handler:
+    """Return the stream that tells it before its first answer."""
+    if not told:
+        return handler
+
+    async def telling(request: Any, context: Context) -> Any:
+        await context.send_initial_metadata(told)
+        return await handler(request, context)
+
+    return telling
+
+
+def _asked_once(handler: Handler) -> Handler:
+    """Return a stream's answer to one request in place of a stream of them."""
+
+    async def requests(request: tuple[Any, int]) -> AsyncIterator[tuple[Any, int]]:
+        yield request
+
+    async def asked_once(request: tuple[Any, int], context: Context) -> None:
+        await handler(requests(request), context)
+
+    return asked_once
+
+
+def _sized(kind: Any, content: bytes) -> tuple[Any, int]:
+    return parsed(kind, content), len(content)
+
+
+def _serialized(message: Any) -> bytes:
+    content: bytes = message.SerializeToString()
+    return content

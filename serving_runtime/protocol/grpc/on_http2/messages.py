@@ -1,0 +1,128 @@
+"""Messages with their five-byte prefix, whole and out of pieces, compressed and not (gRPC: Length-Prefixed-Message)."""
+
+import asyncio
+import gzip
+import zlib
+from typing import NamedTuple
+
+from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
+
+PREFIX_BYTES = 5
+CODINGS = ("identity", "gzip", "deflate")
+
+_WINDOW_BITS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+_IN_THREAD_BYTES = 64 * 1024
+"""From this size on compression is left to a thread: the loop has others to serve."""
+
+
+class TooLarge(ServingError):  # noqa: N818 - the words of the protocol
+    """A message above the limit."""
+
+    grpc_code = "RESOURCE_EXHAUSTED"
+
+
+class Message(NamedTuple):
+    """One message as it came.
+
+    Attributes:
+        compressed: by the call's grpc-encoding.
+        size_bytes: as it came, with its prefix.
+    """
+
+    compressed: bool
+    content: bytes | memoryview
+    size_bytes: int
+
+
+class Assembly:
+    """Puts the messages of one direction of a call together.
+
+    Attributes:
+        held_bytes: of the message that is under way.
+    """
+
+    __slots__ = ("_awaited_bytes", "_max_message_bytes", "_pieces", "held_bytes")
+
+    def __init__(self, max_message_bytes: int) -> None:
+        self._max_message_bytes = max_message_bytes
+        self._pieces: list[bytes] = []
+        self._awaited_bytes = PREFIX_BYTES
+        self.held_bytes = 0
+
+    @property
+    def needed_bytes(self) -> int:
+        """Return how much the message that is under way still needs, as far as that is known."""
+        return self._awaited_bytes - self.held_bytes
+
+    def feed(self, content: bytes) -> list[Message]:
+        """Return the messages that a piece completes; raises ServingError for one that is too large or none."""
+        self.held_bytes += len(content)
+        if self._pieces:
+            self._pieces.append(content)
+            if self.held_bytes < self._awaited_bytes:
+                return []
+            content = b"".join(self._pieces)
+        found = []
+        at, end = 0, len(content)
+        self._awaited_bytes = PREFIX_BYTES
+        while end - at >= PREFIX_BYTES:
+            size = self._checked_size(content[at : at + PREFIX_BYTES])
+            after = at + PREFIX_BYTES + size
+            if after > end:
+                self._awaited_bytes = PREFIX_BYTES + size
+                break
+            whole = memoryview(content)[at + PREFIX_BYTES : after]  # large ones are not copied once more
+            found.append(Message(content[at] == 1, whole, PREFIX_BYTES + size))
+            at = after
+        self._pieces = [content[at:]] if at < end else []
+        self.held_bytes = end - at
+        return found
+
+    def _checked_size(self, prefix: bytes) -> int:
+        size = int.from_bytes(prefix[1:], "big")
+        if prefix[0] > 1:
+            raise InvalidArgument(f"a message begins with {prefix[0]}, neither 0 nor 1 for whether it is compressed")
+        if size > self._max_message_bytes:
+            raise TooLarge(f"the request is larger than max ({size} vs. {self._max_message_bytes} bytes)")
+        return size
+
+
+def prefixed(content: bytes, *, compressed: bool = False) -> bytes:
+    return (b"\x01" if compressed else b"\x00") + len(content).to_bytes(4, "big") + content
+
+
+def decompress(message: Message, coding: str, max_message_bytes: int) -> bytes | memoryview:
+    """Return a message's content; raises ServingError where it is not what it says, or too large."""
+    if not message.compressed:
+        return message.content
+    if coding not in _WINDOW_BITS:
+        raise InvalidArgument("a message says that it is compressed, but the call has no grpc-encoding")
+    decompressor = zlib.decompressobj(_WINDOW_BITS[coding])
+    try:
+        content = decompressor.decompress(message.content, max_message_bytes + 1)
+    except zlib.error as error:
+        raise InvalidArgument(f"a message is no {coding}: {error}") from error
+    if len(content) > max_message_bytes:
+        raise TooLarge(f"the decompressed request is larger than max ({max_message_bytes} bytes)")
+    if not decompressor.eof:
+        raise InvalidArgument(f"a message is no whole {coding}")
+    return content
+
+
+async def compressed(content: bytes, coding: str, level: int) -> bytes:
+    """Return the message with its prefix, compressed where that makes it smaller."""
+    if len(content) < _IN_THREAD_BYTES:
+        packed = _compressed(content, coding, level)
+    else:
+        packed = await asyncio.to_thread(_compressed, content, coding, level)
+    return prefixed(packed, compressed=True) if len(packed) < len(content) else prefixed(content)
+
+
+def _compressed(content: bytes, coding: str, level: int) -> bytes:
+    return gzip.compress(content, level, mtime=0) if coding == "gzip" else zlib.compress(content, level)
+
+
+def check_coding(coding: str) -> None:
+    """Raise Unsupported for a grpc-encoding that is not known here."""
+    if coding not in CODINGS:
+        raise Unsupported(f"grpc-encoding '{coding}' is not one of {', '.join(CODINGS)}")

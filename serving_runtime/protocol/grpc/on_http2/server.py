@@ -1,0 +1,125 @@
+"""The services on one port, spoken to in HTTP/2 of our own."""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from serving_runtime.protocol.grpc import tls
+from serving_runtime.protocol.grpc.methods import Service
+from serving_runtime.protocol.grpc.on_http2 import heads
+from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RefusedCall, StreamCall, UnaryCall
+from serving_runtime.protocol.grpc.on_http2.lifetime import Lifetime
+from serving_runtime.protocol.grpc.on_http2.statuses import Beginnings
+from serving_runtime.protocol.grpc.policy import CallPolicy, governed, streaming, unary
+from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSettings
+from serving_runtime.protocol.http2.connection import Connection
+from serving_runtime.protocol.http2.header_blocks import Fields
+from serving_runtime.protocol.http2.limits import ConnectionLimits
+from serving_runtime.protocol.http2.stream import Stream
+
+_ZLIB_LEVELS = dict(zip(COMPRESSION_LEVELS, (0, 1, 6, 9), strict=True))
+_BACKLOG = 4096
+
+
+class Http2GrpcServer:
+    """Services on one port; the host of its connections."""
+
+    def __init__(self, services: Sequence[Service], settings: GrpcSettings, policy: CallPolicy) -> None:
+        """Take the services; raises ValueError, naming the flag, for certificates that do not serve."""
+        self._services = services
+        self._settings = settings
+        self._tls = tls.context(settings.tls) if settings.tls is not None else None
+        self._loop = asyncio.get_running_loop()
+        self._calls = CallSettings(
+            self._loop,
+            Beginnings(policy.told),
+            policy.watches,
+            settings.max_message_bytes,
+            _ZLIB_LEVELS[settings.compression_level],
+        )
+        self._endpoints = {
+            f"/{service.name}/{name}".encode(): endpoint
+            for service in services
+            for name, endpoint in _endpoints(service, policy).items()
+        }
+        self.limits = ConnectionLimits(
+            min_ping_interval_s=settings.min_recv_ping_interval_ms / 1000, max_ping_strikes=settings.max_ping_strikes
+        )
+        self._connections: dict[Connection, Lifetime] = {}
+        self._draining = False
+        self._emptied = asyncio.Event()
+        self._socket: socket.socket
+        self._server: asyncio.AbstractServer | None = None
+
+    def bind(self, address: str, port: int) -> int:
+        """Return the port bound, a free one for port 0; raises OSError when it is taken."""
+        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self._settings.reuse_port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            sock.bind((address, port))
+        except OSError:
+            sock.close()
+            raise
+        sock.setblocking(False)
+        self._socket = sock
+        return int(sock.getsockname()[1])
+
+    async def start(self) -> None:
+        """Listen; raises OSError when another process was quicker since `bind`."""
+        self._server = await self._loop.create_server(
+            lambda: Connection(self), sock=self._socket, backlog=_BACKLOG, ssl=self._tls
+        )
+
+    async def stop(self, grace_s: float) -> None:
+        """Stop accepting, tell clients to go, and return when the calls in flight are done or the grace is over."""
+        if self._server is not None:
+            self._server.close()
+        self._draining = True
+        for connection in tuple(self._connections):
+            connection.drain()
+        for service in self._services:
+            service.drain()
+        try:
+            async with asyncio.timeout(grace_s):
+                while self._connections:
+                    self._emptied.clear()
+                    await self._emptied.wait()
+        except TimeoutError:
+            for connection in tuple(self._connections):
+                connection.abort()
+
+    # What connections ask of their host
+
+    def interpret(self, fields: Fields) -> heads.Head:
+        return heads.interpret(fields, self._endpoints)
+
+    def stream(self, connection: Connection, stream_id: int, head: heads.Head) -> Stream:
+        endpoint = head.endpoint
+        if endpoint is None:
+            return RefusedCall(connection, stream_id, head, self._calls)
+        kind = StreamCall if endpoint.streams else UnaryCall
+        return kind(connection, stream_id, head, endpoint, self._calls)
+
+    def add(self, connection: Connection) -> None:
+        self._connections[connection] = Lifetime(connection, self._settings, self._loop)
+        if self._draining:
+            connection.drain()
+
+    def remove(self, connection: Connection) -> None:
+        lifetime = self._connections.pop(connection, None)
+        if lifetime is not None:
+            lifetime.end()
+        self._emptied.set()
+
+
+def _endpoints(service: Service, policy: CallPolicy) -> dict[str, heads.Endpoint]:
+    found: dict[str, heads.Endpoint] = {}
+    for name, method in service.methods.items():
+        direct: Any = None if policy.governs(name) else service.direct.get(name)
+        found[name] = heads.endpoint(service.name, name, governed(name, unary(method), policy), direct, streams=False)
+    for name, stream in service.streams.items():
+        found[name] = heads.endpoint(service.name, name, governed(name, streaming(stream), policy), None, streams=True)
+    return found

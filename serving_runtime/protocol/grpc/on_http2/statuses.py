@@ -1,0 +1,66 @@
+"""What gRPC says in headers and trailers, encoded in advance where it never changes."""
+
+from collections.abc import Sequence
+
+from serving_runtime.protocol.http2.header_blocks import encode
+
+CODES = {
+    "OK": 0,
+    "CANCELLED": 1,
+    "UNKNOWN": 2,
+    "INVALID_ARGUMENT": 3,
+    "DEADLINE_EXCEEDED": 4,
+    "NOT_FOUND": 5,
+    "RESOURCE_EXHAUSTED": 8,
+    "UNIMPLEMENTED": 12,
+    "INTERNAL": 13,
+    "UNAVAILABLE": 14,
+}
+
+_MOST_MESSAGE_BYTES = 4096
+"""Of a message as it is sent: clients refuse metadata that is much larger."""
+
+_PLAIN = frozenset(range(0x20, 0x7F)) - {ord("%")}
+
+_HEADERS = ((b":status", b"200"), (b"content-type", b"application/grpc"))
+
+OK = encode([(b"grpc-status", b"0")])
+
+
+class Beginnings:
+    """The headers that answers begin with.
+
+    Attributes:
+        plain: of messages as they are; with trailers behind them in the same block where there is no message.
+        of_coding: of compressed messages.
+    """
+
+    def __init__(self, told: Sequence[tuple[str, str]] = ()) -> None:
+        """Take metadata that all answers have."""
+        fields = (*_HEADERS, *((key.encode(), value.encode()) for key, value in told))
+        self.plain = encode(fields)
+        self.of_coding = {
+            coding: encode((*fields, (b"grpc-encoding", coding.encode()))) for coding in ("gzip", "deflate")
+        }
+
+
+def trailers(code: str, message: str) -> bytes:
+    """Return the trailers of a call that failed."""
+    return encode([(b"grpc-status", b"%d" % CODES[code]), (b"grpc-message", percent_encoded(message))])
+
+
+def refusal(status: int, content_type: bytes = b"text/plain; charset=utf-8") -> bytes:
+    """Return the headers of an answer to what is no gRPC."""
+    return encode([(b":status", b"%d" % status), (b"content-type", content_type)])
+
+
+def percent_encoded(message: str) -> bytes:
+    """Return a message as `grpc-message` has it (gRPC: Percent-Encoded), cut where it is very long."""
+    found = bytearray()
+    for character in message:
+        content = character.encode("utf-8", "replace")
+        piece = b"".join(bytes((byte,)) if byte in _PLAIN else b"%%%02X" % byte for byte in content)
+        if len(found) + len(piece) > _MOST_MESSAGE_BYTES:
+            break
+        found += piece
+    return bytes(found)

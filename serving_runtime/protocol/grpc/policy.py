@@ -1,0 +1,163 @@
+"""What is done with every call whichever server it came through: who may, what models get to know, a line in the log.
+
+A server turns bytes into messages and errors into statuses; `governed` puts the rest around a method.
+"""
+
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from google.protobuf.message import DecodeError
+
+from serving_runtime.errors import InvalidArgument, ServingError
+from serving_runtime.protocol import context
+from serving_runtime.protocol.grpc.access import FORWARDED, GROUPS, Sent, forwarded
+from serving_runtime.protocol.grpc.methods import Method, StreamMethod, Write
+from serving_runtime.protocol.parameters import Forwarding
+from serving_runtime.protocol.restrictions import Restrictions
+from serving_runtime.telemetry import request_log
+
+
+class Call(NamedTuple):
+    """What methods and what is around them know of a call.
+
+    Attributes:
+        write: for the answers of streams.
+    """
+
+    metadata: Sent
+    write: Write
+
+
+Answer: TypeAlias = Callable[[Any, Call], Awaitable[Any]]
+"""From a message, or an iterator of messages with their sizes, to the answer's message or None; raises ServingError.
+Every call runs in a task of its own, whose context variables it may set."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPolicy:
+    """What is done with every call.
+
+    Attributes:
+        context_wanted: whether the methods are to know its context now; None where they never are.
+        restrictions: which groups of calls need which metadata.
+        forwarded: names of metadata that become request parameters; None for none.
+        told: metadata of every answer: what it begins with, or where it is an error alone, ends with.
+    """
+
+    context_wanted: Callable[[], bool] | None = None
+    restrictions: Restrictions = Restrictions(())  # noqa: RUF009 - never changes
+    forwarded: "re.Pattern[str] | None" = None
+    told: tuple[tuple[str, str], ...] = ()
+
+    def governs(self, method: str) -> bool:
+        """Return whether calls of a method are always checked or changed."""
+        group = GROUPS[method]
+        return self.restrictions.restricts(group) or (self.forwarded is not None and group == "inference")
+
+    def watches(self) -> bool:
+        """Return whether calls are told of now, in the log or along a trace."""
+        return request_log.wanted() or (self.context_wanted is not None and self.context_wanted())
+
+
+def governed(name: str, method: Answer, policy: CallPolicy) -> Answer:
+    """Return the method of that name with everything around it that the policy asks for."""
+    group = GROUPS[name]
+    if policy.forwarded is not None and group == "inference":
+        method = _forwarding(Forwarding(policy.forwarded, policy.restrictions.headers), method)
+    if policy.context_wanted is not None:
+        method = _in_context(policy.context_wanted, method)
+    if policy.restrictions.restricts(group):
+        method = _restricted(policy.restrictions, group, method)
+    if group != "health":
+        method = _noted(name, method)
+    return method
+
+
+def unary(method: Method) -> Answer:
+    """Return a method that takes one message."""
+
+    async def answer(request: Any, _call: Call) -> Any:
+        if isinstance(request, ServingError):
+            raise request
+        return await method(request)
+
+    return answer
+
+
+def streaming(method: StreamMethod) -> Answer:
+    """Return a method that takes an iterator of messages and writes its answers."""
+
+    async def answer(requests: AsyncIterator[tuple[Any, int]], call: Call) -> None:
+        metadata = {key: str(value) for key, value in call.metadata}
+        await method(_readable(requests), call.write, metadata)
+
+    return answer
+
+
+def parsed(kind: Any, content: bytes | memoryview) -> Any:
+    """Return the message, or the error to answer with, so that it is answered as all others are."""
+    try:
+        return kind.FromString(content)
+    except DecodeError:
+        return InvalidArgument(f"the request's {len(content)} bytes are no {kind.DESCRIPTOR.name}")
+
+
+async def _readable(requests: AsyncIterator[tuple[Any, int]]) -> AsyncIterator[tuple[Any, int]]:
+    async for request, size_bytes in requests:
+        if isinstance(request, ServingError):
+            raise request
+        yield request, size_bytes
+
+
+def _noted(name: str, answer: Answer) -> Answer:
+    async def noted(request: Any, call: Call) -> Any:
+        if not request_log.wanted():
+            return await answer(request, call)
+        began_ns = time.perf_counter_ns()
+        sent = dict(call.metadata)
+        status = "GONE"
+        try:
+            response = await answer(request, call)
+            status = "OK"
+        except ServingError as error:
+            status = error.grpc_code
+            raise
+        finally:
+            model = getattr(request, "model_name", None) or getattr(request, "name", "")
+            request_log.note(str(sent.get(request_log.HEADER, "")), str(model), name, status, began_ns)
+        return response
+
+    return noted
+
+
+def _restricted(restrictions: Restrictions, group: str, answer: Answer) -> Answer:
+    async def restricted(request: Any, call: Call) -> Any:
+        restrictions.check(group, [(key.encode("latin-1"), _bytes(value)) for key, value in call.metadata])
+        return await answer(request, call)
+
+    return restricted
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode("latin-1", "replace")
+
+
+def _forwarding(chosen: Forwarding, answer: Answer) -> Answer:
+    async def forwarding(request: Any, call: Call) -> Any:
+        FORWARDED.set(forwarded(call.metadata, chosen))
+        return await answer(request, call)
+
+    return forwarding
+
+
+def _in_context(wanted: Callable[[], bool], answer: Answer) -> Answer:
+    async def in_context(request: Any, call: Call) -> Any:
+        if not wanted():
+            return await answer(request, call)
+        context.CALL.set(context.from_metadata({key: str(value) for key, value in call.metadata}))
+        return await answer(request, call)
+
+    return in_context

@@ -1,0 +1,205 @@
+"""One HTTP/2 connection of a server: how it begins and ends, and the streams that are open (RFC 9113).
+
+    preface + SETTINGS --> open --drain--> GOAWAY, PING --its answer--> GOAWAY(last stream) --streams done--> closed
+                             `--ConnectionFailure--> GOAWAY(code) --> closed
+
+What a server does with requests is its Host's: it makes the streams. Frames that come in are `dispatch`'s, content
+that goes out is `outbound`'s.
+"""
+
+import asyncio
+from typing import Any, Protocol, cast
+
+from serving_runtime.protocol.http2 import frames
+from serving_runtime.protocol.http2.dispatch import Dispatcher
+from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode
+from serving_runtime.protocol.http2.header_blocks import MAX_HEADER_LIST_BYTES, Fields
+from serving_runtime.protocol.http2.inbound import InboundBudget
+from serving_runtime.protocol.http2.limits import (
+    CONNECTION_WINDOW_BYTES,
+    DEAF_BYTES,
+    HIGH_WATER_BYTES,
+    ConnectionLimits,
+)
+from serving_runtime.protocol.http2.outbound import Outbound
+from serving_runtime.protocol.http2.stream import Stream
+
+_DRAIN = b"draining"
+_DRAIN_ANSWER_S = 1.0
+
+
+class Host(Protocol):
+    """What a connection serves."""
+
+    limits: ConnectionLimits
+
+    def interpret(self, fields: Fields) -> Any:
+        """Return what a stream is to know of its request's headers; the same for equal headers."""
+        ...
+
+    def stream(self, connection: "Connection", stream_id: int, head: Any) -> Stream: ...
+
+    def add(self, connection: "Connection") -> None: ...
+
+    def remove(self, connection: "Connection") -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """Speaks HTTP/2 with one client.
+
+    Attributes:
+        streams: those that are open, by their number.
+        last_accepted: the highest number of a stream that is taken.
+        inbound: grants windows beyond the default ones.
+        out: what is sent.
+        heard_at: the loop's time when the client last sent something.
+        over: nothing more is read or begun.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.streams: dict[int, Stream] = {}
+        self.last_accepted = frames.LAST_STREAM_ID
+        self.inbound = InboundBudget()
+        self.out: Outbound
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport
+        self.heard_at = self._loop.time()
+        self._frames_in = Dispatcher(self)
+        self._rest = b""
+        self.over = self._deaf = self._draining = False
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are of no class of asyncio's
+        self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
+        self.out = Outbound(self._transport)
+        self.host.add(self)
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None and tls.selected_alpn_protocol() != "h2":
+            self._fail(ConnectionFailure(ErrorCode.INADEQUATE_SECURITY, "the client did not choose h2 by ALPN"))
+            return
+        self.out.write(
+            frames.settings(
+                {
+                    frames.MAX_CONCURRENT_STREAMS: self.host.limits.max_streams,
+                    frames.MAX_HEADER_LIST_SIZE: MAX_HEADER_LIST_BYTES,
+                }
+            )
+            + frames.window_update(0, CONNECTION_WINDOW_BYTES - frames.DEFAULT_WINDOW_BYTES)
+        )
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self.over = True
+        self.host.remove(self)
+        self._forget_streams()
+
+    def data_received(self, data: bytes) -> None:
+        if self.over:
+            return
+        self.heard_at = self._loop.time()
+        if self._rest:
+            data = self._rest + data
+        try:
+            used = self._frames_in.read(data)
+        except ConnectionFailure as failure:
+            self._fail(failure)
+            return
+        self._rest = data[used:]
+        if self.out.paused and not self._deaf and self.write_buffer_bytes() > DEAF_BYTES:
+            self._deaf = True
+            self._transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        self.out.paused = True
+
+    def resume_writing(self) -> None:
+        self.out.paused = False
+        if self._deaf and not self._transport.is_closing():
+            self._deaf = False
+            self._transport.resume_reading()
+        self.out.pump()
+
+    # What streams call
+
+    def finished(self, stream: Stream) -> None:
+        """Forget a stream whose answer is complete; a client that still sends is told that nobody reads it."""
+        del self.streams[stream.id]
+        if self.inbound.holders:
+            self.inbound.release(stream)
+        if not stream.ended:
+            self.out.write(frames.rst_stream(stream.id, ErrorCode.NO_ERROR))
+            self._frames_in.was_reset.append(stream.id)
+        if self._draining and not self.streams:
+            self._close_if_drained()
+
+    def reset(self, stream_id: int, code: ErrorCode) -> None:
+        """End a stream at once."""
+        self.out.write(frames.rst_stream(stream_id, code))
+        self._frames_in.was_reset.append(stream_id)
+        self.forget(stream_id)
+
+    def forget(self, stream_id: int) -> None:
+        """Tell a stream that nobody wants it any more."""
+        stream = self.streams.pop(stream_id, None)
+        if stream is None:
+            return
+        stream.finished = True
+        self.out.forget(stream)
+        if self.inbound.holders:
+            self.inbound.release(stream)
+        stream.on_gone()
+        if self._draining and not self.streams:
+            self._close_if_drained()
+
+    # What the host calls
+
+    def drain(self) -> None:
+        """Tell the client to go, and close when what it asked for until it has heard that is answered."""
+        if self._draining or self.over:
+            return
+        self._draining = True
+        farewell = frames.goaway(frames.LAST_STREAM_ID, ErrorCode.NO_ERROR)
+        self.out.write(farewell + frames.frame(frames.PING, 0, 0, _DRAIN))
+        self._loop.call_later(_DRAIN_ANSWER_S, self.accept_no_more)
+
+    def ping(self) -> None:
+        """Ask whether the client is there; its answer moves `heard_at`."""
+        self.out.write(frames.frame(frames.PING, 0, 0, bytes(8)))
+
+    def write_buffer_bytes(self) -> int:
+        """Return how much the socket has not taken."""
+        return self._transport.get_write_buffer_size()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    # Ends
+
+    def answered_ping(self, payload: bytes) -> None:
+        """Take note of the answer to a ping: who has read that has read what was written before it."""
+        if payload == _DRAIN and self._draining:
+            self.accept_no_more()
+
+    def accept_no_more(self) -> None:
+        """Tell the client which of its streams was the last, and close when there are none."""
+        if not self.over and self.last_accepted == frames.LAST_STREAM_ID:
+            self.last_accepted = self._frames_in.last_id
+            self.out.write(frames.goaway(self.last_accepted, ErrorCode.NO_ERROR))
+            self._close_if_drained()
+
+    def _close_if_drained(self) -> None:
+        if not self.streams and self.last_accepted != frames.LAST_STREAM_ID:
+            self.over = True
+            self._transport.close()
+
+    def _fail(self, failure: ConnectionFailure) -> None:
+        self.over = True
+        self.out.write(frames.goaway(self._frames_in.last_id, failure.code, str(failure)))
+        self._transport.close()
+        self._forget_streams()
+
+    def _forget_streams(self) -> None:
+        for stream_id in tuple(self.streams):
+            self.forget(stream_id)

@@ -1,0 +1,159 @@
+"""Header blocks: HPACK to checked fields, and fields to HPACK (RFC 7541; RFC 9113, section 8). Pure.
+
+Clients send the same few blocks again and again. As long as a block leaves the dynamic table as it is, the same bytes
+mean the same fields, so what was made out of them is kept until a block changes the table.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, TypeAlias, TypeVar
+
+import hpack
+
+from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
+
+Field: TypeAlias = tuple[bytes, bytes]
+Fields: TypeAlias = Sequence[Field]
+Head = TypeVar("Head")
+
+MAX_HEADER_LIST_BYTES = 64 * 1024
+
+_KEPT_BLOCKS = 64
+_KEPT_BYTES = 1024
+"""Of one block: longer ones are decoded every time."""
+
+_REQUEST = frozenset({b":method", b":scheme", b":path", b":authority"})
+_REQUIRED = frozenset({b":method", b":scheme", b":path"})
+_OF_HTTP_1 = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
+_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
+_VALUE = re.compile(rb"[^\x00\r\n]*")
+
+
+class HeaderReader(Generic[Head]):
+    """Decodes the header blocks of one connection, in the order in which they came.
+
+    Args:
+        interpret: makes out of a request's fields what its stream begins with; called once for blocks that repeat.
+    """
+
+    def __init__(self, interpret: Callable[[Fields], Head]) -> None:
+        self._interpret = interpret
+        self._decoder = hpack.Decoder(max_header_list_size=MAX_HEADER_LIST_BYTES)
+        self._kept: dict[bytes, tuple[Head, int | None]] = {}
+
+    def request(self, block: bytes) -> tuple[Head, int | None]:
+        """Return what `interpret` made of a request's headers, and its content-length in bytes where it has one.
+
+        Raises ConnectionFailure for a block that cannot be decoded, StreamFailure for fields that no request has.
+        """
+        kept = self._kept.get(block)
+        if kept is not None:
+            return kept
+        fields, repeats = self._decode(block)
+        content_length = check_request(fields)
+        found = self._interpret(fields), content_length
+        if repeats and len(block) <= _KEPT_BYTES and len(self._kept) < _KEPT_BLOCKS:
+            self._kept[block] = found
+        return found
+
+    def trailers(self, block: bytes) -> Fields:
+        """Return a request's trailers; raises as `request` does."""
+        fields, _ = self._decode(block)
+        check_trailers(fields)
+        return fields
+
+    def skip(self, block: bytes) -> None:
+        """Decode a block that nobody wants: those that follow are encoded relative to it."""
+        self._decode(block)
+
+    def _decode(self, block: bytes) -> tuple[Fields, bool]:
+        """Return the fields, and whether the same bytes would mean the same once more."""
+        table = self._decoder.header_table
+        entries = table.dynamic_entries
+        before = (table.maxsize, len(entries), entries[0] if entries else None)
+        try:
+            fields: Fields = list(self._decoder.decode(block, raw=True))
+        except hpack.OversizedHeaderListError as error:
+            raise ConnectionFailure(
+                ErrorCode.ENHANCE_YOUR_CALM, f"headers are larger than {MAX_HEADER_LIST_BYTES} bytes"
+            ) from error
+        except hpack.HPACKError as error:
+            raise ConnectionFailure(ErrorCode.COMPRESSION_ERROR, f"headers cannot be decoded: {error}") from error
+        newest = entries[0] if entries else None
+        repeats = before[:2] == (table.maxsize, len(entries)) and before[2] is newest
+        if not repeats:
+            self._kept.clear()
+        return fields, repeats
+
+
+def check_request(fields: Fields) -> int | None:
+    """Return a request's content-length, None without one; raises StreamFailure for fields that no request has.
+
+    RFC 9113, section 8.3.1.
+    """
+    found: set[bytes] = set()
+    regular = False
+    content_length = None
+    for name, value in fields:
+        if name[:1] != b":":
+            regular = True
+            _check_field(name, value)
+            if name == b"content-length":
+                if not value.isdigit() or len(value) > 18 or content_length not in (None, int(value)):
+                    raise _malformed("content-length is no number, or two")
+                content_length = int(value)
+            continue
+        if regular:
+            raise _malformed("a pseudo-header field follows a regular one")
+        if name not in _REQUEST:
+            raise _malformed("a pseudo-header field is unknown")
+        if name in found:
+            raise _malformed("a pseudo-header field is there twice")
+        if name == b":path" and not value:
+            raise _malformed(":path is empty")
+        found.add(name)
+    if not found >= _REQUIRED:
+        raise _malformed("one of :method, :scheme and :path is missing")
+    return content_length
+
+
+def check_trailers(fields: Fields) -> None:
+    """Raise StreamFailure unless the fields may follow a request's content."""
+    for name, value in fields:
+        if name[:1] == b":":
+            raise _malformed("trailers have a pseudo-header field")
+        _check_field(name, value)
+
+
+def _check_field(name: bytes, value: bytes) -> None:
+    if _NAME.fullmatch(name) is None:
+        raise _malformed("a header's name is empty, in upper case or no token")
+    if _VALUE.fullmatch(value) is None:
+        raise _malformed("a header's value has a line break or a zero byte")
+    if name in _OF_HTTP_1 or (name == b"te" and value != b"trailers"):
+        raise _malformed(f"{name.decode('latin-1')} has no place in HTTP/2")
+
+
+def _malformed(message: str) -> StreamFailure:
+    return StreamFailure(ErrorCode.PROTOCOL_ERROR, message)
+
+
+def encode(fields: Iterable[Field]) -> bytes:
+    """Return the fields as literals that use no table: every block stands for itself and may be made in advance."""
+    return b"".join(
+        b"\x00" + _length(len(name)) + name + _length(len(value)) + value  # literal without indexing, new name
+        for name, value in fields
+    )
+
+
+def _length(number: int) -> bytes:
+    """Return the length of a string that is not Huffman-coded (RFC 7541, section 5.1, 7-bit prefix)."""
+    if number < 127:
+        return bytes((number,))
+    number -= 127
+    found = bytearray(b"\x7f")
+    while number >= 128:
+        found.append(number % 128 + 128)
+        number //= 128
+    found.append(number)
+    return bytes(found)

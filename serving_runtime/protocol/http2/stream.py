@@ -1,0 +1,217 @@
+"""One request and its answer: what a server overrides to take the first and calls to send the second.
+
+    headers --on_content--> ... --on_end--> answered --> closed
+       `--------------------- on_gone: reset by the client, or the connection is lost
+
+Content that goes out waits here while the client's windows or its socket are full; content that comes in is bounded
+by the window, which only `grant` widens.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, TypeAlias
+
+from serving_runtime.protocol.http2.frames import (
+    DATA,
+    DEFAULT_WINDOW_BYTES,
+    END_HEADERS,
+    END_STREAM,
+    HEAD,
+    HEADERS,
+    MAX_WINDOW_BYTES,
+    ErrorCode,
+    StreamFailure,
+    frame,
+    window_update,
+)
+
+if TYPE_CHECKING:
+    from serving_runtime.protocol.http2.connection import Connection
+
+Content: TypeAlias = bytes | memoryview
+
+
+_NOTHING: deque[Content] = deque(maxlen=0)
+"""Of most streams, whose answers go out at once."""
+
+
+class Stream:
+    """What all streams have; subclasses override the methods that begin with `on_`.
+
+    Attributes:
+        ended: the client has sent all of its request.
+        finished: the answer is complete, or nobody wants it; nothing more may be sent.
+        window_bytes: what the client may still send.
+        send_window_bytes: what the client lets be sent; below 0 where it took back what it had allowed.
+        unsent_bytes: content that waits for a window or the socket.
+    """
+
+    __slots__ = (
+        "_expected_bytes",
+        "_trailers",
+        "_waiting",
+        "connection",
+        "ended",
+        "finished",
+        "id",
+        "send_window_bytes",
+        "unsent_bytes",
+        "window_bytes",
+    )
+
+    def __init__(self, connection: "Connection", stream_id: int) -> None:
+        self.connection = connection
+        self.id = stream_id
+        self.ended = self.finished = False
+        self.window_bytes = DEFAULT_WINDOW_BYTES
+        self.send_window_bytes = connection.out.initial_window_bytes
+        self.unsent_bytes = 0
+        self._waiting: deque[Content] = _NOTHING
+        self._trailers: bytes | None = None
+        self._expected_bytes: int | None = None
+
+    # What a server overrides
+
+    def on_begin(self) -> None:
+        """Take note that the request's headers are there; `ended` says whether anything follows."""
+
+    def on_content(self, content: bytes) -> None:
+        """Take a piece of the request."""
+
+    def on_end(self) -> None:
+        """Take note that the request is complete."""
+
+    def on_gone(self) -> None:
+        """Take note that nobody wants an answer any more."""
+
+    def on_sent(self) -> None:
+        """Take note that nothing waits to be sent any more."""
+
+    # What a server calls
+
+    def grant(self, size_bytes: int) -> None:
+        """Let the client send that much more, as far as windows reach."""
+        size_bytes = min(size_bytes, MAX_WINDOW_BYTES - max(0, self.window_bytes))
+        if size_bytes > 0 and not (self.ended or self.finished):
+            self.window_bytes += size_bytes
+            self.connection.out.write(window_update(self.id, size_bytes))
+
+    def answer(self, headers: bytes, content: bytes, trailers: bytes) -> None:
+        """Send a whole answer, in one write where windows and the socket have room."""
+        size = len(content)
+        out = self.connection.out
+        if self.finished:
+            return
+        if size > self.send_window_bytes or size > out.window_bytes or size > out.max_frame_bytes or out.paused:
+            self.send_headers(headers)
+            self.send(content)
+            self.finish(trailers)
+            return
+        out.window_bytes -= size
+        number = self.id
+        pack = HEAD.pack
+        out.write(
+            b"".join(
+                (
+                    pack(0, len(headers), HEADERS, END_HEADERS, number),
+                    headers,
+                    pack(size >> 16, size & 0xFFFF, DATA, 0, number),
+                    content,
+                    pack(0, len(trailers), HEADERS, END_HEADERS | END_STREAM, number),
+                    trailers,
+                )
+            )
+        )
+        out.frames_sent += 3
+        self.finished = True
+        self.connection.finished(self)
+
+    def send_headers(self, block: bytes, *, end: bool = False) -> None:
+        """Send headers; `end` where there is nothing else to the answer."""
+        if self.finished:
+            return
+        self.connection.out.write(frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), self.id, block))
+        self.connection.out.frames_sent += 1
+        if end:
+            self.finished = True
+            self.connection.finished(self)
+
+    def send(self, content: Content) -> None:
+        """Send content now or when there is room for it; `on_sent` tells when all is out."""
+        if self.finished:
+            return
+        if not self._waiting:
+            self._waiting = deque()
+        self._waiting.append(content)
+        self.unsent_bytes += len(content)
+        out = self.connection.out
+        out.unsent_bytes += len(content)
+        if len(self._waiting) == 1:
+            out.has_content(self)
+
+    def finish(self, trailers: bytes = b"") -> None:
+        """End the answer, with trailers where there are some, behind what waits to be sent."""
+        self._trailers = trailers
+        if not self.unsent_bytes:
+            self._finish(trailers)
+
+    def reset(self, code: ErrorCode) -> None:
+        """End the stream at once."""
+        if not self.finished:
+            self.connection.reset(self.id, code)
+
+    # What the connection calls
+
+    def expect(self, content_bytes: int | None) -> None:
+        """Take note of the request's content-length."""
+        self._expected_bytes = content_bytes
+
+    def receive(self, size_bytes: int) -> None:
+        """Take note of DATA, its padding included; raises StreamFailure where the window is too small for it."""
+        self.window_bytes -= size_bytes
+        if self.window_bytes < 0:
+            raise StreamFailure(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the stream's window allows")
+
+    def receive_content(self, content: bytes) -> None:
+        """Take content without its padding; raises StreamFailure for more than was announced."""
+        if self._expected_bytes is not None:
+            self._expected_bytes -= len(content)
+            if self._expected_bytes < 0:
+                raise StreamFailure(ErrorCode.PROTOCOL_ERROR, "more DATA than content-length says")
+        if content and not self.finished:
+            self.on_content(content)
+
+    def receive_end(self) -> None:
+        """Take note that the request is complete; raises StreamFailure for less than was announced."""
+        if self._expected_bytes:
+            raise StreamFailure(ErrorCode.PROTOCOL_ERROR, "less DATA than content-length says")
+        self.ended = True
+        if not self.finished:
+            self.connection.out.begin(self)
+
+    def take(self, most_bytes: int) -> Content:
+        """Return the next content to send, as much as its window allows; something waits and the window is open."""
+        content = self._waiting[0]
+        size = min(most_bytes, self.send_window_bytes)
+        if len(content) <= size:
+            self._waiting.popleft()
+        else:
+            view = memoryview(content)
+            content, self._waiting[0] = view[:size], view[size:]
+        self.send_window_bytes -= len(content)
+        self.unsent_bytes -= len(content)
+        return content
+
+    def sent(self) -> None:
+        """Go on after all content is out."""
+        if self._trailers is not None:
+            self._finish(self._trailers)
+        else:
+            self.on_sent()
+
+    def _finish(self, trailers: bytes) -> None:
+        if trailers:
+            self.send_headers(trailers, end=True)
+        elif not self.finished:
+            self.connection.out.write(frame(DATA, END_STREAM, self.id))
+            self.finished = True
+            self.connection.finished(self)
