@@ -15,10 +15,11 @@ from accounts.access import Place, is_administrator, require, visible
 from accounts.permissions import page_scope, page_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
+from common.errors import FairleadError
 from common.pages import is_fragment
 from deployments.models import Cluster
 from deployments.selectors import cluster_events_newest, cluster_get, cluster_query
-from deployments.services import cluster_check
+from deployments.services import ClusterGpus, cluster_check, cluster_gpus
 from deployments.shapes import EventView
 
 EVENTS_SHOWN = 25
@@ -88,6 +89,21 @@ def cluster_check_page(request: HttpRequest, name: str) -> HttpResponse:
     findings = cluster_check(cluster=cluster, namespaces=())
     template = "deployments/_cluster_check.html" if is_fragment(request) else "deployments/cluster_check.html"
     return render(request, template, {"cluster": cluster, "findings": findings, "ok": all(f.ok for f in findings)})
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.ADMIN)
+def cluster_gpus_page(request: HttpRequest, name: str) -> HttpResponse:
+    """Ask the cluster now for its GPUs, and draw them as they are cut: alone, or as a page."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    cluster = cluster_get(name=name)
+    try:
+        found = cluster_gpus(cluster=cluster)
+    except FairleadError as error:
+        found = ClusterGpus((), error.message)
+    template = "deployments/_cluster_gpus.html" if is_fragment(request) else "deployments/cluster_gpus.html"
+    return render(request, template, {"cluster": cluster, "found": found})
 
 
 def _view(cluster: Cluster, now: datetime, events: tuple[EventView, ...]) -> ClusterView:

@@ -112,6 +112,7 @@ COMMANDS = (
     Command("clusters list", clusters.list_clusters),
     Command("clusters show", clusters.show_cluster, clusters.name_argument),
     Command("clusters check", clusters.check_cluster, clusters.check_arguments),
+    Command("clusters gpus", clusters.show_gpus, clusters.name_argument),
     Command("clusters delete", clusters.delete_cluster, clusters.name_argument),
     Command("policies apply", policies.apply_policy, policies.apply_arguments),
     Command("policies list", policies.list_policies),

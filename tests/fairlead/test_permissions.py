@@ -34,6 +34,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "PUT /clusters/{name}": (DEFAULT, ADMIN),
     "DELETE /clusters/{name}": (DEFAULT, ADMIN),
     "GET /clusters/{name}/check": (DEFAULT, ADMIN),
+    "GET /clusters/{name}/gpus": (DEFAULT, ADMIN),
     "GET /clusters/{name}/events": (ANY, VIEWER),
     "GET /models": (ANY, VIEWER),
     "POST /models": (OWNER, DEPLOYER),

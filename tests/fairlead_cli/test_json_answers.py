@@ -104,6 +104,7 @@ CALLS = {
     "clusters list": Asked("", {"GET /clusters": listed(CLUSTER)}),
     "clusters show": Asked("k", {"GET /clusters/k": CLUSTER}),
     "clusters check": Asked("k", {"GET /clusters/k/check": {"ok": True, "findings": []}}),
+    "clusters gpus": Asked("k", {"GET /clusters/k/gpus": {"unknown": "", "nodes": []}}),
     "clusters delete": Asked("k", {"DELETE /clusters/k": {}}),
     "policies apply": Asked("-f p.yaml", {"PUT /policies/p?dry_run=true": PLAN, "PUT /policies/p": POLICY}),
     "policies list": Asked("", {"GET /policies": listed(POLICY)}),

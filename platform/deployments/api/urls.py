@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import approvals, clusters, comparison, recordings, replays, scraping, views, webhooks
+from deployments.api import approvals, clusters, comparison, gpus, recordings, replays, scraping, views, webhooks
 from deployments.api.workloads.artifacts import WorkloadArtifactView
 from deployments.api.workloads.exchanges import WorkloadExchangesView
 
@@ -10,6 +10,7 @@ urlpatterns = [
     path("clusters", clusters.ClusterListView.as_view(), name="cluster-list"),
     path("clusters/<str:name>", clusters.ClusterDetailView.as_view(), name="cluster-detail"),
     path("clusters/<str:name>/check", clusters.ClusterCheckView.as_view(), name="cluster-check"),
+    path("clusters/<str:name>/gpus", gpus.ClusterGpusView.as_view(), name="cluster-gpus"),
     path("clusters/<str:name>/events", clusters.ClusterEventListView.as_view(), name="cluster-event-list"),
     path(
         "clusters/<str:cluster>/workloads/artifacts/<str:digest>",

@@ -5,5 +5,6 @@ layouts.py      which slices fit on a GPU together
 needs.py        what was measured of a version -> the least slice that does
 rooms.py        slices of a cluster, and what is asked of them
 packing.py      who gets which slice
+inventory.py    what is known of a node, as a picture
 repartition.py  which GPU to cut anew when nothing fits, and what has to leave it first
 """

@@ -5,6 +5,7 @@ from deployments.services.checking import cluster_patches_try, plan_check, plan_
 from deployments.services.choosing import cluster_default, cluster_local_made, cluster_of, driver_default
 from deployments.services.clusters import cluster_apply, cluster_check, cluster_delete
 from deployments.services.contracts import check_reason
+from deployments.services.gpus import ClusterGpus, cluster_gpus
 from deployments.services.importing import import_follow
 from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.preview import cluster_plan, policy_plan, rollout_plan, service_plan
@@ -16,12 +17,14 @@ from deployments.services.rollouts import rollout_abort, rollout_promote, rollou
 from deployments.services.serving import alias_follow, service_apply, service_delete
 
 __all__ = [
+    "ClusterGpus",
     "alias_follow",
     "check_reason",
     "cluster_apply",
     "cluster_check",
     "cluster_default",
     "cluster_delete",
+    "cluster_gpus",
     "cluster_local_made",
     "cluster_of",
     "cluster_patches_try",

@@ -28,6 +28,17 @@ _FINDINGS: render.Columns = {
 }
 
 
+_GPUS: render.Columns = {
+    "node": "node",
+    "gpu": "product",
+    "mig": "strategy",
+    "pods ask for": "resource",
+    "there are": "total",
+    "taken": "taken",
+    "note": "note",
+}
+
+
 def list_clusters(call: Call) -> None:
     """List the clusters."""
     call.show_list(call.client.all("clusters"), _COLUMNS)
@@ -45,6 +56,18 @@ def show_cluster(call: Call) -> None:
         "services": lambda row: ", ".join(row["services"]),
     }
     call.show(call.client.get(path("clusters", call.options.name)), shown)
+
+
+def show_gpus(call: Call) -> None:
+    """Show the GPUs and MIG slices of a cluster's nodes, and how many of them pods have."""
+    found = call.client.get(path("clusters", call.options.name, "gpus"))
+    if call.as_json:
+        print(render.as_json(found))
+        return
+    if found["unknown"]:
+        raise CliError(f"nothing is known of the nodes of {call.options.name}: {found['unknown']}")
+    rows = [{**node, **use, "node": node["name"]} for node in found["nodes"] for use in node["uses"]]
+    call.show_list(rows, _GPUS)
 
 
 def delete_cluster(call: Call) -> None:

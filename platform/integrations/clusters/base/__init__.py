@@ -33,6 +33,7 @@ from integrations.clusters.base.failures import (
     reason_of_exit,
 )
 from integrations.clusters.base.findings import Finding
+from integrations.clusters.base.gpus import GpuPod, NodeGpus
 from integrations.clusters.base.identity import AUDIENCE, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobKind, JobResult
 from integrations.clusters.base.observed import (
@@ -67,6 +68,7 @@ __all__ = [
     "Failure",
     "FailureReason",
     "Finding",
+    "GpuPod",
     "HeaderMatch",
     "Job",
     "JobKind",
@@ -75,6 +77,7 @@ __all__ = [
     "Logger",
     "MatchKind",
     "Node",
+    "NodeGpus",
     "Nodes",
     "Observed",
     "ObservedReplica",

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from integrations.clusters.base.desired import HeaderMatch, Resources
 from integrations.clusters.base.failures import Failure
+from integrations.clusters.base.gpus import NodeGpus
 
 
 class ReplicaPhase(StrEnum):
@@ -169,6 +170,7 @@ class Nodes:
     Attributes:
         nodes: where pods run; none where they were not asked for.
         waiting: how many pods no node has taken yet.
+        gpus: of the nodes that have some.
         defaults: what a replica requests whose revision does not say.
         unknown: why nothing is known of nodes; empty where it is.
     """
@@ -176,5 +178,6 @@ class Nodes:
     components: tuple[Component, ...] = ()
     nodes: tuple[Node, ...] = ()
     waiting: int = 0
+    gpus: tuple[NodeGpus, ...] = ()
     defaults: Resources = field(default_factory=Resources)
     unknown: str = "nodes were not looked at"

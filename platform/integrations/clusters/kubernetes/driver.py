@@ -29,7 +29,7 @@ from integrations.clusters.base import (
     Patch,
     WorkloadIdentity,
 )
-from integrations.clusters.kubernetes import identity, jobs, kinds, ledger, nodes
+from integrations.clusters.kubernetes import gpus, identity, jobs, kinds, ledger, nodes
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.applying import Applier
 from integrations.clusters.kubernetes.check import check, in_namespace
@@ -120,7 +120,9 @@ class KubernetesDriver:
         except NotPermitted as error:
             return Nodes(components, unknown=f"the role fairlead-driver-nodes is not given to the driver ({error})")
         defaults = self._options.defaults
-        return Nodes(components, nodes.room(there, pods), nodes.waiting(pods), defaults, unknown="")
+        return Nodes(
+            components, nodes.room(there, pods), nodes.waiting(pods), gpus.gpus(there, pods), defaults, unknown=""
+        )
 
     def _gateway_component(self) -> Component:
         gateway = self._options.gateway

@@ -39,7 +39,7 @@ def room(nodes: Sequence[Json], pods: Sequence[Json]) -> tuple[Node, ...]:
 
 def waiting(pods: Sequence[Json]) -> int:
     """Return how many pods no node has taken yet."""
-    return sum(not each["spec"].get("nodeName") for each in pods if _is_alive(each))
+    return sum(not each["spec"].get("nodeName") for each in pods if is_alive(each))
 
 
 def quantity(text: str) -> float:
@@ -52,7 +52,7 @@ def _taken(pods: Sequence[Json]) -> Counter[tuple[str, str]]:
     taken: Counter[tuple[str, str]] = Counter()
     for pod in pods:
         node = pod["spec"].get("nodeName")
-        if node and _is_alive(pod):
+        if node and is_alive(pod):
             taken["pods", node] += 1
             for resource in ("cpu", "memory"):
                 taken[resource, node] += _request(pod["spec"], resource)  # type: ignore[assignment]
@@ -71,16 +71,18 @@ def _of(container: Json, resource: str) -> float:
     return quantity(container.get("resources", {}).get("requests", {}).get(resource, "0"))
 
 
-def _is_alive(pod: Json) -> bool:
+def is_alive(pod: Json) -> bool:
+    """Tell whether a pod still takes what it asked for."""
     return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
 
 
 def _closed(node: Json) -> str:
     """Return why a node takes none of our pods, which tolerate nothing; empty where it does."""
-    return next(_reasons(node), "")
+    return next(reasons(node), "")
 
 
-def _reasons(node: Json) -> Iterator[str]:
+def reasons(node: Json) -> Iterator[str]:
+    """Yield why a node takes no pod that tolerates nothing."""
     if node["spec"].get("unschedulable"):
         yield "is cordoned"
     for taint in node["spec"].get("taints") or ():

@@ -1,0 +1,32 @@
+"""What GPUs a cluster has, asked now."""
+
+from dataclasses import dataclass
+
+from deployments.connecting import driver_of
+from deployments.models import Cluster
+from deployments.placement.inventory import GpuNode, gpu_node
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterGpus:
+    """GPUs by node.
+
+    Attributes:
+        unknown: why nothing is known of them; empty where it is.
+    """
+
+    nodes: tuple[GpuNode, ...]
+    unknown: str
+
+
+def cluster_gpus(*, cluster: Cluster) -> ClusterGpus:
+    """Return the GPUs of a cluster's nodes, how they are cut, and which pods have them.
+
+    Called with no transaction open.
+
+    Raises:
+        Unavailable: the cluster does not answer.
+        InvalidInput: its file does not tell how to reach it.
+    """
+    found = driver_of(cluster).inventory(with_nodes=True)
+    return ClusterGpus(tuple(map(gpu_node, found.gpus)), found.unknown)

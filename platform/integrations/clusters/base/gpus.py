@@ -1,0 +1,50 @@
+"""GPUs of a cluster's nodes, as whoever tells of them does. Standard library only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPod:
+    """A pod that has GPUs, or slices of them.
+
+    Attributes:
+        service: NAMESPACE/NAME of the service that it is a replica of; empty where it is none's.
+        resource: such as `nvidia.com/mig-1g.10gb`.
+    """
+
+    name: str
+    service: str
+    resource: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGpus:
+    """What a node's labels and its allocatable resources tell of its GPUs.
+
+    Attributes:
+        node: its name.
+        product: the label `nvidia.com/gpu.product`, such as `NVIDIA-H100-80GB-HBM3`.
+        memory_mib: the label `nvidia.com/gpu.memory`; a slice's where the strategy is `single`. 0 where it is missing.
+        count: the label `nvidia.com/gpu.count`; of slices where the strategy is `single`. 0 where it is missing.
+        strategy: the label `nvidia.com/mig.strategy`: `none`, `single` or `mixed`; empty where it is missing.
+        config, config_state: what MIG manager was asked for, and what it says of that; empty where there is none.
+        resources: by extended resource, how many pods may have in all.
+        closed: why no GPU pod may come, such as `is cordoned`; empty where one may.
+    """
+
+    node: str
+    product: str
+    memory_mib: int
+    count: int
+    strategy: str
+    config: str
+    config_state: str
+    resources: Mapping[str, int]
+    pods: tuple[GpuPod, ...]
+    closed: str = ""
+
+    def taken(self, resource: str) -> int:
+        """Return how many of a resource pods have."""
+        return sum(pod.count for pod in self.pods if pod.resource == resource)

@@ -1,0 +1,65 @@
+"""Nodes and pods of the API server as GPUs and who has them. Pure.
+
+Sources: labels of NVIDIA GPU Feature Discovery, extended resources of its device plugin (`nvidia.com/gpu`, and with the
+strategy `mixed` `nvidia.com/mig-<profile>`), labels of the MIG manager of its GPU Operator.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from integrations.clusters.base import GpuPod, NodeGpus
+from integrations.clusters.kubernetes.manifests.names import SERVICE
+from integrations.clusters.kubernetes.nodes import is_alive, reasons
+
+Json = Mapping[str, Any]
+_VENDOR = "nvidia.com/"
+_OWN_TAINT = "has the taint nvidia.com/gpu"  # GPU pods tolerate it
+
+
+def gpus(nodes: Sequence[Json], pods: Sequence[Json]) -> tuple[NodeGpus, ...]:
+    """Return the GPUs of each node that has some, by its name."""
+    on_node: dict[str, list[GpuPod]] = defaultdict(list)
+    for pod in sorted(pods, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"])):
+        if is_alive(pod) and (node := pod["spec"].get("nodeName")):
+            on_node[node].extend(_wanted(pod))
+    there = sorted(nodes, key=lambda each: str(each["metadata"]["name"]))
+    return tuple(_gpus(each, on_node[each["metadata"]["name"]]) for each in there if _resources(each))
+
+
+def _gpus(node: Json, pods: Sequence[GpuPod]) -> NodeGpus:
+    labels = node["metadata"].get("labels", {})
+    return NodeGpus(
+        node=str(node["metadata"]["name"]),
+        product=labels.get("nvidia.com/gpu.product", ""),
+        memory_mib=_number(labels.get("nvidia.com/gpu.memory", "")),
+        count=_number(labels.get("nvidia.com/gpu.count", "")),
+        strategy=labels.get("nvidia.com/mig.strategy", ""),
+        config=labels.get("nvidia.com/mig.config", ""),
+        config_state=labels.get("nvidia.com/mig.config.state", ""),
+        resources=_resources(node),
+        pods=tuple(pods),
+        closed=next((why for why in reasons(node) if why != _OWN_TAINT), ""),
+    )
+
+
+def _resources(node: Json) -> dict[str, int]:
+    allocatable = node["status"].get("allocatable", {})
+    return {name: _number(count) for name, count in sorted(allocatable.items()) if name.startswith(_VENDOR)}
+
+
+def _wanted(pod: Json) -> Iterator[GpuPod]:
+    metadata = pod["metadata"]
+    service = metadata.get("labels", {}).get(SERVICE, "")
+    named = f"{metadata['namespace']}/{service}" if service else ""
+    counts: dict[str, int] = defaultdict(int)
+    for container in pod["spec"]["containers"]:
+        for resource, count in container.get("resources", {}).get("limits", {}).items():
+            if resource.startswith(_VENDOR):
+                counts[resource] += _number(count)
+    for resource, count in sorted(counts.items()):
+        yield GpuPod(f"{metadata['namespace']}/{metadata['name']}", named, resource, count)
+
+
+def _number(text: object) -> int:
+    return int(str(text)) if str(text).isdecimal() else 0
