@@ -149,16 +149,22 @@ class Service:
             for name, running in sorted(self._running.items())
             if running.ready
         )
-        starting = f"service {self.namespace}/{self.name} is starting: no replica takes requests yet; try again soon"
         return ServiceRoute(
             self.namespace,
             self.name,
             backends,
-            starting,
+            self._unserved(),
             preview=self.desired.preview,
             affinity=self.desired.affinity,
             request_timeout_s=self.desired.request_timeout_s,
         )
+
+    def _unserved(self) -> str:
+        """Return what clients are told while no replica takes requests."""
+        key = f"{self.namespace}/{self.name}"
+        if self.desired.revisions and not any(revision.replicas for revision in self.desired.revisions):
+            return f"service {key} is stopped: it serves again once it is resumed"
+        return f"service {key} is starting: no replica takes requests yet; try again soon"
 
     def leaving(self) -> Iterator[Replica]:
         """Yield the replicas that shall go and still have an address."""

@@ -176,7 +176,7 @@ def _action(
     """
     weighted = [backend for backend in way.backends if backend.share_percent]
     if not weighted:
-        sentence = service.starting or f"service {service.key} is starting: no replica takes requests yet"
+        sentence = service.unserved or f"service {service.key} is starting: no replica takes requests yet"
         return {"direct_response": {"status": 503, "body": {"inline_string": sentence}}}
     clusters: Json = {"clusters": [_weighted(service, backend, use) for backend in weighted]}
     timeout_s = 0 if use.is_grpc else service.request_timeout_s

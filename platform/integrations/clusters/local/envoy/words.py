@@ -59,7 +59,7 @@ class ServiceRoute:
     """How one service is reached.
 
     Attributes:
-        starting: said, as one sentence, to clients that nothing can serve now.
+        unserved: said, as one sentence, to clients that nothing can serve now.
         preview: the revision that answers at the preview address; empty where there is none.
         model: what clients ask for, where that is not the service's name.
         affinity: by what requests that name no version belong together; None leaves each to chance.
@@ -69,7 +69,7 @@ class ServiceRoute:
     namespace: str
     service: str
     backends: tuple[Backend, ...]
-    starting: str = ""
+    unserved: str = ""
     preview: str = ""
     model: str = ""
     affinity: SessionAffinity | None = None

@@ -125,6 +125,22 @@ def test_revision_that_cannot_start_says_why_and_backs_off(cluster, eventually):
     assert json.loads(body)["error"].startswith("service default/digits is starting")
 
 
+def test_a_stopped_service_says_that_it_is_stopped_until_it_is_resumed(cluster, eventually):
+    def answered() -> tuple[int, str]:
+        status, _, body = cluster.request("/serving/default/digits/v2/models/digits/infer", "POST", b"{}")
+        return status, body.decode()
+
+    cluster.start()
+    revision = cluster.revision(1, 100)
+    cluster.apply(1, revision)
+    cluster.until_ready(1)
+    cluster.apply(2, replace(revision, replicas=0))
+    eventually(lambda: "service default/digits is stopped" in answered()[1], "clients are told so")
+    assert answered()[0] == 503
+    cluster.apply(3, revision)
+    eventually(lambda: answered()[0] == 200, "it serves again")
+
+
 def test_artifact_that_is_gone_or_changed_is_told(cluster, eventually):
     cluster.start()
     cluster.apply(1, replace(cluster.revision(1, 100), artifact_digest="sha256:" + "0" * 64))

@@ -36,7 +36,7 @@ def rendered(case: str, folder: str) -> dict[str, Any]:
             item["namespace"],
             item["service"],
             tuple(_backend(backend) for backend in item["backends"]),
-            item.get("starting", ""),
+            item.get("unserved", ""),
             affinity=SessionAffinity(**item["affinity"]) if "affinity" in item else None,
         )
         for item in given["services"]
