@@ -13,6 +13,8 @@ from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.routes import RETRY, ROUTES_NAME
 
 Json = dict[str, Any]
+VERSION_PATH = "/version-of-the-routes"
+"""Answers with the version of the table that it is found in, as a header `version`."""
 _ROUTES = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 _GRPC_PORT = 8001
 
@@ -23,7 +25,12 @@ def route_table(routes: Iterable[Json], *, version: str, retries: bool = False) 
     Args:
         retries: try again elsewhere what no model has seen, as the operator of a Gateway may ask of it.
     """
-    hosts: dict[str, list[Json]] = {"*": []}
+    told: Json = {
+        "match": {"path": VERSION_PATH, "headers": []},
+        "direct_response": {"status": 200},
+        "response_headers_to_add": [{"header": {"key": "version", "value": version}}],
+    }
+    hosts: dict[str, list[Json]] = {"*": [told]}
     for route in sorted(routes, key=_age):
         for host in route["spec"].get("hostnames", ["*"]):
             hosts.setdefault(host, []).extend(_rules(route))
