@@ -1,8 +1,10 @@
-"""The command `replay`: one model answers recorded requests, in their order, and listens on no port.
+"""The command `replay`: one model answers recorded requests, in their order, and serves no clients.
 
 Standard input has a line per request, {"id": ..., "data": ...}, the data as in the payload tap's events. Standard
 output has {"schema": ..., "ready": true} once the model is loaded, then a line per request in the same order: the tap's
 event of its first answer or error. Exit 0 at the end of the input, 2 when the model cannot be served.
+
+With --http-port the same lines come and go over HTTP, for a caller on another machine: see `replay_http`.
 """
 
 import asyncio
@@ -21,8 +23,9 @@ from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import json_tensors, tensors
 from serving_runtime.request import InferRequest, Outcome, Tensor
-from serving_runtime.server import options
+from serving_runtime.server import options, replay_http
 from serving_runtime.server.serve import make_engine
+from serving_runtime.server.sockets import bind
 from serving_runtime.telemetry.tap.events import Exchange, event
 from serving_runtime.telemetry.tap.writing import written
 
@@ -36,10 +39,26 @@ def main(arguments: Sequence[str]) -> int:
         prog="fairlead-serve replay", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
     )
     parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="one model's folder in a model repository")
-    folder = parser.parse_args(arguments[1:]).model_dir.absolute()
+    replay_http.add(parser)
+    found = parser.parse_args(arguments[1:])
+    folder = found.model_dir.absolute()
     flags = [f"--model-repository={folder.parent}", "--model-control-mode=explicit", f"--load-model={folder.name}"]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        if found.http_port is not None:
+            return runner.run(_listen(options.parse(flags), folder.name, replay_http.Door.of(found)))
         return runner.run(_run(options.parse(flags), folder.name))
+
+
+async def _listen(chosen: options.Options, model: str, door: replay_http.Door) -> int:
+    sock = bind(door.address, door.port, "--http-port")
+    engine = make_engine(chosen)
+    errors = await engine.load_all()
+    if errors:
+        sys.stderr.write(f"{errors[0]}\n")
+        return 2
+    await replay_http.serve(door, sock, lambda line: answered(engine, model, line))
+    engine.close()
+    return 0
 
 
 async def _run(chosen: options.Options, model: str) -> int:
@@ -50,18 +69,23 @@ async def _run(chosen: options.Options, model: str) -> int:
         return 2
     _tell(orjson.dumps({"schema": SCHEMA, "ready": True}))
     while line := await asyncio.to_thread(sys.stdin.buffer.readline):
-        asked = orjson.loads(line)
-        at = datetime.now(UTC)
-        request = InferRequest(model, "", ())
-        outcome: Outcome
-        try:
-            request = request_of(model, asked["data"])
-            outcome = await _answer(engine, request)
-        except ServingError as error:
-            outcome = error
-        _tell(written(event(Exchange(asked["id"], 1, request, outcome, at), _SOURCE)))
+        _tell(await answered(engine, model, line))
     engine.close()
     return 0
+
+
+async def answered(engine: Engine, model: str, line: bytes) -> bytes:
+    """Return the event, without a line's end, of the model's first answer or error to a recorded request."""
+    asked = orjson.loads(line)
+    at = datetime.now(UTC)
+    request = InferRequest(model, "", ())
+    outcome: Outcome
+    try:
+        request = request_of(model, asked["data"])
+        outcome = await _answer(engine, request)
+    except ServingError as error:
+        outcome = error
+    return written(event(Exchange(asked["id"], 1, request, outcome, at), _SOURCE))
 
 
 async def _answer(engine: Engine, request: InferRequest) -> Outcome:

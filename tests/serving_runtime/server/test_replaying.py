@@ -5,6 +5,9 @@ import json
 import struct
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +66,57 @@ def test_what_a_tap_recorded_is_answered_in_the_same_way(repository: Path, tmp_p
     assert [event["data"] for event in replayed] == [event["data"] for event in answers]
     assert [event.get("errorcode") for event in replayed] == [None, None, None, "INVALID_ARGUMENT"]
     assert [event.get("modelversion") for event in replayed[:3]] == ["1"] * 3
+
+
+@contextmanager
+def listening(model: Path, scratch: Path, *flags: str) -> Iterator["tuple[subprocess.Popen[str], str]"]:
+    """Run the command over HTTP; gives the process and its address once it listens."""
+    port_file = scratch / f"port-{len(list(scratch.iterdir()))}.json"
+    where = ["--http-port=0", "--http-address=127.0.0.1", f"--port-file={port_file}"]
+    command = [sys.executable, "-m", "serving_runtime", "replay", str(model), *where, *flags]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not port_file.exists():
+                assert process.poll() is None, "it ended"
+                assert time.monotonic() < deadline, "it does not listen"
+                time.sleep(0.01)
+            yield process, f"http://127.0.0.1:{json.loads(port_file.read_text())['http']}"
+        finally:
+            process.kill()
+
+
+def test_over_http_answers_are_those_of_the_pipe(repository: Path, tmp_path: Path) -> None:
+    inputs = [{"name": "x", "shape": [1, 8], "datatype": "FP32", "data": [0.1] * 8}]
+    wrong = [{"name": "x", "shape": [1, 7], "datatype": "FP32", "data": [0.1] * 7}]
+    lines = [{"id": "a", "data": {"inputs": inputs}}, {"id": "b", "data": {"inputs": wrong}}]
+    _, (_, *piped) = replay(repository / "mlp", *lines)
+    with listening(repository / "mlp", tmp_path) as (process, url), httpx.Client(base_url=url) as client:
+        assert client.get("/v2/health/ready").status_code == 200
+        answers = [client.post("/replay", json=line).raise_for_status().json() for line in lines]
+        for found in (answers, piped):
+            for each in found:
+                each.pop("time")
+        assert answers == piped
+        assert client.post("/replay", content=b"{}").json()["error"].startswith("this is no recorded request")
+        assert client.post("/v2/models/mlp/infer", json={"inputs": inputs}).status_code == 404
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def test_over_http_it_ends_once_nobody_asks_any_more(repository: Path, tmp_path: Path) -> None:
+    with listening(repository / "mlp", tmp_path, "--idle-timeout-secs=1") as (process, _):
+        assert process.wait(60) == 0
+
+
+def test_over_http_a_model_that_cannot_be_served_says_why_in_its_last_line(tmp_path: Path) -> None:
+    broken = tmp_path / "repository" / "m" / "1" / "model.onnx"
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"no model")
+    command = [sys.executable, "-m", "serving_runtime", "replay", str(broken.parents[1]), "--http-port=0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "m" in done.stderr.splitlines()[-1]
 
 
 def test_a_model_that_cannot_be_served_says_why(tmp_path: Path) -> None:
