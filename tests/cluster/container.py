@@ -82,7 +82,7 @@ class Container:
                 self._start()
         elif (code := self.process.poll()) is not None:
             self._ended(code)
-            self.succeeded = code == 0 and not probed
+            self.succeeded = code == 0 and (self._once or not probed)
         elif self._is_over_limit():
             self._wants_too_much = True
             self.signal(signal.SIGKILL)

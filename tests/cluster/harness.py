@@ -118,6 +118,8 @@ def _image(runtime: Sequence[str]) -> Image:
         own = list(argv[3:])  # after python -m serving_runtime
         if own[0] in ("prepare", "inspect", "profile"):
             return [*REAL_RUNTIME, *own]
+        if own[0] == "replay":
+            return [*REAL_RUNTIME, *own, f"--http-address={ip}"]
         ports = {"http": 8000, "grpc": 8001, "metrics": 8002}
         flags = [f"--{name}-port={port}" for name, port in ports.items()]
         if list(runtime) == REAL_RUNTIME:

@@ -118,7 +118,7 @@ class Pod(threading.Thread):
                 time.sleep(_TICK_S)
         while not self._is_over():
             for container in self._main if all(each.succeeded for each in self._init) else ():
-                container.tick(probed=not self._once)
+                container.tick(probed=True)
             self._refresh()
             self._tell()
             time.sleep(_TICK_S)

@@ -148,6 +148,10 @@ class Platform:
         families = text_string_to_metric_families(httpx.get(url, timeout=20, trust_env=False).text)
         return sum(int(sample.value) for family in families for sample in family.samples)
 
+    def candidates(self) -> list[str]:
+        """Return what answers recorded requests now."""
+        return [line for line in family(self.home).values() if " replay " in line]
+
     def change(self, code: str) -> None:
         """Run code on the platform's database, as `manage.py shell` does."""
         home = Home(self.home)

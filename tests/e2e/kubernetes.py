@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.manifests.names import REVISION
+from integrations.clusters.kubernetes.manifests.replay import REPLAY
 from tests.cluster.gateway import Gateway
 from tests.cluster.harness import CLAIM, IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane
@@ -36,6 +37,12 @@ class KubernetesPlatform(Platform):
         """Return how many copies of requests the gateway has sent to a shadow that were not answered."""
         assert isinstance(self.harness.gateway, Gateway)
         return self.harness.gateway.requests_under_way("default", revision)
+
+    def candidates(self) -> list[str]:
+        """Return the pods that answer recorded requests."""
+        with self.harness.plane.client() as client:
+            pods = client.get(kinds.POD.path("default"), params={"labelSelector": REPLAY})
+        return [each["metadata"]["name"] for each in pods.json()["items"]]
 
 
 @contextmanager

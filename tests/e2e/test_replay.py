@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness import Platform, failed, family, serve_digits, traffic, until
+from tests.e2e.harness import Platform, failed, serve_digits, traffic, until
 
 pytestmark = pytest.mark.e2e
-KUBERNETES_LACKS = "replays of recorded requests"
 
 POLICY = """
 name: quick
@@ -54,10 +53,6 @@ def _replay(platform: Platform, version: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
-def _stray(platform: Platform) -> list[str]:
-    return [line for line in family(platform.home).values() if " replay " in line]
-
-
 def test_the_same_version_agrees_and_a_wrong_one_is_found_out(anywhere: Platform, models: Path, tmp_path: Path) -> None:
     platform = anywhere
     _recorded(platform, models, tmp_path)
@@ -86,9 +81,9 @@ def test_a_worker_that_is_killed_in_the_middle_is_followed_by_another(
     with platform.client() as client:
         row = client.post("services/default/digits/replays", {"version": "1"})
         where = f"services/default/digits/replays/{row['id']}"
-        until(lambda: _stray(platform), WAIT_S, "the candidate runs")
+        until(platform.candidates, WAIT_S, "the candidate runs")
         os.kill(platform.record("worker")["pid"], signal.SIGKILL)
         until(lambda: client.get(where)["status"] != "PENDING", WAIT_S, "another worker made it")
         ended = client.get(where)
     assert (ended["status"], ended["done"], ended["comparison"]["agreement_percent"]) == ("DONE", REQUESTS, 100.0)
-    until(lambda: not _stray(platform), WAIT_S, "no candidate is left")
+    until(lambda: not platform.candidates(), WAIT_S, "no candidate is left")

@@ -1,7 +1,9 @@
-"""What a replica that calls from its cluster may have: its own service, and the models of that service's revisions."""
+"""What a replica that calls from its cluster may have: its own service, and the models of that service's revisions and
+of the versions that are tried on its recorded requests now."""
 
 from common.errors import NotFound, NotPermitted
-from deployments.models import InferenceService, Revision
+from deployments.models import InferenceService, Replay, Revision
+from deployments.replay_lifecycle import Status
 from integrations.clusters.base import WorkloadIdentity
 
 
@@ -19,6 +21,7 @@ def workload_service(*, cluster: str, identity: WorkloadIdentity) -> InferenceSe
 
 
 def workload_artifact(*, service: InferenceService, digest: str) -> None:
-    """Raise NotFound unless a revision of the service has the model of that digest."""
-    if not Revision.objects.filter(service=service, artifact_digest=digest).exists():
+    """Raise NotFound unless a revision of the service, or a replay that is not over, has the model of that digest."""
+    tried = Replay.objects.filter(service=service, status=Status.PENDING.value, model_version__digest=digest)
+    if not (Revision.objects.filter(service=service, artifact_digest=digest).exists() or tried.exists()):
         raise NotFound(f"no revision of {service} has a model {digest[:100]}")

@@ -19,6 +19,7 @@ from deployments.comparison.agreement import shown_percent
 from deployments.comparison.report import Report
 from deployments.comparison.stored import report_json, worst_json
 from deployments.comparison.terms import Terms
+from deployments.connecting import file_of
 from deployments.desired import Role
 from deployments.document import Document
 from deployments.history import Kind
@@ -32,6 +33,7 @@ from deployments.services.rollouts import version_of
 from deployments.services.serving import service_named, spec_of
 from deployments.services.turning import check_ready
 from integrations.clusters.base import Candidate
+from registry.lineage import origin_of
 
 MAX_CONCURRENT = 2
 """Replays at a time in the whole installation; each runs a model and takes one of the worker's threads."""
@@ -108,7 +110,7 @@ def replay_begin(*, replay_id: int, now: datetime, lease: timedelta) -> ReplayCl
 
     One that cannot be made any more, since its recording is gone or its attempts are used up, has FAILED then.
     """
-    related = ("service", "recording", "model_version")
+    related = ("service__cluster", "recording", "model_version")
     row = Replay.objects.select_related(*related).filter(pk=replay_id).first()
     if row is None or not replay_lifecycle.may_begin(state_of(row), now):
         return None
@@ -194,7 +196,7 @@ def _source(service: InferenceService, recording: int | None) -> Recording:
 
 
 def _candidate(row: Replay) -> Candidate:
-    spec = spec_of(row.service)
+    spec, file = spec_of(row.service), file_of(row.service.cluster)
     return Candidate(
         name=f"version {row.model_version.number}",
         model_name=row.service.name,
@@ -202,6 +204,13 @@ def _candidate(row: Replay) -> Candidate:
         artifact_uri=row.model_version.artifact_uri,
         model_config=spec.model_config,
         env=spec.env,
+        namespace=row.service.namespace,
+        service=row.service.name,
+        replay=str(row.pk),
+        artifact_digest=row.model_version.digest,
+        artifact_origin=origin_of(row.model_version.lineage),
+        resources=spec.resources,
+        patches=() if file is None else (*file.patches, *(spec.patches if file.allows_service_patches else ())),
     )
 
 

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from django.utils import timezone
 from pytest_django.asserts import assertNumQueries  # type: ignore[attr-defined]
 from pytest_django.fixtures import Settings
 
 from deployments.api.workloads import access
-from deployments.models import Revision
+from deployments.models import Replay, Revision
+from deployments.replay_lifecycle import Status
+from deployments.services.recordings import RecordingOrder, recording_start
 from integrations.clusters.base import WorkloadIdentity
 from registry.models import ModelVersion
 from registry.storage import store
@@ -66,6 +69,21 @@ def test_a_replica_gets_its_model(cluster: FakeCluster, digest: str) -> None:
 def test_it_goes_on_where_it_was_broken_off(cluster: FakeCluster, digest: str) -> None:
     answer = ask(digest, Range="bytes=1000-")
     assert (answer.status_code, b"".join(answer)) == (206, CONTENT[1000:])
+
+
+def test_a_version_that_is_tried_on_recorded_requests_is_given_until_that_ends(
+    cluster: FakeCluster, digest: str
+) -> None:
+    assert ask(digest, OTHER).status_code == 404
+    order = RecordingOrder("They agreed in writing.")
+    now = timezone.now()
+    recording = recording_start(namespace="default", name="other", order=order, actor="test", now=now)
+    row = scenes.replay(recording)
+    row.model_version = ModelVersion.objects.get(digest=digest)
+    row.save()
+    assert ask(digest, OTHER).status_code == 200
+    Replay.objects.update(status=Status.DONE)
+    assert ask(digest, OTHER).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from integrations.clusters.base.desired import Resources
+from integrations.clusters.base.patches import Patch
+
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
@@ -37,6 +40,9 @@ class Candidate:
     Attributes:
         name: what its exchanges have as `revision`.
         timeout_s: for loading the model, and for each answer.
+        namespace, service: whose requests they are; it runs beside that service's replicas.
+        replay: which replay of the service it is for; what an earlier attempt at the same one left is removed.
+        artifact_digest, artifact_origin, resources, patches: as of a revision.
     """
 
     name: str
@@ -46,3 +52,10 @@ class Candidate:
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 60.0
+    namespace: str = ""
+    service: str = ""
+    replay: str = ""
+    artifact_digest: str = ""
+    artifact_origin: str = ""
+    resources: Resources = field(default_factory=Resources)
+    patches: tuple[Patch, ...] = ()

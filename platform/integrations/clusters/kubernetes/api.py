@@ -6,6 +6,7 @@ error. Every call has a timeout, so that a server that hangs holds nobody up for
 
 import json
 import time
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ import urllib3
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
-from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPermitted, Unavailable
+from common.errors import Conflict, InvalidInput, NotFound, NotPermitted, Unavailable
 from integrations import pages
 from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.drift import FIELD_MANAGER
 from integrations.clusters.kubernetes.kinds import POD, Kind, kind_of
-from integrations.clusters.kubernetes.streams import HistoryGone, Listing, Stream
+from integrations.clusters.kubernetes.refusals import refusal
+from integrations.clusters.kubernetes.streams import Listing, Stream
 
 _TIMEOUT_S = (3.0, 10.0)  # to connect, to read
 _WATCH_S = 240
@@ -31,8 +33,17 @@ _CHUNK_BYTES = 1 << 16
 Json = dict[str, Any]
 
 
-class ManagedElsewhere(Conflict):
-    """Somebody else manages a field and wants another value than the manifest has; the sentence names who and which."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request; `timeout_s` is to connect, and to read."""
+
+    method: str
+    path: str
+    query: dict[str, str] = field(default_factory=dict)
+    body: Json | None = None
+    content_type: str = "application/json"
+    accept: str = "application/json"
+    timeout_s: tuple[float, float] = _TIMEOUT_S
 
 
 class Api:
@@ -56,7 +67,7 @@ class Api:
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """Return an object, None where there is none."""
         try:
-            return self._call("GET", kind.path(namespace, name))
+            return self._call(_Asked("GET", kind.path(namespace, name)))
         except NotFound:
             return None
 
@@ -64,7 +75,9 @@ class Api:
         """Return at most so many objects of a namespace whose fields have these values, within so many seconds."""
         selector = ",".join(f"{name}={value}" for name, value in fields.items())
         query = {"fieldSelector": selector, "limit": str(most)}
-        return list(json.loads(self._ask("GET", kind.path(namespace), query=query, timeout_s=timeout_s))["items"])
+        return list(
+            json.loads(self._ask(_Asked("GET", kind.path(namespace), query, timeout_s=(timeout_s, timeout_s))))["items"]
+        )
 
     def list(self, kind: Kind, namespace: str, labels: dict[str, str]) -> list[Json]:
         """Return the objects of a namespace that have all these labels, sorted by name."""
@@ -72,7 +85,7 @@ class Api:
 
     def read(self, kind: Kind, namespace: str, labels: dict[str, str]) -> Listing:
         """Return what `list` does, and from where to watch for what comes after it."""
-        found = self._call("GET", kind.path(namespace), query={"labelSelector": _selector(labels)})
+        found = self._call(_Asked("GET", kind.path(namespace), query={"labelSelector": _selector(labels)}))
         named = ({**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in found["items"])  # left out
         items = tuple(sorted(named, key=lambda each: str(each["metadata"]["name"])))
         return Listing(items, str(found["metadata"]["resourceVersion"]))
@@ -91,10 +104,10 @@ class Api:
             "labelSelector": _selector(labels),
         }
         timeout_s = (_TIMEOUT_S[0], _WATCH_S + _TIMEOUT_S[1])
-        sent = self._send("GET", kind.path(namespace), query=query, timeout_s=timeout_s)
+        sent = self._send(_Asked("GET", kind.path(namespace), query, timeout_s=timeout_s))
         answer: urllib3.BaseHTTPResponse = sent.response
         if answer.status != 200:
-            raise _refusal(answer.status, answer.data, f"the watch of {kind.path(namespace)}")
+            raise refusal(answer.status, answer.data, f"the watch of {kind.path(namespace)}")
         return Stream(answer, self._client.configuration.host)
 
     def log(
@@ -112,9 +125,8 @@ class Api:
         query = {"container": container, "tailLines": str(lines), "limitBytes": str(most_bytes)}
         if previous:
             query["previous"] = "true"
-        return self._ask("GET", f"{POD.path(namespace, pod)}/log", query=query, timeout_s=timeout_s).decode(
-            errors="replace"
-        )
+        asked = _Asked("GET", f"{POD.path(namespace, pod)}/log", query, timeout_s=(timeout_s, timeout_s))
+        return self._ask(asked).decode(errors="replace")
 
     def apply(self, manifest: Json, *, dry_run: bool = False, force: bool = False) -> Json:
         """Have the server merge a manifest into what is there, as the one manager of its fields.
@@ -134,18 +146,20 @@ class Api:
         if force:
             query["force"] = "true"
         path = kind_of(manifest).path(metadata["namespace"], metadata["name"])
-        return self._call("PATCH", path, query=query, body=manifest, content_type=_APPLY)
+        return self._call(_Asked("PATCH", path, query=query, body=manifest, content_type=_APPLY))
 
     def create(self, manifest: Json) -> Json:
         """Create an object, of a namespace where it names one; raises Conflict where it is there already."""
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
         namespace = manifest.get("metadata", {}).get("namespace", "")
-        return self._call("POST", kind_of(manifest).path(namespace), query=query, body=manifest)
+        return self._call(_Asked("POST", kind_of(manifest).path(namespace), query=query, body=manifest))
 
     def merge(self, kind: Kind, namespace: str, name: str, changes: Json) -> Json:
         """Change fields of an object; with a resourceVersion only if it is still that one."""
         path = kind.path(namespace, name)
-        return self._call("PATCH", path, query={"fieldManager": FIELD_MANAGER}, body=changes, content_type=_MERGE)
+        return self._call(
+            _Asked("PATCH", path, query={"fieldManager": FIELD_MANAGER}, body=changes, content_type=_MERGE)
+        )
 
     def scale(self, kind: Kind, metadata: Json, replicas: int) -> None:
         """Set the number of replicas of an object, whoever set it before, unless it was changed since it was read.
@@ -156,13 +170,13 @@ class Api:
         body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": read, "spec": {"replicas": replicas}}
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         path = f"{kind.path(metadata['namespace'], metadata['name'])}/scale"
-        self._call("PATCH", path, query=query, body=body, content_type=_APPLY)
+        self._call(_Asked("PATCH", path, query=query, body=body, content_type=_APPLY))
 
     def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, propagation: str = "Background") -> None:
         """Delete the object of that uid with what it owns; none of that name, or another one, is no error."""
         body = {"preconditions": {"uid": uid}, "propagationPolicy": propagation}
         try:
-            self._call("DELETE", kind.path(namespace, name), body=body)
+            self._call(_Asked("DELETE", kind.path(namespace, name), body=body))
         except (NotFound, Conflict):
             return
 
@@ -173,7 +187,7 @@ class Api:
             Unavailable: it cannot be read, in time and within `pages.MOST_BYTES`; whoever serves it may be to blame.
         """
         deadline = time.monotonic() + pages.TIMEOUT_S
-        answer = self._send("GET", path, timeout_s=(pages.TIMEOUT_S, pages.TIMEOUT_S), accept="text/plain")
+        answer = self._send(_Asked("GET", path, timeout_s=(pages.TIMEOUT_S, pages.TIMEOUT_S), accept="text/plain"))
         try:
             content = pages.bounded(answer.response.stream(_CHUNK_BYTES), path, deadline)
         except urllib3.exceptions.HTTPError as error:
@@ -182,9 +196,9 @@ class Api:
             answer.response.close()
         if answer.status == HTTPStatus.OK:
             return content
-        refusal = _refusal(answer.status, content.encode(), f"GET {path}")
-        hint = "; bind the role fairlead-driver-metrics" if isinstance(refusal, NotPermitted) else ""
-        raise Unavailable(f"{refusal.message}{hint}")
+        refused = refusal(answer.status, content.encode(), f"GET {path}")
+        hint = "; bind the role fairlead-driver-metrics" if isinstance(refused, NotPermitted) else ""
+        raise Unavailable(f"{refused.message}{hint}")
 
     @property
     def server(self) -> str:
@@ -193,69 +207,41 @@ class Api:
 
     def content(self, path: str) -> Json:
         """Return what the server says at a path that is no object's, such as `/version`."""
-        return self._call("GET", path)
+        return self._call(_Asked("GET", path))
 
-    def ask(self, path: str, question: Json) -> Json:
-        """Return the server's answer to a review, which is kept nowhere."""
-        return self._call("POST", path, body=question)
+    def ask(self, path: str, question: Json, *, timeout_s: float = _TIMEOUT_S[1]) -> Json:
+        """Return the answer to a question that is kept nowhere: a review, or what is handed on to a pod."""
+        return self._call(_Asked("POST", path, body=question, timeout_s=(_TIMEOUT_S[0], timeout_s)))
 
     def close(self) -> None:
         """Close the connections that are kept."""
         self._client.rest_client.close()
 
-    def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: dict[str, str] | None = None,
-        body: Json | None = None,
-        content_type: str = "application/json",
-    ) -> Json:
-        return dict(json.loads(self._ask(method, path, query=query, body=body, content_type=content_type)))
+    def _call(self, asked: _Asked) -> Json:
+        return dict(json.loads(self._ask(asked)))
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: dict[str, str] | None = None,
-        body: Json | None = None,
-        content_type: str = "application/json",
-        timeout_s: float | None = None,
-    ) -> bytes:
-        limits = _TIMEOUT_S if timeout_s is None else (timeout_s, timeout_s)
-        answer = self._send(method, path, query=query, body=body, content_type=content_type, timeout_s=limits)
+    def _ask(self, asked: _Asked) -> bytes:
+        answer = self._send(asked)
         try:
             content = bytes(answer.read())
         except urllib3.exceptions.HTTPError as error:
             raise self._silence(error) from error
         if 200 <= answer.status < 300:
             return content
-        raise _refusal(answer.status, content, f"{method} {path}")
+        raise refusal(answer.status, content, f"{asked.method} {asked.path}")
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: dict[str, str] | None = None,
-        body: Json | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        timeout_s: tuple[float, float] = _TIMEOUT_S,
-    ) -> Any:
+    def _send(self, asked: _Asked) -> Any:
         """Return the answer, whose content is still to be read."""
         try:
             request = self._client.param_serialize(
-                method,
-                path,
-                query_params=list((query or {}).items()),
-                header_params={"Accept": accept, "Content-Type": content_type},
-                body=body,
+                asked.method,
+                asked.path,
+                query_params=list(asked.query.items()),
+                header_params={"Accept": asked.accept, "Content-Type": asked.content_type},
+                body=asked.body,
                 auth_settings=["BearerToken"],
             )
-            return self._client.call_api(*request, _request_timeout=timeout_s)
+            return self._client.call_api(*request, _request_timeout=asked.timeout_s)
         except (urllib3.exceptions.HTTPError, OSError, ApiException) as error:
             raise self._silence(error) from error
 
@@ -285,21 +271,3 @@ def _settings(access: Access) -> client.Configuration:
         where = f"the kubeconfig {access.path}" if isinstance(access, KubeconfigFile) else "the pod's service account"
         raise InvalidInput(f"{where} does not tell how to reach a Kubernetes cluster: {error}") from error
     return settings
-
-
-def _refusal(status: int, content: bytes, what: str) -> FairleadError:
-    """Return the error for an answer that is none of success; the server's own sentence tells why."""
-    try:
-        sentence = str(json.loads(content)["message"])
-    except (ValueError, KeyError, TypeError):
-        sentence = content[:300].decode(errors="replace")
-    if status == 500 and "failed to create typed patch object" in sentence:  # a field that the schema has not
-        return InvalidInput(f"Kubernetes refused {what}: {sentence}")
-    if status == 409 and sentence.startswith("Apply failed"):
-        return ManagedElsewhere(f"{what.removeprefix('PATCH ')} has fields that others manage: {sentence}")
-    if status == 410:
-        return HistoryGone(f"Kubernetes refused {what}: {sentence}")
-    if status in (408, 429) or status >= 500:
-        return Unavailable(f"the Kubernetes API server answered {status} to {what}: {sentence}")
-    kind = {400: InvalidInput, 401: NotPermitted, 403: NotPermitted, 404: NotFound, 409: Conflict, 422: InvalidInput}
-    return kind.get(status, InvalidInput)(f"Kubernetes refused {what}: {sentence}")

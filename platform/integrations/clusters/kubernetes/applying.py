@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from common.errors import Conflict, Unavailable
 from integrations.clusters.base import Desired, Drift, DriftPolicy
 from integrations.clusters.kubernetes import drift, kinds, ledger
-from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
+from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.gateway import Routed, confirmation
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.names import CONFIRMED, GENERATION, SERVICE, backend, tap_name
@@ -21,6 +21,7 @@ from integrations.clusters.kubernetes.manifests.transformer import is_transforme
 from integrations.clusters.kubernetes.observation import serving
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.kubernetes.payloads import Payloads
+from integrations.clusters.kubernetes.refusals import ManagedElsewhere
 from integrations.clusters.shares import Claim, shares
 
 Json = dict[str, Any]

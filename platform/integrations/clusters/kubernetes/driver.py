@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from common.errors import Conflict, InvalidInput, NotPermitted
+from common.errors import Conflict, NotPermitted
 from integrations import pages
 from integrations.clusters.base import (
     Candidate,
@@ -29,7 +29,7 @@ from integrations.clusters.base import (
     Patch,
     WorkloadIdentity,
 )
-from integrations.clusters.kubernetes import gpus, identity, jobs, kinds, ledger, nodes
+from integrations.clusters.kubernetes import gpus, identity, jobs, kinds, ledger, nodes, replay
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.applying import Applier
 from integrations.clusters.kubernetes.check import check, in_namespace
@@ -154,8 +154,8 @@ class KubernetesDriver:
         return jobs.run(self._api, self._options, job)
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
-        """Refuse: nothing is recorded on Kubernetes yet."""
-        raise InvalidInput(f"recorded requests cannot be answered by {candidate.name} on Kubernetes yet")
+        """Run the candidate as a pod in the service's namespace."""
+        return replay.replay(self._api, self._options, candidate)
 
     def check_config(self, fields: Mapping[str, object]) -> None:
         """Ask the serving runtime that is installed beside the control plane."""

@@ -17,9 +17,14 @@ class Kind(NamedTuple):
         return f"{everything}/{name}" if name else everything
 
 
+def proxied(namespace: str, pod: str, port: int, path: str) -> str:
+    """Return the path by which the API server hands on what a pod has at a path of its own."""
+    return f"{POD.path(namespace, pod)}:{port}/proxy{path}"
+
+
 def metrics_path(namespace: str, pod: str, port: int) -> str:
     """Return the path by which the API server hands on a pod's metrics page."""
-    return f"{POD.path(namespace, pod)}:{port}/proxy/metrics"
+    return proxied(namespace, pod, port, "/metrics")
 
 
 GATEWAY_API = "gateway.networking.k8s.io/v1"

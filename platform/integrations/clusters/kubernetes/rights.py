@@ -12,8 +12,9 @@ from integrations.clusters.kubernetes.options import Reach
 
 IN_NAMESPACES = "fairlead-driver"
 METRICS = "fairlead-driver-metrics"
+REPLAYS = "fairlead-driver-replays"
 JOBS = "fairlead-driver-jobs"
-_BOUND_IN_NAMESPACES = (IN_NAMESPACES, METRICS, JOBS)
+_BOUND_IN_NAMESPACES = (IN_NAMESPACES, METRICS, REPLAYS, JOBS)
 _ROLE = Path(__file__).with_name("role.yaml")
 
 
@@ -37,7 +38,7 @@ def rights() -> Mapping[str, tuple[Right, ...]]:
 
 
 def roles_in_namespaces(reach: Reach) -> list[str]:
-    """Return the roles that are bound in each namespace that services run in."""
+    """Return the roles that have to be bound in each namespace that services run in."""
     return [IN_NAMESPACES, METRICS] if reach is Reach.API_SERVER else [IN_NAMESPACES]
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotPermitted, Unavailable
-from integrations.clusters.kubernetes.api import Api, ManagedElsewhere
+from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.kinds import CONFIG_MAP
+from integrations.clusters.kubernetes.refusals import ManagedElsewhere
 from tests.servers.parts import free_port
 
 Server = Callable[[int, str], Path]

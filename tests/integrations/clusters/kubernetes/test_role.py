@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from common.errors import Conflict, NotFound, NotPermitted, Unavailable
-from integrations.clusters.base import Desired, DesiredRevision, Tap, WorkloadIdentity
+from integrations.clusters.base import Candidate, Desired, DesiredRevision, Tap, WorkloadIdentity
 from integrations.clusters.kubernetes import api as api_module
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
@@ -25,6 +25,8 @@ ROLE = Path(api_module.__file__).with_name("role.yaml")
 USER, NAMESPACE = "fairlead-driver", "with-a-role"
 READER = "fairlead-reader"
 """Who has the optional role for metrics, and no other."""
+REPLAYER = "fairlead-replayer"
+"""Who has the optional role for replays through the API server, and no other."""
 SURVEYOR = "fairlead-surveyor"
 """Who has the optional role for nodes, and no other."""
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -51,10 +53,11 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
             create(f"{_RBAC}/clusterroles", role)
         subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": USER}]
         readers = [{**subjects[0], "name": READER}]
+        replayers = [{**subjects[0], "name": REPLAYER}]
         surveyors = [{**subjects[0], "name": SURVEYOR}]
         here, everywhere = f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", f"{_RBAC}/clusterrolebindings"
         own = ((here, subjects), (everywhere, subjects), (everywhere, subjects))
-        bound = (*own, (here, readers), (here, subjects), (everywhere, surveyors))
+        bound = (*own, (here, readers), (here, replayers), (here, subjects), (everywhere, surveyors))
         for (path, who), role in zip(bound, roles, strict=True):
             name = role["metadata"]["name"]
             reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
@@ -111,6 +114,35 @@ def test_pages_of_pods_take_the_optional_role_and_it_gives_nothing_else(
     assert not _may(client, READER, "get", "", "pods/proxy", "default")
 
 
+def test_asking_pods_takes_the_role_for_replays_and_it_gives_nothing_else(
+    client: httpx.Client, plane: ControlPlane
+) -> None:
+    path = kinds.proxied(NAMESPACE, "digits-0", 8000, "/replay")
+    for user, refused in ((USER, NotPermitted), (READER, NotPermitted), (REPLAYER, NotFound)):
+        api = Api(plane.user(user))
+        with pytest.raises(refused):
+            api.ask(path, {})
+        api.close()
+    for verb, resource in (("get", "pods/proxy"), ("create", "pods"), ("list", "pods"), ("create", "services/proxy")):
+        assert not _may(client, REPLAYER, verb, "", resource, NAMESPACE), f"{verb} {resource}"
+    assert not _may(client, REPLAYER, "create", "", "pods/proxy", "default")
+
+
+def test_the_driver_starts_and_ends_a_candidate_with_its_role(client: httpx.Client, plane: ControlPlane) -> None:
+    api = Api(plane.user(USER))
+    driver = KubernetesDriver(api, replace(OPTIONS, longest_start_s=1))
+    revision = DesiredRevision("digits-1", "digits", "1", "file:///artifacts/1", "sha256:0", 1, 100)
+    driver.apply(Desired(NAMESPACE, "digits", 10, (revision,)))
+    asked = Candidate(
+        *("version 2", "digits", "2", "file:///artifacts/2"), namespace=NAMESPACE, service="digits", replay="7"
+    )
+    with pytest.raises(Unavailable, match="version 2 was not ready within 1 s"), driver.replay(asked):
+        pytest.fail("no node takes it")
+    assert [each for each in api.list(kinds.JOB, NAMESPACE, {}) if "deletionTimestamp" not in each["metadata"]] == []
+    driver.delete(NAMESPACE, "digits", 11)
+    api.close()
+
+
 def test_the_driver_watches_all_it_makes_with_its_role(client: httpx.Client, plane: ControlPlane) -> None:
     api = Api(plane.user(USER))
     for kind in WATCHED:
@@ -143,6 +175,8 @@ def test_the_role_for_nodes_lets_the_room_on_them_be_read_and_nothing_else(
         pytest.param("watch", "", "pods", "default", id="pods of other namespaces"),
         pytest.param("create", "", "pods/exec", NAMESPACE, id="commands in pods"),
         pytest.param("get", "", "pods/proxy", NAMESPACE, id="pages of pods"),
+        pytest.param("create", "", "pods/proxy", NAMESPACE, id="requests to pods"),
+        pytest.param("create", "batch", "jobs", "default", id="jobs of other namespaces"),
         pytest.param("list", "", "nodes", "", id="nodes"),
         pytest.param("create", "", "serviceaccounts/token", NAMESPACE, id="tokens of pods"),
         pytest.param("create", "authorization.k8s.io", "subjectaccessreviews", "", id="what others may do"),

@@ -18,7 +18,7 @@ JOB = "fairlead/job"
 _OF_A_SERVER = ("ports", "startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
 _VOLUMES = ("models", "tmp", "shm")
 _MODEL_NAME, _MODEL_VERSION = "model", "1"
-_REMOVED_AFTER_S = 120
+REMOVED_AFTER_S = 120
 
 
 def job(asked: Job, name: str, options: Options) -> Manifest:
@@ -65,7 +65,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
         "spec": {
             "backoffLimit": 0,
             "activeDeadlineSeconds": max(1, math.ceil(asked.timeout_s)),
-            "ttlSecondsAfterFinished": _REMOVED_AFTER_S,
+            "ttlSecondsAfterFinished": REMOVED_AFTER_S,
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
     }

@@ -19,7 +19,7 @@ from integrations.clusters.kubernetes.manifests.sources import Source, source_of
 from integrations.clusters.kubernetes.options import Options
 
 RUNTIME, PREPARE = "runtime", "prepare"
-_MODELS = "/mnt/models"
+MODELS = "/mnt/models"
 _TERMINATION_MESSAGE = "/dev/termination-log"  # Kubernetes: terminationMessagePath
 _COMMAND = ["python", "-m", "serving_runtime"]
 
@@ -65,7 +65,7 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
             f"--name={revision.model_name}",
             f"--version={revision.model_version}",
             f"--config={json.dumps(revision.model_config, sort_keys=True)}",
-            f"--model-repository={_MODELS}",
+            f"--model-repository={MODELS}",
             f"--termination-message={_TERMINATION_MESSAGE}",
         ],
         **environment,
@@ -74,7 +74,7 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             *source.mounts,
-            {"name": "models", "mountPath": _MODELS},
+            {"name": "models", "mountPath": MODELS},
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
         ],
     }
@@ -82,7 +82,7 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
 
 def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
     arguments = [
-        f"--model-repository={_MODELS}",
+        f"--model-repository={MODELS}",
         f"--exit-timeout-secs={options.drain_s}",
         f"--revision={revision.name}",
     ]
@@ -106,7 +106,7 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
         **probes(options),
         "lifecycle": {"preStop": {"sleep": {"seconds": options.pre_stop_s}}},
         "volumeMounts": [
-            {"name": "models", "mountPath": _MODELS, "readOnly": True},
+            {"name": "models", "mountPath": MODELS, "readOnly": True},
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
             {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - a mount in a pod
             *taps.mounts(options),

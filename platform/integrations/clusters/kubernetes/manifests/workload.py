@@ -1,5 +1,7 @@
 """What runs a revision: Deployment, Service and PodDisruptionBudget; and what they share. Pure."""
 
+from collections.abc import Iterable
+
 from integrations.clusters.base import Desired, DesiredRevision, Rolling
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
@@ -151,11 +153,13 @@ def network_policy(desired: Desired, options: Options) -> Manifest:
     )
 
 
-def _from(namespaces: "list[str] | tuple[str, ...]", *ports: int) -> Manifest:
-    return {
-        "from": [{"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}} for name in namespaces],
-        "ports": _ports(*ports),
-    }
+def from_namespaces(namespaces: Iterable[str]) -> list[Manifest]:
+    """Return who is in one of these namespaces, as a NetworkPolicy names them."""
+    return [{"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}} for name in namespaces]
+
+
+def _from(namespaces: Iterable[str], *ports: int) -> Manifest:
+    return {"from": from_namespaces(namespaces), "ports": _ports(*ports)}
 
 
 def _ports(*ports: int) -> list[Manifest]:
