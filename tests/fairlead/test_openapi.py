@@ -101,6 +101,8 @@ def there(
             "recording_id": recording.pk,
             "replay_id": scenes.replay(recording).pk,
             "user": "alice",
+            "cluster": "local",
+            "digest": "sha256:" + "0" * 64,
         },
     }
 
