@@ -24,13 +24,13 @@ def values(variation: str) -> Json:
     return found
 
 
-def rendered(given: Json, *, is_upgrade: bool = False) -> dict[str, str]:
+def rendered(given: Json, *, is_upgrade: bool = False, namespace: str = NAMESPACE) -> dict[str, str]:
     """Return the text of each template's output, NOTES.txt included; those that render nothing are left out."""
     with helm.Chart.load(CHART) as chart:
         made = chart.render(
             given,
             name=RELEASE,
-            namespace=NAMESPACE,
+            namespace=namespace,
             revision=2 if is_upgrade else 1,
             is_install=not is_upgrade,
             is_upgrade=is_upgrade,

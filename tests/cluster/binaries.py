@@ -3,8 +3,8 @@
 `KUBEBUILDER_ASSETS` (envtest's convention: a folder with etcd and kube-apiserver, here also kube-controller-manager and
 kube-scheduler) comes first. Else the Go program in `control-plane/` is built once and kept in the cache outside the
 work tree, under the digest of its sources. So is Envoy Gateway, out of its own module at the version that
-`envoy-gateway/` pins; tests that want it are left out where it was not built.
-`python -m tests.cluster.binaries` builds both ahead of the tests.
+`envoy-gateway/` pins; tests that want it are left out where it was not built. Kustomize is small and built on use.
+`python -m tests.cluster.binaries` builds all ahead of the tests.
 """
 
 import fcntl
@@ -74,6 +74,9 @@ _ENVOY_GATEWAY = _Program(
     "github.com/envoyproxy/gateway/cmd/envoy-gateway",
     "Envoy Gateway, once (about ten minutes",
 )
+_KUSTOMIZE = _Program(
+    "kustomize", ("go.mod", "go.sum"), "sigs.k8s.io/kustomize/kustomize/v5", "Kustomize, once (about two minutes"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,11 @@ def envoy_gateway() -> Path:
             "Envoy Gateway is not built; `make test-cluster` builds it, once (Go, about ten minutes)"
         )
     return _ENVOY_GATEWAY.place
+
+
+def kustomize() -> Path:
+    """Return Kustomize's program, built where it must; raises MissingPartError."""
+    return _built(_KUSTOMIZE)
 
 
 def envoy_gateway_source() -> Path:
@@ -194,6 +202,7 @@ def main() -> int:
     try:
         binaries()
         _built(_ENVOY_GATEWAY)
+        _built(_KUSTOMIZE)
     except MissingPartError as missing:
         sys.stderr.write(f"{'failed' if is_everything_required() else 'skipped'}: {missing}\n")
         return 1 if is_everything_required() else 0
