@@ -93,7 +93,7 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
         each["metadata"]["name"].removeprefix(f"{NAMESPACE}-{RELEASE}-"): each["rules"]
         for each in _of(found, "ClusterRole")
     }
-    assert roles == {name: rules for name, rules in known.items() if name != "driver-metrics"}
+    assert roles == {name: rules for name, rules in known.items() if name not in ("driver-metrics", "driver-replays")}
     assert _of(found, "Role") == []
     bound = {
         (each["metadata"].get("namespace", ""), _role(each)) for each in _of(found, "RoleBinding", "ClusterRoleBinding")
