@@ -1,0 +1,103 @@
+"""The pages of clusters in a real browser: listed, shown, checked with what is missing; and what was changed there."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import BrowserContext, Page, expect
+
+from accounts.scopes import Scope
+from deployments.drifting import note, to_json
+from deployments.models import Cluster, InferenceService
+from deployments.services import cluster_apply
+from integrations.clusters.base import Drift
+from tests import scenes
+from tests.deployments.cluster_file.test_file import LEAST
+from tests.servers.parts import free_port
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(autouse=True)
+def _no_complaints(complaints: list[str]) -> Iterator[None]:
+    yield
+    assert complaints == []
+
+
+def cluster() -> Cluster:
+    """Return a cluster whose API server is away, with its file applied."""
+    kubeconfig: dict[str, Any] = {
+        "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": f"https://127.0.0.1:{free_port()}"}}],
+        "users": [{"name": "robot", "user": {"token": "secret-of-robot"}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "robot"}}],
+    }
+    artifacts = {**LEAST["artifacts"], "root": "/artifacts"}
+    document = {**LEAST, "artifacts": artifacts, "connection": {"kubeconfig": kubeconfig}}
+    return cluster_apply(document=document, name=None, actor="alice", now=timezone.now())[0]
+
+
+def service_on(there: Cluster) -> InferenceService:
+    """Return a service that runs on the cluster, where somebody changed its Service by hand."""
+    service = scenes.service()
+    service.cluster = there
+    drift = Drift("Service/digits-00001", "spec.type", '"ClusterIP"', '"NodePort"', "kubectl-edit", 0.0)
+    service.drift = to_json(note((), [drift], timezone.now())[0])
+    service.save()
+    return service
+
+
+def signed_in(context: BrowserContext, scope: Scope) -> Page:
+    page = context.new_page()
+    page.goto(f"/signin/#token={scenes.token(scope, 'alice')}")
+    page.wait_for_url("**/services/")
+    return page
+
+
+def test_a_cluster_is_found_and_checked_and_what_is_missing_is_told(context: BrowserContext) -> None:
+    service_on(cluster())
+    page = signed_in(context, Scope.ADMIN)
+    page.get_by_role("link", name="Platform").click()
+    page.get_by_role("link", name="production").click()
+    expect(page.get_by_role("heading", name="Cluster production")).to_be_visible()
+    expect(page.get_by_text("https://models.example.com")).to_be_visible()
+    expect(page.get_by_role("link", name="default/digits")).to_be_visible()
+    assert "secret-of-robot" not in page.content()
+
+    page.get_by_role("link", name="Check now").click()
+    expect(page.get_by_role("heading", name="Something is missing")).to_be_visible()
+    expect(page.locator("#check")).to_contain_text("does not answer")
+    expect(page.get_by_role("heading", name="Cluster production")).to_be_visible()
+
+
+def test_who_does_not_administer_sees_a_cluster_and_cannot_check_it(context: BrowserContext) -> None:
+    cluster()
+    page = signed_in(context, Scope.READ)
+    page.goto("/platform/clusters/production/")
+    expect(page.get_by_role("heading", name="Cluster production")).to_be_visible()
+    expect(page.get_by_role("link", name="Check now")).to_have_count(0)
+
+
+def test_what_was_changed_by_hand_stands_on_the_services_page(context: BrowserContext) -> None:
+    service_on(cluster())
+    page = signed_in(context, Scope.READ)
+    page.goto("/services/default/digits/")
+    card = page.locator("#service-drift")
+    expect(card.get_by_role("heading", name="Changed by hand")).to_be_visible()
+    expect(card).to_contain_text("kubectl-edit")
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_page_of_a_cluster_is_wider_than_the_screen(
+    context: BrowserContext, width: int, colours: Literal["light", "dark"]
+) -> None:
+    service_on(cluster())
+    page = signed_in(context, Scope.ADMIN)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.emulate_media(color_scheme=colours)
+    of_cluster = "/platform/clusters/production/"
+    for path in ("/platform/", of_cluster, f"{of_cluster}check", "/services/default/digits/"):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
