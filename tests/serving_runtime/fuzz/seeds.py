@@ -4,6 +4,8 @@ import numpy as np
 import orjson
 
 from serving_runtime.proto import ModelInferRequest
+from serving_runtime.protocol.http2 import frames
+from serving_runtime.protocol.http2.header_blocks import encode
 
 _X = np.arange(8, dtype=np.float32).tobytes()
 _HUGE = {"inputs": [{"name": "x", "shape": [2**40, 3], "datatype": "FP32", "parameters": {"binary_data_size": 32}}]}
@@ -71,6 +73,23 @@ _POSTED = (
     ("/v2/trace/setting", {"trace_level": ["TIMESTAMPS"], "trace_rate": "1000"}),
 )
 
+_MESSAGE = _message("mlp", _input("FP32", 1, 8), raw_input_contents=[_X])
+
+
+def _call(number: int, method: str, message: bytes, *fields: tuple[bytes, bytes]) -> bytes:
+    """Return one call as frames of HTTP/2."""
+    path = f"/inference.GRPCInferenceService/{method}".encode()
+    head = ((b":method", b"POST"), (b":scheme", b"http"), (b":path", path), (b"content-type", b"application/grpc"))
+    content = b"\x00" + len(message).to_bytes(4, "big") + message
+    return frames.frame(frames.HEADERS, frames.END_HEADERS, number, encode((*head, *fields))) + frames.frame(
+        frames.DATA, frames.END_STREAM, number, content
+    )
+
+
+def _frames(*pieces: bytes, cuts: int = 0) -> bytes:
+    return bytes([cuts]) + b"".join(pieces)
+
+
 SEEDS: dict[str, tuple[bytes, ...]] = {
     "http": (
         *[_get(path) for path in _PATHS],
@@ -112,6 +131,17 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         _message("text", _input("BYTES", 1, 2, contents={"bytes_contents": [b"a", b""]})),
         _message("int8", _input("INT8", 1, 2, contents={"int_contents": [-129, 2]})),
         _message("mlp", model_version="1", outputs=[{"name": "y"}], parameters={"priority": {"int64_param": -1}}),
+    ),
+    "h2": (
+        _frames(_call(1, "ServerLive", b"")),
+        _frames(_call(1, "ModelInfer", _MESSAGE), _call(3, "ModelInfer", _MESSAGE), cuts=5),
+        _frames(_call(1, "ModelStreamInfer", _MESSAGE), frames.rst_stream(1, frames.ErrorCode.CANCEL)),
+        _frames(_call(1, "ModelInfer", _MESSAGE, (b"grpc-timeout", b"1n"), (b"x-id-bin", b"AAA"))),
+        _frames(_call(1, "ModelInfer", _MESSAGE, (b"grpc-encoding", b"gzip"), (b"content-length", b"5"))),
+        _frames(frames.settings({frames.INITIAL_WINDOW_SIZE: 0}), _call(1, "ModelInfer", _MESSAGE)),
+        _frames(_call(1, "NoMethod", b""), frames.window_update(1, 9), frames.window_update(0, 9)),
+        _frames(frames.frame(frames.PING, 0, 0, bytes(8)), frames.goaway(0, frames.ErrorCode.NO_ERROR)),
+        _frames(frames.frame(frames.HEADERS, frames.PADDED, 1, b"\x02\x83" + bytes(2)), cuts=3),
     ),
     "config": (
         b'name: "model" backend: "onnxruntime" max_batch_size: 8 dynamic_batching { preferred_batch_size: [4, 8] }',

@@ -24,11 +24,16 @@ from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.errors import ModelError, ServingError
 from serving_runtime.proto import ModelInferRequest
 from serving_runtime.protocol import tensors
+from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
+from serving_runtime.protocol.grpc.policy import CallPolicy
 from serving_runtime.protocol.grpc.service import V2Service
+from serving_runtime.protocol.grpc.settings import GrpcSettings
 from serving_runtime.protocol.http.connection import Connection
 from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.protocol.http.v2 import V2Application
+from serving_runtime.protocol.http2 import frames
+from serving_runtime.protocol.http2.connection import Connection as Http2Connection
 from tests.serving_runtime import onnx_models
 
 Target: TypeAlias = Callable[[bytes], None]
@@ -61,6 +66,9 @@ class _MemoryTransport(asyncio.Transport):
         self.closing = True
 
     abort = close
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
 
     def is_closing(self) -> bool:
         return self.closing
@@ -123,6 +131,7 @@ class Runtime:
             "infer": self.infer,
             "plain": self.plain,
             "grpc": self.grpc,
+            "h2": self.h2,
             "config": self.config,
             "tensors": self.tensors,
         }
@@ -161,6 +170,12 @@ class Runtime:
             request = ModelInferRequest.FromString(data)
             self._loop.run_until_complete(self._call(request))
 
+    def h2(self, data: bytes) -> None:
+        """Feed a connection of the own HTTP/2, which was greeted: the first byte says into how many pieces."""
+        pieces = 1 + data[0] % 8 if data else 1
+        size = max(1, -(-len(data) // pieces))
+        self._loop.run_until_complete(self._greet([data[at : at + size] for at in range(1, len(data), size)]))
+
     def config(self, data: bytes) -> None:
         """Read a config.pbtxt as a load does."""
         self._scratch.write_bytes(data)
@@ -195,6 +210,22 @@ class Runtime:
             known = (b"HTTP/1.1 501 ", b"HTTP/1.1 503 ")
             if not transport.written.startswith(known):
                 raise FindingError(bytes(transport.written[:300]))
+
+    async def _greet(self, pieces: list[bytes]) -> None:
+        transport = _MemoryTransport()
+        server = Http2GrpcServer([self._service], GrpcSettings(max_message_bytes=_MAX_BODY_BYTES), CallPolicy())
+        connection = Http2Connection(server)
+        connection.connection_made(transport)
+        connection.data_received(frames.PREFACE + frames.settings({}))
+        for piece in pieces:
+            if not transport.closing:
+                connection.data_received(piece)
+        await self._settle()
+        connection.connection_lost(None)
+        await asyncio.sleep(0)  # what was cancelled ends
+        if connection.streams or connection.out.unsent_bytes:
+            raise FindingError("a connection that is lost still has streams or content")
+        self._tripwire.check()
 
     async def _call(self, request: Any) -> None:
         try:
