@@ -10,6 +10,7 @@ SINGLE = {
     "digits.onnx": ("model.onnx", "onnxruntime"),
     "Digits.ONNX": ("model.onnx", "onnxruntime"),
     "layers.graphdef": ("model.graphdef", "openvino"),
+    "net.pt2": ("model.pt2", "pytorch"),
     "fraud.ubj": ("model.ubj", "xgboost"),
     "xgboost.json": ("model.json", "xgboost"),
     "model.json": ("model.json", "xgboost"),

@@ -5,7 +5,7 @@ The digest of an artifact is over its files' names too, so that both sides must 
 
 from pathlib import PurePosixPath
 
-_SUFFIXES = (".onnx", ".graphdef", ".skops", ".ubj")
+_SUFFIXES = (".onnx", ".graphdef", ".pt2", ".skops", ".ubj")
 _NAMES = ("model.json", "model.txt", "xgboost.json")
 
 ACCEPTED = ", ".join([*(f"*{suffix}" for suffix in _SUFFIXES), *_NAMES])

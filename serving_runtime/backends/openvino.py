@@ -4,7 +4,6 @@ One compiled model serves all instances, each run with an infer request of its o
 Inputs are read where they are; outputs are copied once, since their memory belongs to the request.
 """
 
-import ctypes
 import functools
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 import openvino
 from openvino.frontend import FrontEndManager
 
+from serving_runtime.backends.arrays import writable
 from serving_runtime.backends.parameters import Parameters, backend_settings, merged, one_line
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature, TensorSpec
@@ -155,11 +155,7 @@ def _spec(port: Any, chosen: set[str], where: str, index: int) -> TensorSpec:
 
 def _tensor(array: Array) -> Any:
     """Return an input as a tensor on the same memory; OpenVINO wants it writable, and only reads it."""
-    array = np.ascontiguousarray(array)
-    if not array.flags.writeable and array.size:
-        memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
-        array = np.frombuffer(memoryview(memory), array.dtype).reshape(array.shape)
-    return openvino.Tensor(array, shared_memory=True)
+    return openvino.Tensor(writable(array), shared_memory=True)
 
 
 def _reason(error: Exception) -> str:

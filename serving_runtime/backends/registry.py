@@ -44,6 +44,7 @@ BUILT_IN = {
         "openvino",
         ("model.xml", "model.savedmodel", "model.graphdef", "saved_model.pb", "model.onnx"),
     ),
+    "pytorch": BuiltIn("pytorch", "PyTorchBackend", "torch", ("model.pt2", "model.pt")),
     "xgboost": BuiltIn(
         "xgboost", "XGBoostBackend", "xgboost", ("xgboost.ubj", "xgboost.json", "model.ubj", "model.json", "model.bst")
     ),

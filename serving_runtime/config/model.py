@@ -11,7 +11,7 @@ from typing import Any
 
 from serving_runtime.config.batching import BatchPolicy, batch_policy
 from serving_runtime.config.ensembles import Ensemble, ensemble
-from serving_runtime.config.instances import InstanceGroup, instance_groups
+from serving_runtime.config.instances import InstanceGroup, gpu_of, instance_groups
 from serving_runtime.config.metrics import MetricsConfig, metrics_config
 from serving_runtime.config.ragged import Ragged, ragged
 from serving_runtime.config.sequences import SequencePolicy, sequence_policy
@@ -33,6 +33,7 @@ class BackendOptions:
         allow_python_models: whether the model's file may be code, or hold code.
         inputs, outputs: those that the config's author wrote; empty where the file is to say.
         max_batch_size: as written; 0 where nothing is.
+        gpu: the number of the one to run on; None for the CPU.
         instance_count: how many runs there may be at the same time.
     """
 
@@ -46,6 +47,7 @@ class BackendOptions:
     outputs: tuple[WrittenTensor, ...] = ()
     max_batch_size: int = 0
     instance_count: int = 1
+    gpu: int | None = None
 
     @classmethod
     def from_message(cls, config: Any) -> "BackendOptions":
@@ -57,6 +59,7 @@ class BackendOptions:
             outputs=written_tensors(config.output),
             max_batch_size=config.max_batch_size,
             instance_count=sum(group.count or 1 for group in config.instance_group) or 1,
+            gpu=gpu_of(config),
         )
 
 

@@ -11,6 +11,7 @@ FORMATS = {
     "onnx": {"onnxruntime_onnx", "openvino"},
     "openvino": {"openvino", "tensorflow_savedmodel", "tensorflow_graphdef"},
     "tensorflow": {"openvino", "tensorflow_savedmodel", "tensorflow_graphdef"},
+    "pytorch": {"pytorch_libtorch"},
     "xgboost": {"xgboost", "fil"},
     "lightgbm": {"lightgbm", "fil"},
     "sklearn": {"sklearn"},

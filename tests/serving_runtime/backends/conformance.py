@@ -1,5 +1,6 @@
 """What every backend must do: one case per kind of file, made here, for the one suite that asks the same of all."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +103,43 @@ def _softmax(scores: Array) -> Array:
     return powers / powers.sum(axis=1, keepdims=True)
 
 
+def _torch_layers():
+    import torch  # noqa: PLC0415
+
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(FEATURES, 4000), torch.nn.Linear(4000, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(self.second(torch.tanh(self.first(x))), 1)
+
+    torch.manual_seed(5)
+    layers = Layers().eval()
+    return layers, lambda given: [layers(torch.from_numpy(given)).detach().numpy()]
+
+
+def _torchscript(folder: Path) -> Expected:
+    import torch  # noqa: PLC0415
+
+    layers, expected = _torch_layers()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.jit.save(torch.jit.script(layers), folder / "model.pt")
+    return expected
+
+
+def _torch_export(folder: Path) -> Expected:
+    import torch  # noqa: PLC0415
+
+    layers, expected = _torch_layers()
+    batch = {"x": {0: torch.export.Dim("batch", min=1)}}
+    torch.export.save(
+        torch.export.export(layers, (torch.zeros(2, FEATURES),), dynamic_shapes=batch), folder / "model.pt2"
+    )
+    return expected
+
+
 def _sklearn(folder: Path) -> Expected:
     import skops.io  # noqa: PLC0415
     from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415
@@ -134,6 +172,26 @@ CASES = {
         "model.graphdef",
         [("x", "FP32", [-1, FEATURES])],
         [("Softmax", "FP32", [-1, 3])],
+    ),
+    "torchscript": Case(
+        "pytorch",
+        "torch",
+        _torchscript,
+        "model.pt",
+        [("x", "FP32", [-1, FEATURES])],
+        [("probabilities", "FP32", [-1, 3])],
+        copies=1,
+        config=f"""max_batch_size: 8 dynamic_batching {{}}
+            input {{ name: "x" data_type: TYPE_FP32 dims: [{FEATURES}] }}
+            output {{ name: "probabilities" data_type: TYPE_FP32 dims: [3] }}""",
+    ),
+    "torch export": Case(
+        "pytorch",
+        "torch",
+        _torch_export,
+        "model.pt2",
+        [("x", "FP32", [-1, FEATURES])],
+        [("softmax", "FP32", [-1, 3])],
     ),
     "xgboost json": Case(
         "xgboost",

@@ -47,10 +47,19 @@ class Made:
         return rows(count, self.case.inputs[0][1])
 
 
-@pytest.fixture(scope="module", params=CASES, name="made")
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.torch) if case.library == "torch" else name for name, case in CASES.items()
+    ],
+    name="made",
+)
 def one_of_each_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
     case = CASES[request.param]
-    pytest.importorskip(case.library, reason=f"{case.library} is not installed: pip install 'fairlead[{case.backend}]'")
+    pytest.importorskip(
+        case.library,
+        reason=f"{case.library} is not installed: pip install 'fairlead[{registry.BUILT_IN[case.backend].extra}]'",
+    )
     folder = tmp_path_factory.mktemp(case.backend) / "model"
     (folder / "1").mkdir(parents=True)
     (folder / "config.pbtxt").write_text(case.config)

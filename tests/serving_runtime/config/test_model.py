@@ -65,6 +65,13 @@ def parsed(text: str) -> ModelConfig:
             id="a resource without a name",
         ),
         pytest.param("instance_group { kind: KIND_GPU }", "KIND_GPU is not supported", id="instances on GPUs"),
+        pytest.param("instance_group { gpus: [0] }", "names gpus; they need kind KIND_GPU", id="GPUs for the CPU"),
+        pytest.param(
+            'backend: "pytorch" instance_group [ { kind: KIND_GPU }, { kind: KIND_CPU } ]', "several devices", id="both"
+        ),
+        pytest.param(
+            'backend: "pytorch" instance_group { kind: KIND_GPU gpus: [0, 1] }', "several devices", id="two GPUs"
+        ),
         pytest.param('input { name: "x" dims: [4] }', "'x' must have a data_type", id="no data type"),
         pytest.param('input { name: "x" data_type: TYPE_FP32 }', "dims must not be empty", id="empty dims"),
         pytest.param('input { name: "x" data_type: TYPE_FP32 dims: [0] }', "dims must be >= 1", id="a dimension of 0"),

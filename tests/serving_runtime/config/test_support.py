@@ -21,7 +21,7 @@ from serving_runtime.errors import ModelError
             "'ensemble_scheduling.step.model_namespace'",
             id="name spaces",
         ),
-        pytest.param("instance_group { gpus: [0] }", "'instance_group.gpus'", id="GPUs of an instance group"),
+        pytest.param("instance_group { passive: true }", "'instance_group.passive'", id="a passive instance group"),
         pytest.param("input { is_shape_tensor: true }", "'input.is_shape_tensor'", id="shape tensors"),
         pytest.param("output { is_shape_tensor: true }", "'output.is_shape_tensor'", id="shape tensors as outputs"),
         pytest.param(
