@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import Any
 
 from common.errors import InvalidInput
@@ -86,13 +87,15 @@ def _patches(document: Document) -> tuple[Patch, ...]:
 def _options(name: str, document: Document, gateway: Document) -> Options:
     control_plane_url = _control_plane(document)
     artifacts = parse_artifacts(document.document("artifacts"), control_plane_url=control_plane_url)
+    reach = document.choice("reach", Reach, _KNOWN.reach)
     return Options(
         gateway=_gateway(gateway),
         runtime_image=document.text("runtimeImage"),
         **{each.name: getattr(artifacts, each.name) for each in fields(artifacts)},
         domain=document.text("domain", default=_KNOWN.domain),
         monitoring_namespaces=_namespaces(document, "monitoringNamespaces"),
-        reach=document.choice("reach", Reach, _KNOWN.reach),
+        reach=reach,
+        api_server_networks=_networks(document, reach),
         defaults=_defaults(document.optional("defaults")),
         shared_memory_bytes=_memory(document, "sharedMemory", _KNOWN.shared_memory_bytes),
         custom_metrics=document.flag("customMetrics", default=_KNOWN.custom_metrics),
@@ -170,6 +173,20 @@ def _defaults(document: Document | None) -> Resources:
         cpu_cores=asked.cpu_cores or _KNOWN.defaults.cpu_cores,
         memory_bytes=asked.memory_bytes or _KNOWN.defaults.memory_bytes,
     )
+
+
+def _networks(document: Document, reach: Reach) -> tuple[str, ...]:
+    """Return the address ranges that the API server asks pods from."""
+    name = "apiServerNetworks"
+    found = _texts(document, name)
+    if found and reach is not Reach.API_SERVER:
+        raise InvalidInput(f"{name} counts only where reach is {Reach.API_SERVER}; leave it out", field=name)
+    for each in found:
+        try:
+            ip_network(each)
+        except ValueError as error:
+            raise InvalidInput(f"{name}: {error}; expected a range such as 10.0.0.0/24", field=name) from error
+    return found
 
 
 def _namespaces(document: Document, name: str) -> tuple[str, ...]:

@@ -80,6 +80,8 @@ class Options:
         monitoring_namespaces: namespaces from which metrics may be read; that of the control plane is one of them where
             it reads directly.
         reach: API_SERVER is for a control plane outside of the cluster, and takes the role `fairlead-driver-metrics`.
+        api_server_networks: address ranges (CIDR) that the API server asks pods from; empty lets everybody read metrics
+            where `reach` is API_SERVER.
         defaults: what a replica gets whose revision does not say.
         shared_memory_bytes: size of /dev/shm, which counts as the replica's memory.
         custom_metrics: the cluster's custom metrics API has what revisions scale on (see `manifests/scaling.py`), so
@@ -112,6 +114,7 @@ class Options:
     domain: str = ""
     monitoring_namespaces: tuple[str, ...] = ()
     reach: Reach = Reach.DIRECT
+    api_server_networks: tuple[str, ...] = ()
     defaults: Resources = field(default_factory=lambda: Resources(cpu_cores=0.5, memory_bytes=1024 * _MIB))
     shared_memory_bytes: int = 64 * _MIB
     custom_metrics: bool = False

@@ -208,6 +208,23 @@ def test_no_manifest_says_a_number_of_replicas() -> None:
     assert [each["metadata"]["name"] for each in rendered("canary") if "replicas" in each.get("spec", {})] == []
 
 
+def test_metrics_are_for_the_api_servers_networks_alone_where_they_are_named() -> None:
+    desired, given_shares, options = given("canary")
+    options = replace(
+        options,
+        reach=Reach.API_SERVER,
+        api_server_networks=("10.0.0.0/24", "fd00::/64"),
+        monitoring_namespaces=("watching",),
+    )
+    policy = next(each for each in render(desired, given_shares, options) if each["kind"] == "NetworkPolicy")
+    _, api_server, monitoring = policy["spec"]["ingress"]
+    assert api_server == {
+        "from": [{"ipBlock": {"cidr": "10.0.0.0/24"}}, {"ipBlock": {"cidr": "fd00::/64"}}],
+        "ports": [{"port": 8002, "protocol": "TCP"}],
+    }
+    assert monitoring["from"] == [{"namespaceSelector": {"matchLabels": {NAME: "watching"}}}]
+
+
 @pytest.mark.parametrize(
     ("reach", "who"),
     [

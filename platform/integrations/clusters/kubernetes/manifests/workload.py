@@ -1,6 +1,6 @@
 """What runs a revision: Deployment, Service and PodDisruptionBudget; and what they share. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from integrations.clusters.base import Desired, DesiredRevision, Rolling
 from integrations.clusters.kubernetes.manifests.names import (
@@ -134,11 +134,7 @@ def network_policy(desired: Desired, options: Options) -> Manifest:
             "matchExpressions": [{"key": TRANSFORMER, "operator": "Exists"}],
         }
         ingress.append({"from": [{"podSelector": own}], "ports": _ports(HTTP_PORT, GRPC_PORT)})
-    if options.reach is Reach.API_SERVER:
-        # The API server comes from an address of its own, in no namespace.
-        ingress.append({"ports": _ports(METRICS_PORT)})
-    elif options.monitoring_namespaces:
-        ingress.append(_from(options.monitoring_namespaces, METRICS_PORT))
+    ingress += _readers(options)
     return manifest(
         "networking.k8s.io/v1",
         "NetworkPolicy",
@@ -156,6 +152,17 @@ def network_policy(desired: Desired, options: Options) -> Manifest:
 def from_namespaces(namespaces: Iterable[str]) -> list[Manifest]:
     """Return who is in one of these namespaces, as a NetworkPolicy names them."""
     return [{"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}} for name in namespaces]
+
+
+def _readers(options: Options) -> Iterator[Manifest]:
+    """Yield who may read metrics. The API server comes from an address of its own, which is in no namespace."""
+    if options.reach is Reach.API_SERVER:
+        networks = [{"ipBlock": {"cidr": network}} for network in options.api_server_networks]
+        yield {**({"from": networks} if networks else {}), "ports": _ports(METRICS_PORT)}
+        if not networks:
+            return  # everybody may
+    if options.monitoring_namespaces:
+        yield _from(options.monitoring_namespaces, METRICS_PORT)
 
 
 def _from(namespaces: Iterable[str], *ports: int) -> Manifest:
