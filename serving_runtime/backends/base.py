@@ -8,7 +8,7 @@ from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature
 from serving_runtime.datatypes import Array
 from serving_runtime.errors import ServingError
-from serving_runtime.request import NO_PARAMETERS, Cancellable, InferRequest, OnDone
+from serving_runtime.request import NO_PARAMETERS, Cancellable, InferRequest, OnDone, Tensor
 
 
 class LoadedModel(Protocol):
@@ -151,6 +151,18 @@ class RequestModel(RemoteModel, Protocol):
 
     def run_requests(self, requests: Sequence[Asked]) -> list[Answer]:
         """Return the answer to each request; each may fail alone. Raises ServingError where all do."""
+        ...
+
+
+Explanation: TypeAlias = tuple[Tensor, ...] | ServingError
+
+
+@runtime_checkable
+class ExplainingModel(Protocol):
+    """A RequestModel that explains its answers (V1: explain)."""
+
+    def explain_requests(self, requests: Sequence[Asked]) -> list[Explanation]:
+        """Return for each request outputs of any names and shapes; each may fail alone."""
         ...
 
 

@@ -149,6 +149,13 @@ class Engine:
             raise self._unknown(request.model_name, request.model_version)
         return demand.infer(request, on_done, self.infer_step)
 
+    def explain(self, request: InferRequest, on_done: OnDone) -> Cancellable:
+        """Do as `infer` for an explanation of the answer; raises Unsupported where the model gives none."""
+        servable = self.servable(request.model_name, request.model_version)
+        if self._door is not None:
+            return self._door.infer(servable.explain, servable.statistics, request, on_done)
+        return servable.explain(request, on_done)
+
     def stream_step(self, request: InferRequest, on_done: OnDone) -> Cancellable:
         """Do as `infer_step`, for a caller that takes any number of answers; the model must be there."""
         return self.servable(request.model_name, request.model_version).stream(request, on_done)

@@ -1,12 +1,14 @@
 """One version of a model that takes requests one by one, as those in worker processes do."""
 
+import time
 from typing import Any
 
-from serving_runtime.backends.base import CallingModel, Outputs
+from serving_runtime.backends.base import CallingModel, ExplainingModel, Outputs
 from serving_runtime.datatypes import Array
 from serving_runtime.engine.plan import Selection
 from serving_runtime.engine.servable import Servable
-from serving_runtime.request import InferRequest, InferResponse
+from serving_runtime.errors import ServingError
+from serving_runtime.request import InferRequest, InferResponse, OnDone
 from serving_runtime.scheduler.instance import Execute
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.requests import RequestJob, executing
@@ -28,7 +30,31 @@ class RequestServable(Servable):
         return self.model.calls_under_way if isinstance(self.model, CallingModel) else 0
 
     def _executing(self, model: Any) -> Execute:
-        return executing(model.run_requests)
+        return executing(model.run_requests, getattr(model, "explain_requests", None))
+
+    def check_explains(self) -> None:
+        if not isinstance(self.model, ExplainingModel):
+            super().check_explains()
+
+    def explain(self, request: InferRequest, on_done: OnDone) -> Job:
+        self.check_explains()
+        arrived_ns = time.monotonic_ns()
+        self.statistics.accepted += 1
+        try:
+            arrays, rows, shape_key = self._plan.arrange(request.inputs)
+
+            def answer(result: Any) -> None:
+                failed = isinstance(result, ServingError)
+                on_done(result if failed else InferResponse(self.name, self.version, result, request.id))
+
+            job = RequestJob(arrays, rows, ("explain", shape_key), answer, arrived_ns)
+            job.explaining = True
+            self._schedule(job, request)
+            self.scheduler.submit(job)
+        except ServingError as error:
+            self.statistics.record_failure(error.reason, time.monotonic_ns() - arrived_ns)
+            raise
+        return job
 
     def _schedule(self, job: Job, request: InferRequest) -> None:
         super()._schedule(job, request)

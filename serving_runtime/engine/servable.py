@@ -13,7 +13,7 @@ from serving_runtime.datatypes import Array
 from serving_runtime.engine.classification import NO_LABELS, Labels
 from serving_runtime.engine.parameters import unsigned
 from serving_runtime.engine.plan import RequestPlan, Selection
-from serving_runtime.errors import ServingError
+from serving_runtime.errors import ServingError, Unsupported
 from serving_runtime.request import InferRequest, InferResponse, OnDone, RequestContext
 from serving_runtime.scheduler.base import ModelScheduler
 from serving_runtime.scheduler.execution import PLAIN, Joining, execute
@@ -112,6 +112,17 @@ class Servable:
             self.statistics.record_failure(error.reason, time.monotonic_ns() - arrived_ns)
             raise
         return job
+
+    def check_explains(self) -> None:
+        """Raise Unsupported where the model explains no answers (V1: explain)."""
+        raise Unsupported(
+            f"model '{self.name}' does not explain its answers; a model in Python does by a method explain"
+        )
+
+    def explain(self, request: InferRequest, on_done: OnDone) -> Job:  # noqa: ARG002 - refused whatever it is
+        """Do as `infer` for an explanation, whose outputs are what the model likes; raises Unsupported."""
+        self.check_explains()
+        raise AssertionError("a servable that explains has an `explain` of its own")
 
     def _response(self, request: InferRequest, selection: Selection, result: list[Array]) -> InferResponse:
         """Return the answer to a request."""

@@ -17,15 +17,17 @@ class RequestJob(Job):
 
     Attributes:
         request: set before it is submitted.
+        explaining: the model is to explain its answer; what comes is a tuple of tensors.
     """
 
-    __slots__ = ("_cancelled", "_tell", "request")
+    __slots__ = ("_cancelled", "_tell", "explaining", "request")
 
     def __init__(
         self, arrays: Sequence[Array], rows: int, shape_key: Hashable, on_result: OnResult, arrived_ns: int
     ) -> None:
         super().__init__(arrays, rows, shape_key, on_result, arrived_ns)
         self.request: InferRequest
+        self.explaining = False
         self._cancelled = False
         self._tell: Callable[[], None] | None = None
 
@@ -65,13 +67,15 @@ class RunRequests(Protocol):
 Executing: TypeAlias = Callable[[Run, Sequence[Job]], list[Execution]]
 
 
-def executing(run_requests: RunRequests) -> Executing:
+def executing(run_requests: RunRequests, explain_requests: RunRequests | None = None) -> Executing:
     """Return what takes the place of `execution.execute`; a batch that fails is not run again."""
 
     def execute(_run: Run, jobs: Sequence[Job]) -> list[Execution]:
         started = time.monotonic_ns()
+        requests = cast(Sequence[RequestJob], jobs)
+        run = explain_requests if explain_requests is not None and requests[0].explaining else run_requests
         try:
-            results = run_requests(cast(Sequence[RequestJob], jobs))
+            results = run(requests)
         except ServingError as error:
             return [Execution(jobs, [error] * len(jobs), None)]
         except Exception as error:  # whatever a model's library throws is that model's failure, not the server's

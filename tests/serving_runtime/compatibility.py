@@ -47,8 +47,9 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
             "V1a",
             "V1 predict",
             "yes",
-            "predict, models and versions; not version labels, `:classify`, `:regress`, `:explain`",
+            "predict, models and versions; not version labels, `:classify`, `:regress`",
         ),
+        Row("V1b", "V1 explain", "yes", "of models in Python that have `explain`"),
     ),
     "Extensions": (
         Row("E1", "binary tensors in requests", "yes"),

@@ -9,7 +9,7 @@ from google.protobuf import json_format
 
 from serving_runtime.backends.python.calls import CallServer
 from serving_runtime.backends.python.decoupled import DecoupledPythonModel
-from serving_runtime.backends.python.model import PythonModel
+from serving_runtime.backends.python.model import ExplainingPythonModel, PythonModel
 from serving_runtime.backends.python.pool import Pool
 from serving_runtime.backends.python.process import WorkerProcess
 from serving_runtime.backends.python.signature import signature_of
@@ -50,7 +50,9 @@ class PythonBackend:
             raise
         pool.open(count)
         reshaped = frozenset(tensor.name for tensor in config.output if tensor.HasField("reshape"))
-        kind = DecoupledPythonModel if config.model_transaction_policy.decoupled else PythonModel
+        if config.model_transaction_policy.decoupled:
+            return DecoupledPythonModel(signature, pool, calls, reshaped)
+        kind = ExplainingPythonModel if starting.explains else PythonModel
         return kind(signature, pool, calls, reshaped)
 
 
@@ -77,6 +79,7 @@ class _Starting:
 
     Attributes:
         where: model and version in words.
+        explains: whether the model has `explain`; known once a worker has started.
     """
 
     def __init__(self, file: Path, config: Any, calls: CallServer) -> None:
@@ -84,6 +87,7 @@ class _Starting:
         self._config = config
         self._calls = calls
         self._first: WorkerProcess | None = None
+        self.explains = False
         self.where = f"model '{config.name}' version {file.parent.name}"
 
     def complete(self, on_end: Callable[[WorkerProcess], None]) -> None:
@@ -113,7 +117,7 @@ class _Starting:
         """Return a worker that is ready for requests; raises ModelError."""
         worker, self._first = self._first or self._worker(on_end), None
         try:
-            worker.ask(self._initialize())
+            self.explains = worker.ask(self._initialize())["explains"]
         except ServingError:
             worker.stop()
             raise
@@ -136,4 +140,5 @@ class _Starting:
                 "model_name": config.name,
             },
             "decoupled": config.model_transaction_policy.decoupled,
+            "batched": config.max_batch_size > 0,
         }

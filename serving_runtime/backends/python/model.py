@@ -1,11 +1,11 @@
 """A loaded Python model: requests to its worker processes, and their responses as arrays again."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
-from serving_runtime.backends.base import Answer, Asked, Calls, Outputs
+from serving_runtime.backends.base import Answer, Asked, Calls, Explanation, Outputs
 from serving_runtime.backends.python.calls import CallServer
 from serving_runtime.backends.python.pool import Pool
 from serving_runtime.backends.python.process import Asking, Response, WorkerProcess
@@ -13,6 +13,8 @@ from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.datatypes import ABSENT, Array
 from serving_runtime.errors import BackendError, ServingError
 from serving_runtime.request import NO_PARAMETERS, Tensor
+
+A = TypeVar("A")
 
 
 class RemotePythonModel:
@@ -71,8 +73,10 @@ class PythonModel(RemotePythonModel):
         return answer
 
     def run_requests(self, requests: Sequence[Asked]) -> list[Answer]:
+        return self._gathered(requests, _Gathering(len(requests), self._outputs.arranged))
+
+    def _gathered(self, requests: Sequence[Asked], gathering: "_Gathering[A]", *, explain: bool = False) -> list[A]:
         with self._pool.lent() as worker:
-            gathering = _Gathering(len(requests), self._outputs)
             asking = [
                 Asking(
                     {"id": request.id, "outputs": list(request.outputs), "parameters": dict(request.parameters)},
@@ -81,9 +85,20 @@ class PythonModel(RemotePythonModel):
                 )
                 for number, request in enumerate(requests)
             ]
-            for number, request in zip(worker.execute(asking), requests, strict=True):
+            for number, request in zip(worker.execute(asking, explain=explain), requests, strict=True):
                 request.when_cancelled(partial(worker.cancel, number))
             return gathering.wait()
+
+
+class ExplainingPythonModel(PythonModel):
+    """A model that has `explain`, whose outputs are what it likes."""
+
+    def explain_requests(self, requests: Sequence[Asked]) -> list[Explanation]:
+        return self._gathered(requests, _Gathering(len(requests), _explanation), explain=True)
+
+
+def _explanation(response: Response, _names: Sequence[str]) -> Explanation:
+    return tuple(response.outputs or ())
 
 
 class _Outputs:
@@ -116,13 +131,17 @@ class _Outputs:
         return Outputs(arrays, response.parameters)
 
 
-class _Gathering:
-    """The answers to the requests of one batch, each of which has one."""
+class _Gathering(Generic[A]):
+    """The answers to the requests of one batch, each of which has one.
 
-    def __init__(self, count: int, outputs: _Outputs) -> None:
-        self._answers: list[Answer | None] = [None] * count
+    Args:
+        arranged: makes an answer of a response to a request for these outputs; raises BackendError.
+    """
+
+    def __init__(self, count: int, arranged: Callable[[Response, Sequence[str]], A]) -> None:
+        self._answers: list[A | ServingError | None] = [None] * count
         self._left = count
-        self._outputs = outputs
+        self._arrange = arranged
         self._complete = threading.Event()
 
     def taking(self, number: int, request: Asked) -> Any:
@@ -143,15 +162,16 @@ class _Gathering:
 
         return take
 
-    def wait(self) -> list[Answer]:
+    def wait(self) -> list[A]:
+        """Return the answers, errors among them."""
         self._complete.wait()
-        return [answer for answer in self._answers if answer is not None]
+        return cast("list[A]", self._answers)
 
-    def _arranged(self, number: int, response: Response, request: Asked) -> Answer:
+    def _arranged(self, number: int, response: Response, request: Asked) -> A | ServingError:
         if self._answers[number] is not None:
             return BackendError("the model sent several responses to a request; that needs a decoupled policy")
         try:
-            return self._outputs.arranged(response, request.outputs)
+            return self._arrange(response, request.outputs)
         except BackendError as error:
             return error
 

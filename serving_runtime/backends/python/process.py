@@ -142,7 +142,7 @@ class WorkerProcess:
         self._started = self._started or message["do"] == "initialize"
         return reply
 
-    def execute(self, requests: Sequence[Asking]) -> list[int]:
+    def execute(self, requests: Sequence[Asking], *, explain: bool = False) -> list[int]:
         """Have requests run as one batch; returns the numbers by which `cancel` and `taken` know them."""
         numbers = [next(_numbers) for _ in requests]
         with self._lock:
@@ -159,7 +159,7 @@ class WorkerProcess:
                 request.on_response(self._lost())
             return numbers
         with contextlib.suppress(ChannelClosedError):  # whoever receives tells those that wait
-            self._channel.send({"do": "execute", "requests": told}, tensors)
+            self._channel.send({"do": "execute", "requests": told, "explain": explain}, tensors)
         return numbers
 
     def cancel(self, number: int) -> None:

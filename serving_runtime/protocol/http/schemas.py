@@ -83,6 +83,7 @@ COMPONENTS: dict[str, Schema] = {
     "GenerateRequest": _object({}, {"id": _TEXT, "text_input": _TEXT, "parameters": _PARAMETERS}),
     "GenerateResponse": _object({"model_name": _TEXT, "model_version": _TEXT}, {"id": _TEXT, "text_output": {}}),
     "PredictRequest": _object({}, {"instances": {"type": "array"}, "inputs": {}, "signature_name": _TEXT}),
+    "ExplainResponse": _object({}, {"explanations": {}}),
     "PredictResponse": _object({}, {"predictions": {"type": "array"}, "outputs": {}}),
     "V1Model": _object({"name": _TEXT, "ready": _FLAG, "model_version_status": _list({"type": "object"})}),
     "Region": _object({"name": _TEXT, "key": _TEXT, "offset": _COUNT, "byte_size": _COUNT}),

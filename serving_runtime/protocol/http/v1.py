@@ -38,11 +38,16 @@ def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequ
     views = _Views(engine, complete)
     refused = [
         Route("POST", f"/v1/models/{{model}}{version}:{verb}", "inference", "refused: there is no such call", _refuse)
-        for verb in ("classify", "regress", "explain")
+        for verb in ("classify", "regress")
         for version in ("", "/versions/{version}")
+    ]
+    explained = [
+        Route("POST", path, "inference", "explain", views.explain, "PredictRequest", "ExplainResponse")
+        for path in ("/v1/models/{model}:explain", "/v1/models/{model}/versions/{version}:explain")
     ]
     return [
         *refused,
+        *explained,
         Route("GET", "/v1/models", "metadata", "the names of the models that are ready", views.models, gives="Models"),
         Route(
             "GET",
@@ -102,11 +107,18 @@ class _Views:
     def predict(self, call: Call) -> Cancellable:
         config = self._engine.servable(call.model, call.version).config
         by_row, request = request_of(call.content(), config, call.version)
-        return self._engine.infer(self._complete(request, call.request), _answer(call.reply, by_row=by_row))
+        shown = predictions if by_row else outputs
+        return self._engine.infer(self._complete(request, call.request), _answer(call.reply, shown))
+
+    def explain(self, call: Call) -> Cancellable:
+        servable = self._engine.servable(call.model, call.version)
+        servable.check_explains()
+        _, request = request_of(call.content(), servable.config, call.version)
+        return self._engine.explain(self._complete(request, call.request), _answer(call.reply, explanations))
 
 
 def _refuse(_call: Call) -> Response:
-    raise Unsupported('of V1 only predict is offered; send {"instances": [...]} to :predict')
+    raise Unsupported('of V1 predict and explain are offered; send {"instances": [...]} to :predict')
 
 
 def request_of(content: Mapping[str, Any], config: ModelConfig, version: str) -> tuple[bool, InferRequest]:
@@ -144,14 +156,21 @@ def outputs(response: InferResponse) -> dict[str, Any]:
     return {"outputs": next(iter(values.values())) if len(values) == 1 else values}
 
 
-def _answer(reply: Reply, *, by_row: bool) -> Callable[[Outcome], None]:
+def explanations(response: InferResponse) -> dict[str, Any]:
+    """Return an explanation: the only output's values, an object of outputs per row, or else of outputs."""
+    rows = {tensor.array.shape[:1] for tensor in response.outputs}
+    if len(rows) == 1:
+        return {"explanations": predictions(response)["predictions"]}
+    return {"explanations": {tensor.name: _values(tensor) for tensor in response.outputs}}
+
+
+def _answer(reply: Reply, shown: Callable[[InferResponse], dict[str, Any]]) -> Callable[[Outcome], None]:
     def on_done(outcome: Outcome) -> None:
         if isinstance(outcome, ServingError):
             reply(error_response(outcome))
             return
         try:
-            content = predictions(outcome) if by_row else outputs(outcome)
-            text = orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+            text = orjson.dumps(shown(outcome), option=orjson.OPT_SERIALIZE_NUMPY)
             response = Response(200, JSON, (text,), len(text))
         except ServingError as error:
             response = error_response(error)

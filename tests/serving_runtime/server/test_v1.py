@@ -96,8 +96,8 @@ def test_a_model_without_a_batch_dimension_is_asked_by_columns(predicting: Serve
         ("half:predict", {"instances": [[1]]}, 501, "FP16 has no JSON form"),
         ("nobody:predict", {"instances": [[1]]}, 404, "unknown model 'nobody'"),
         ("mlp/versions/9:predict", {"instances": [[1]]}, 404, "has no version '9'"),
-        ("mlp:classify", {"examples": []}, 501, "only predict is offered"),
-        ("mlp/versions/1:explain", {"instances": [[1]]}, 501, "only predict is offered"),
+        ("mlp:classify", {"examples": []}, 501, "predict and explain are offered"),
+        ("mlp/versions/1:explain", {"instances": [[1]]}, 501, "does not explain its answers"),
         ("mlp:else", {"instances": [[1]]}, 405, "takes GET only"),
     ],
 )

@@ -6,10 +6,13 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from serving_runtime.backends.python.worker import triton_utils
+from serving_runtime.backends.python.worker import annotated, triton_utils
+from serving_runtime.backends.python.worker.annotated_model import AnnotatedModel, completed
 from serving_runtime.backends.python.worker.connection import Connection
 from serving_runtime.backends.python.worker.model_config import ModelConfig
 from serving_runtime.backends.python.worker.triton_model import CLASS_NAME, TritonModel
+
+_OWN_CLASS_NAME = "Model"
 
 
 class MistakeError(Exception):
@@ -26,7 +29,7 @@ class Service:
     def __init__(self, connection: Connection, file: Path) -> None:
         self._connection = connection
         self._file = file
-        self._model: TritonModel | None = None
+        self._model: TritonModel | AnnotatedModel | None = None
 
     def run(self) -> None:
         """Return once the model is finalized."""
@@ -34,7 +37,7 @@ class Service:
             message, tensors = self._connection.work.get()
             if message["do"] == "execute":
                 assert self._model is not None, "the server initializes before it asks"  # noqa: S101
-                self._model.execute(message["requests"], tensors)
+                self._model.execute(message["requests"], tensors, explain=message["explain"])
                 continue
             try:
                 answer = self._answer(message)
@@ -50,8 +53,8 @@ class Service:
             case "complete":
                 return {"config": self._completed(message["config"])}
             case "initialize":
-                kind = self._kind()
-                self._model = TritonModel(kind, message["arguments"], decoupled=message["decoupled"])
+                self._model = self._made(message)
+                return {"explains": self._model.explains}
             case "finalize":
                 if self._model is not None:
                     self._model.finalize()
@@ -59,25 +62,46 @@ class Service:
 
     def _completed(self, config: dict[str, Any]) -> dict[str, Any]:
         """Return the config as the model fills it in, if it does."""
-        complete = getattr(self._kind(), "auto_complete_config", None)
+        source = self._source()
+        if not _is_tritons(source):
+            return completed(source, config)
+        complete = getattr(source, "auto_complete_config", None)
         if complete is None:
             return config
-        completed = complete(ModelConfig(config))
-        if not isinstance(completed, ModelConfig):
-            raise MistakeError(f"auto_complete_config must return the config, found {type(completed).__name__}")
-        return completed.as_dict()
+        filled = complete(ModelConfig(config))
+        if not isinstance(filled, ModelConfig):
+            raise MistakeError(f"auto_complete_config must return the config, found {type(filled).__name__}")
+        return filled.as_dict()
 
-    def _kind(self) -> Any:
-        """Return the model's class; raises MistakeError where the file has none."""
-        kind = getattr(_imported(self._file), CLASS_NAME, None)
-        if kind is None:
-            raise MistakeError(f"{self._file.name} has no class {CLASS_NAME}")
-        return kind
+    def _made(self, message: dict[str, Any]) -> TritonModel | AnnotatedModel:
+        source = self._source()
+        if _is_tritons(source):
+            return TritonModel(source, message["arguments"], decoupled=message["decoupled"])
+        if message["decoupled"]:
+            raise MistakeError(f"a decoupled model must be written as a {CLASS_NAME}")
+        return AnnotatedModel(source, batched=message["batched"])
+
+    def _source(self) -> Any:
+        """Return the model's class, or its module where that has `predict`; raises MistakeError."""
+        module = _imported(self._file)
+        for name in (CLASS_NAME, _OWN_CLASS_NAME):
+            if hasattr(module, name):
+                return getattr(module, name)
+        if hasattr(module, "predict"):
+            return module
+        raise MistakeError(
+            f"{self._file.name} has neither a class {CLASS_NAME}, nor a class {_OWN_CLASS_NAME}, nor a function predict"
+        )
+
+
+def _is_tritons(source: Any) -> bool:
+    return getattr(source, "__name__", "") == CLASS_NAME or hasattr(source, "execute")
 
 
 def _imported(file: Path) -> Any:
     """Return the model's module, imported as a part of its version's folder, which `import` finds things in too."""
     sys.modules["triton_python_backend_utils"] = triton_utils
+    sys.modules["fairlead_python"] = annotated
     for folder in (file.parent, file.parent.parent):
         if str(folder) not in sys.path:
             sys.path.append(str(folder))

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from serving_runtime.backends.python.worker.connection import current
@@ -29,7 +29,11 @@ class TritonModel:
         if hasattr(self._model, "initialize"):
             self._model.initialize(dict(arguments))
 
-    def execute(self, told: Sequence[Mapping[str, Any]], tensors: Sequence[Tensor]) -> None:
+    @property
+    def explains(self) -> bool:
+        return hasattr(self._model, "explain")
+
+    def execute(self, told: Sequence[Mapping[str, Any]], tensors: Sequence[Tensor], *, explain: bool) -> None:
         """Run the requests of one batch and send their responses, those left out that the model sends itself."""
         remaining = iter(tensors)
         requests = [
@@ -40,7 +44,7 @@ class TritonModel:
             for request in requests:
                 request.get_response_sender()  # the last reference to it ends the responses
         try:
-            answers = self._called(requests)
+            answers = self._called(self._model.explain if explain else self._model.execute, requests)
         except Exception as error:
             traceback.print_exc()
             _fail(requests, f"the model failed: {type(error).__name__}: {error}")
@@ -54,8 +58,8 @@ class TritonModel:
         if hasattr(self._model, "finalize"):
             self._model.finalize()
 
-    def _called(self, requests: list[IncomingRequest]) -> Any:
-        answers = self._model.execute(requests)
+    def _called(self, run: Callable[[list[IncomingRequest]], Any], requests: list[IncomingRequest]) -> Any:
+        answers = run(requests)
         if not inspect.iscoroutine(answers):
             return answers
         if self._loop is None:

@@ -211,7 +211,7 @@ def test_a_server_that_does_not_allow_python_models_refuses_them_by_name(tmp_pat
     ("code", "config", "sentence"),
     [
         pytest.param("1 / 0", "", "ZeroDivisionError: division by zero", id="a module that fails"),
-        pytest.param("x = 1", "", "model.py has no class TritonPythonModel", id="no class"),
+        pytest.param("x = 1", "", "model.py has neither a class TritonPythonModel", id="no class"),
         pytest.param("import os; os._exit(7)", "", "its worker process ended with exit code 7", id="it ends"),
         pytest.param(
             "",
