@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 import struct
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -112,6 +113,41 @@ def test_tls_lets_in_those_who_trust_the_servers_certificate(
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         with grpc.insecure_channel(f"127.0.0.1:{process.grpc}") as channel, pytest.raises(grpc.RpcError):
             channel.unary_unary(LIVE)(b"", timeout=20)
+
+
+@pytest.mark.parametrize(("offered", "begins"), [(["h2"], b"\x04"), (["http/1.1"], b"\x07"), ([], b"\x07")])
+def test_a_tls_client_that_does_not_choose_h2_is_told_to_go(
+    repository: Path, certificates: Certificates, tmp_path: Path, offered: list[str], begins: bytes
+) -> None:
+    flags = ["--grpc-use-ssl", f"--grpc-server-cert={certificates.cert}", f"--grpc-server-key={certificates.key}"]
+    context = ssl.create_default_context(cafile=str(certificates.ours.root))
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if offered:
+        context.set_alpn_protocols(offered)
+    with (
+        server(repository, "--grpc-server=h2", *flags, scratch=tmp_path) as process,
+        socket.create_connection(("127.0.0.1", process.grpc), timeout=20) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as client,
+    ):
+        kind = client.recv(9)[3:4]  # SETTINGS or GOAWAY
+        assert kind == begins
+
+
+def test_large_tensors_pass_tls_both_ways(
+    repository: Path, certificates: Certificates, tmp_path: Path, grpc_server: str
+) -> None:
+    flags = ["--grpc-use-ssl", f"--grpc-server-cert={certificates.cert}", f"--grpc-server-key={certificates.key}"]
+    values = np.arange(4 << 20, dtype="<f4")
+    request = proto.ModelInferRequest(model_name="echo", raw_input_contents=[values.tobytes()])
+    request.inputs.add(name="x", datatype="FP32", shape=[1, len(values)])
+    options = [("grpc.max_receive_message_length", -1)]
+    with (
+        server(repository, grpc_server, *flags, scratch=tmp_path) as process,
+        grpc.secure_channel(f"127.0.0.1:{process.grpc}", credentials(certificates.ours.root), options) as channel,
+    ):
+        infer = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+        answer = proto.ModelInferResponse.FromString(infer(request.SerializeToString(), timeout=60))
+        assert answer.raw_output_contents[0] == request.raw_input_contents[0]
 
 
 def test_mutual_tls_lets_in_clients_whose_certificate_the_authority_signed(
