@@ -148,4 +148,4 @@ def _what_follows(service: InferenceService, revisions: int, newest: Rollout | N
         parts.append(f"new revision {revision.name} of {revision.model_version}")
     if rollout is not None and (newest is None or rollout.pk != newest.pk):
         parts.append(f"rollout by policy {rollout.policy_name}" if rollout.policy_name else "rollout without a policy")
-    return "; ".join(parts) or "the file changes, nothing that runs does"
+    return "; ".join(parts) or "the file changes, and no revision is made"
