@@ -92,6 +92,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         gateway=_gateway(gateway),
         runtime_image=document.text("runtimeImage"),
         **{each.name: getattr(artifacts, each.name) for each in fields(artifacts)},
+        allow_python_models=document.flag("allowPythonModels", default=_KNOWN.allow_python_models),
         domain=document.text("domain", default=_KNOWN.domain),
         monitoring_namespaces=_namespaces(document, "monitoringNamespaces"),
         reach=reach,

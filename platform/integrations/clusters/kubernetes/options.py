@@ -76,6 +76,7 @@ class Options:
         origin_secret: for `origin`, Secret of each service's namespace whose keys become environment variables of the
             step that fetches, such as AWS_ACCESS_KEY_ID; empty where pods have an identity of their own.
         service_account_annotations: of each service's ServiceAccount, by which clouds give pods such an identity.
+        allow_python_models: whether runtimes may run models whose files are code; jobs look at them by running them.
         domain: services answer at `<service>.<namespace>.<domain>` too; empty leaves them at their paths.
         monitoring_namespaces: namespaces from which metrics may be read; that of the control plane is one of them where
             it reads directly.
@@ -111,6 +112,7 @@ class Options:
     model_cache: ModelCache | None = None
     origin_secret: str = ""
     service_account_annotations: Mapping[str, str] = field(default_factory=dict)
+    allow_python_models: bool = False
     domain: str = ""
     monitoring_namespaces: tuple[str, ...] = ()
     reach: Reach = Reach.DIRECT

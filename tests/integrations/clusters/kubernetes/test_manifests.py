@@ -251,3 +251,14 @@ def test_a_job_takes_its_model_from_the_claim_whatever_replicas_do() -> None:
         job(asked, "ask", options)
     made = job(asked, "ask", replace(options, artifacts_claim="models", artifacts_root="/data/artifacts"))
     assert made["spec"]["template"]["spec"]["initContainers"][0]["args"][0] == "--artifact=/mnt/artifacts/aaaa"
+
+
+@pytest.mark.parametrize("allowed", [True, False], ids=["allowed", "not allowed"])
+def test_models_in_python_run_only_where_the_operator_allows_them(allowed: bool) -> None:
+    desired, shares, options = given("canary")
+    options = replace(options, allow_python_models=allowed)
+    flag = "--allow-python-models=true"
+    assert (flag in _pod(render(desired, shares, options))["containers"][0]["args"]) is allowed
+    root = options.artifacts_root
+    asked = job(Job(JobKind.INSPECT, f"file://{root}/aaaa", 60, artifact_digest="sha256:aaaa"), "ask", options)
+    assert (flag in asked["spec"]["template"]["spec"]["containers"][0]["args"]) is allowed

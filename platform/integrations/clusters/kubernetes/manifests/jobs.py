@@ -10,7 +10,7 @@ from dataclasses import replace
 from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision, Job
 from integrations.clusters.kubernetes.manifests.names import MANAGED, Manifest
-from integrations.clusters.kubernetes.manifests.pods import pod_template
+from integrations.clusters.kubernetes.manifests.pods import pod_template, python_flags
 from integrations.clusters.kubernetes.options import ModelSource, Options
 
 ASK = "ask"
@@ -51,7 +51,8 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     used = {mount["name"] for container in (*pod["initContainers"], ask) for mount in container["volumeMounts"]}
     pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] in used]
     pod.pop("serviceAccountName")  # the namespace's own, whose token is not mounted
-    pod["containers"] = [{**ask, "name": ASK, "args": [asked.kind.value, f"{folder}/{_MODEL_NAME}", "--json"]}]
+    question = [asked.kind.value, f"{folder}/{_MODEL_NAME}", "--json", *python_flags(options)]
+    pod["containers"] = [{**ask, "name": ASK, "args": question}]
     pod["restartPolicy"] = "Never"
     if options.job_node_selector:
         pod["nodeSelector"] = dict(options.job_node_selector)

@@ -80,6 +80,11 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
     }
 
 
+def python_flags(options: Options) -> list[str]:
+    """Return the runtime's flag that lets it run models whose files are code, where the operator has said so."""
+    return ["--allow-python-models=true"] if options.allow_python_models else []
+
+
 def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
     arguments = [
         f"--model-repository={MODELS}",
@@ -88,6 +93,7 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
     ]
     if revision.max_concurrent_requests:
         arguments.append(f"--max-concurrent-requests={revision.max_concurrent_requests}")
+    arguments += python_flags(options)
     arguments += logger_flags(desired.namespace, revision) + taps.flags(options)
     return {
         "name": RUNTIME,
