@@ -49,7 +49,9 @@ BUILT_IN = {
         "xgboost", "XGBoostBackend", "xgboost", ("xgboost.ubj", "xgboost.json", "model.ubj", "model.json", "model.bst")
     ),
     "lightgbm": BuiltIn("lightgbm", "LightGBMBackend", "lightgbm", ("model.txt", "model.bst")),
-    "sklearn": BuiltIn("sklearn", "SklearnBackend", "sklearn", ("model.skops",)),
+    "sklearn": BuiltIn(
+        "sklearn", "SklearnBackend", "sklearn", ("model.skops", "model.joblib", "model.pkl", "model.pickle")
+    ),
     "python": BuiltIn("python.backend", "PythonBackend", "serving", ("model.py",)),
     "fil": BuiltIn("fil", "FilBackend", "", ("xgboost.json", "xgboost.ubj", "model.txt")),
 }

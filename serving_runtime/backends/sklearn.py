@@ -1,8 +1,9 @@
-"""scikit-learn estimators from skops files, which name every type that they are made of.
+"""scikit-learn estimators from skops files, which name every type that they are made of, and from pickles.
 
-Types that neither skops nor this module knows to be safe refuse the load by their names, unless the operator trusts
-them: `--backend-config=sklearn,trusted-types=package.Type,...`. Outputs are methods of
-the estimator, as in MLServer's runtime: `predict` unless config.pbtxt lists others.
+A pickle is code, and is opened only where the server allows that. Types in a skops file that neither skops nor this
+module knows to be safe refuse the load by their names, unless the operator trusts them:
+`--backend-config=sklearn,trusted-types=package.Type,...`. Outputs are methods of the estimator, as in MLServer's
+runtime: `predict` unless config.pbtxt lists others.
 """
 
 import warnings
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import skops.io
 
@@ -67,7 +69,10 @@ class SklearnBackend:
 
     def load(self, file: Path, options: BackendOptions) -> TabularModel:
         parameters = merged("sklearn", self._settings, options.parameters, PARAMETERS)
-        estimator = _estimator(file, self._trusted)
+        if file.suffix == ".skops":
+            estimator = _estimator(file, self._trusted)
+        else:
+            estimator = _unpickled(file, allowed=options.allow_python_models)
         _set_jobs(estimator, parameters.number("n_jobs", 1, 1, 1024))
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)  # nor does V2 have any
         methods = _methods(estimator, [tensor.name for tensor in options.outputs])
@@ -104,6 +109,19 @@ def _estimator(file: Path, trusted: Set[str]) -> Any:
         raise
     except Exception as error:  # zipfile's, json's, skops' and whatever the types in it raise
         raise ModelError(f"{file.name} is not a model in skops' format: {one_line(error)}") from error
+
+
+def _unpickled(file: Path, *, allowed: bool) -> Any:
+    """Return what is in a pickle of joblib's or Python's own; raises ModelError where code is not allowed."""
+    if not allowed:
+        raise ModelError(
+            f"{file.name} is a pickle, which is code: it is opened only from a model repository, by a server with "
+            "--allow-python-models; skops.io.dump saves a model without code"
+        )
+    try:
+        return joblib.load(file)
+    except Exception as error:  # whatever the code in it raises
+        raise ModelError(f"{file.name} cannot be unpickled: {one_line(error)}") from error
 
 
 def _set_jobs(estimator: Any, jobs: int) -> None:

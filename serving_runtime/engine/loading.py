@@ -202,8 +202,11 @@ def _files(wanted: LoadPlan, version: int) -> set[str]:
     return {path.removeprefix(prefix).rstrip("/") for path in wanted.folder.marks if path.startswith(prefix)}
 
 
-def _options(message: Any, settings: LoadSettings) -> BackendOptions:
-    """Return what the backend is told; raises ModelError for a library of operators that is not the operator's own."""
+def _options(message: Any, settings: LoadSettings, folder: ModelFolder) -> BackendOptions:
+    """Return what the backend is told; raises ModelError for a library of operators that is not the operator's own.
+
+    Code in files that came with a request is never run.
+    """
     options = BackendOptions.from_message(message)
     libraries = []
     for filename in message.model_operations.op_library_filename:
@@ -222,7 +225,7 @@ def _options(message: Any, settings: LoadSettings) -> BackendOptions:
         op_libraries=tuple(libraries),
         config=message,
         auto_complete=settings.auto_complete,
-        allow_python_models=settings.allow_python_models,
+        allow_python_models=settings.allow_python_models and not folder.temporary,
     )
 
 
@@ -249,7 +252,7 @@ def _open_version(
         if model is None:
             _check_origin(wanted.folder, message.backend)
             file = _model_file(wanted.folder.path / str(version), message.default_model_filename)
-            model = _load(backend, file, _options(message, settings), where, settings.retry_count)
+            model = _load(backend, file, _options(message, settings, wanted.folder), where, settings.retry_count)
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
     try:

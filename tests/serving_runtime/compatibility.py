@@ -104,7 +104,10 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
             "[by the libraries themselves](backends.md); not `treelite_checkpoint`, not XGBoost's former binary format",
         ),
         Row(
-            "B2", "MLServer's runtimes: XGBoost, LightGBM, scikit-learn", "partly", "not pickles; skops in their place"
+            "B2",
+            "MLServer's runtimes: XGBoost, LightGBM, scikit-learn",
+            "partly",
+            "pickles with `--allow-python-models` only",
         ),
         Row(
             "B3",

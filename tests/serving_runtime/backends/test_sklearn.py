@@ -1,7 +1,10 @@
 """scikit-learn estimators: which methods answer, of which datatypes, and what is not trusted."""
 
+import pickle
+from dataclasses import replace
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
@@ -15,6 +18,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from serving_runtime.backends import registry
 from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions
+from serving_runtime.engine import loading, repository
+from serving_runtime.engine.loading import LoadSettings
 from serving_runtime.errors import InvalidArgument, ModelError
 from tests.serving_runtime.onnx_models import configure
 
@@ -99,6 +104,41 @@ def test_a_type_that_nobody_knows_is_refused_by_its_name_unless_the_operator_tru
         load(tmp_path, estimator)
     model = load(tmp_path, estimator, **{"trusted-types": f"another.Type,{name}"})
     assert model.run([np.ones((1, 2))])[0].tolist() == [[1, 1]]
+
+
+class Unpickled:
+    """Leaves a file behind wherever it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self):
+        return Path.touch, (self.mark,)
+
+
+def opened(folder: Path, *, allow: bool, temporary: bool = False):
+    settings = LoadSettings(allow_python_models=allow)
+    found = replace(repository.model_folder(folder), temporary=temporary)
+    return loading.open_versions(loading.plan(found, settings), (1,), settings, {})[1]
+
+
+@pytest.mark.parametrize("filename", ["model.joblib", "model.pkl", "model.pickle"])
+def test_a_pickle_is_opened_only_where_code_is_allowed(tmp_path: Path, filename: str) -> None:
+    trained = LogisticRegression().fit(GIVEN, LABELS)
+    folder, mark = tmp_path / "m", tmp_path / "was-run"
+    (folder / "1").mkdir(parents=True)
+    write = joblib.dump if filename == "model.joblib" else lambda given, file: file.write_bytes(pickle.dumps(given))
+    write(Unpickled(mark), folder / "1" / filename)
+    for allow, temporary in ((False, False), (True, True)):
+        with pytest.raises(ModelError, match=f"{filename} is a pickle, which is code: it is opened only from a model "):
+            opened(folder, allow=allow, temporary=temporary)
+    assert not mark.exists()
+    write(trained, folder / "1" / filename)
+    answers = opened(folder, allow=True).model.run([GIVEN])[0]
+    assert [row[0].decode() for row in answers] == trained.predict(GIVEN).tolist()
+    (folder / "1" / filename).write_bytes(b"no pickle")
+    with pytest.raises(ModelError, match=f"{filename} cannot be unpickled: "):
+        opened(folder, allow=True)
 
 
 def test_what_is_no_estimator_is_refused(tmp_path: Path) -> None:
