@@ -13,6 +13,7 @@ from django.db import transaction
 from accounts.services import audit_record
 from registry import compatibility, lifecycle, outcomes
 from registry.lifecycle import Accepted, CheckState, Outcome, Status
+from registry.lineage import origin_of
 from registry.models import ModelVersion
 
 MAX_CONCURRENT = 2
@@ -29,6 +30,7 @@ class Claim:
     version_id: int
     artifact_uri: str
     digest: str
+    origin: str
 
 
 def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | None:
@@ -40,7 +42,7 @@ def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | 
     if running.count() >= MAX_CONCURRENT:
         return None
     state = lifecycle.begin(version.check_state, now, lease)
-    claim = Claim(uuid.uuid4(), version.pk, version.artifact_uri, version.digest)
+    claim = Claim(uuid.uuid4(), version.pk, version.artifact_uri, version.digest, origin_of(version.lineage))
     with transaction.atomic():
         begun = state.status is Status.PENDING
         won = ModelVersion.objects.filter(

@@ -83,6 +83,11 @@ def versions_to_check(*, now: datetime, limit: int) -> list[int]:
     return list(due.order_by("next_check_at", "pk").values_list("pk", flat=True)[:limit])
 
 
+def is_being_checked(*, digest: str) -> bool:
+    """Return whether it is not known yet whether a version with these files can be served."""
+    return ModelVersion.objects.filter(status=Status.PENDING.value, digest=digest).exists()
+
+
 def import_list(*, model: str) -> QuerySet[ModelImport]:
     """Return the imports of that model, which need not be there yet."""
     return ModelImport.objects.filter(model=model).select_related("version")

@@ -87,6 +87,7 @@ def _run(kind: JobKind, claim: Claim) -> JobResult:
             artifact_uri=claim.artifact_uri,
             timeout_s=float(settings.MODEL_CHECK_TIMEOUT_S),
             artifact_digest=claim.digest,
+            artifact_origin=claim.origin,
         )
     )
 

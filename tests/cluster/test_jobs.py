@@ -12,6 +12,7 @@ from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.jobs import TIMED_OUT
+from integrations.clusters.kubernetes.manifests import jobs as manifests
 from integrations.clusters.kubernetes.manifests.jobs import JOB
 from integrations.clusters.kubernetes.options import Options
 from tests.cluster.harness import Harness, harness
@@ -85,6 +86,16 @@ def test_an_image_that_is_not_there_is_told_before_the_timeout(cluster: Harness,
     driver = KubernetesDriver(api, replace(options, runtime_image="nowhere.example/missing:1"))
     with pytest.raises(Unavailable, match=r"cannot be run on the cluster: prepare waits .*nowhere\.example/missing:1"):
         driver.run(asked(cluster, JobKind.INSPECT, model(1)))
+
+
+def test_a_job_whose_worker_was_killed_ends_at_its_deadline_and_is_removed(
+    cluster: Harness, options: Options, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifests, "REMOVED_AFTER_S", 1)
+    nowhere = replace(options, defaults=Resources(1000, 1 << 30))
+    made = api.create(manifests.job(asked(cluster, JobKind.INSPECT, model(1), timeout_s=3), "left-behind", nowhere))
+    assert made["spec"]["activeDeadlineSeconds"] == 3
+    until(lambda: api.get(kinds.JOB, "default", "left-behind") is None, "the Job is removed", _LONG_S)
 
 
 def test_a_namespace_that_is_not_there_is_told(cluster: Harness, options: Options, api: Api) -> None:

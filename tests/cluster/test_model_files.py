@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 from django.core.signals import request_started
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from deployments.connecting import driver_of
 from deployments.services import cluster_apply
+from registry.lifecycle import Status
 from registry.models import ModelVersion
+from registry.tasks import check_version
 from tests.cluster.harness import CACHE, IMAGE, Harness
 from tests.cluster.platform import OnKubernetes
 from tests.cluster.test_chosen import flat
@@ -63,6 +66,7 @@ def begin(transactional_db: None, cluster: Harness, live_server: LiveServer, set
             "gateway": {"url": cluster.gateway.url, "name": gateway.name, "namespace": gateway.namespace},
             "runtimeImage": IMAGE,
             "artifacts": artifacts,
+            "jobs": {"namespace": "default"},
             "controlPlaneUrl": live_server.url,
             "drain": "5s",
             "preStop": "1s",
@@ -108,6 +112,20 @@ def test_a_model_that_was_changed_is_refused_in_one_sentence_and_served_once_it_
     assert platform.message().startswith(f"prepare ended with exit code 2: {sentence}")
     file.write_bytes(right)
     platform.until_ready("digits-00001", 1)
+
+
+def test_a_version_is_checked_on_a_cluster_without_a_claim(begin: Begin, settings: Settings) -> None:
+    platform = begin({"from": "registry"})
+    settings.DEFAULT_CLUSTER = "production"
+    version = platform.version(1)
+    now = timezone.now()
+    ModelVersion.objects.update(status=Status.PENDING.value, signature={}, profile={}, next_check_at=now, claim=None)
+    check_version(version.pk)
+    version.refresh_from_db()
+    assert (version.status, version.reason) == (Status.READY.value, "")
+    assert [each["name"] for each in version.signature["inputs"]] == ["x"]
+    assert version.profile
+    assert platform.asked == [f"/api/v1/clusters/production/workloads/artifacts/{version.digest}"] * 2
 
 
 def test_pods_fetch_from_a_bucket_with_a_secrets_credentials(begin: Begin, cluster: Harness) -> None:

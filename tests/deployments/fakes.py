@@ -19,6 +19,7 @@ from integrations.clusters.base import (
     Failure,
     FailureReason,
     Job,
+    JobIdentity,
     JobResult,
     Node,
     Nodes,
@@ -81,7 +82,7 @@ class FakeCluster:
     answers: dict[str, Callable[[Exchange], Exchange]] = field(default_factory=dict)
     replaying: list[Candidate] = field(default_factory=list)
     autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
-    workloads: dict[str, WorkloadIdentity] = field(default_factory=dict)
+    workloads: dict[str, WorkloadIdentity | JobIdentity] = field(default_factory=dict)
     asked_tokens: list[str] = field(default_factory=list)
     transformers_autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
     brought: list[tuple[WorkloadIdentity, bytes]] = field(default_factory=list)
@@ -143,7 +144,7 @@ class FakeCluster:
         self._reach()
         self.brought.append((workload, events))
 
-    def identify(self, token: str) -> WorkloadIdentity | None:
+    def identify(self, token: str) -> WorkloadIdentity | JobIdentity | None:
         self._reach()
         self.asked_tokens.append(token)
         return self.workloads.get(token)

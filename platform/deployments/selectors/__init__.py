@@ -27,7 +27,7 @@ from deployments.selectors.rollouts import (
 )
 from deployments.selectors.scraping import scrape_targets
 from deployments.selectors.services import service_detail, service_get, service_list, service_query, service_views
-from deployments.selectors.workloads import workload_artifact, workload_service
+from deployments.selectors.workloads import job_artifact, workload_artifact, workload_service
 from deployments.shapes import (
     AnalysisRunView,
     EventView,
@@ -63,6 +63,7 @@ __all__ = [
     "event_view",
     "events_after",
     "events_newest",
+    "job_artifact",
     "policy_get",
     "policy_query",
     "recording_get",

@@ -1,10 +1,13 @@
 """What a replica that calls from its cluster may have: its own service, and the models of that service's revisions and
-of the versions that are tried on its recorded requests now."""
+of the versions that are tried on its recorded requests now; and what the pod of a job may, the model it asks about."""
+
+from django.conf import settings
 
 from common.errors import NotFound, NotPermitted
 from deployments.models import InferenceService, Replay, Revision
 from deployments.replay_lifecycle import Status
-from integrations.clusters.base import WorkloadIdentity
+from integrations.clusters.base import JobIdentity, WorkloadIdentity
+from registry.selectors import is_being_checked
 
 
 def workload_service(*, cluster: str, identity: WorkloadIdentity) -> InferenceService:
@@ -25,3 +28,10 @@ def workload_artifact(*, service: InferenceService, digest: str) -> None:
     tried = Replay.objects.filter(service=service, status=Status.PENDING.value, model_version__digest=digest)
     if not (Revision.objects.filter(service=service, artifact_digest=digest).exists() or tried.exists()):
         raise NotFound(f"no revision of {service} has a model {digest[:100]}")
+
+
+def job_artifact(*, cluster: str, identity: JobIdentity, digest: str) -> None:
+    """Raise NotFound unless the caller asks about that model, on the cluster where models are asked, now."""
+    is_asked = cluster == settings.DEFAULT_CLUSTER and digest == identity.artifact_digest
+    if not (is_asked and is_being_checked(digest=digest)):
+        raise NotFound(f"the pod {identity.pod} asks about no model {digest[:100]}")

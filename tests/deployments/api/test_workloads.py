@@ -16,7 +16,7 @@ from deployments.api.workloads import access
 from deployments.models import Replay, Revision
 from deployments.replay_lifecycle import Status
 from deployments.services.recordings import RecordingOrder, recording_start
-from integrations.clusters.base import WorkloadIdentity
+from integrations.clusters.base import JobIdentity, WorkloadIdentity
 from registry.models import ModelVersion
 from registry.storage import store
 from tests import scenes
@@ -84,6 +84,19 @@ def test_a_version_that_is_tried_on_recorded_requests_is_given_until_that_ends(
     assert ask(digest, OTHER).status_code == 200
     Replay.objects.update(status=Status.DONE)
     assert ask(digest, OTHER).status_code == 404
+
+
+def test_a_job_gets_the_model_that_it_asks_about_while_that_is_checked(
+    cluster: FakeCluster, digest: str, settings: Settings
+) -> None:
+    cluster.workloads["pod.of.job"] = JobIdentity("fairlead-jobs", "fairlead-inspect-abc", digest)
+    cluster.workloads["pod.of.another"] = JobIdentity("fairlead-jobs", "fairlead-inspect-def", "sha256:" + "0" * 64)
+    assert ask(digest, "pod.of.job").status_code == 404
+    ModelVersion.objects.filter(digest=digest).update(status="PENDING")
+    assert ask(digest, "pod.of.job").status_code == 200
+    assert ask(digest, "pod.of.another").status_code == 404
+    settings.DEFAULT_CLUSTER = "elsewhere"
+    assert ask(digest, "pod.of.job").status_code == 404
 
 
 @pytest.mark.parametrize(

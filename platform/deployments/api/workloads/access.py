@@ -22,8 +22,9 @@ from common.errors import NotAuthenticated
 from deployments.connecting import driver_of
 from deployments.models import Cluster, InferenceService
 from deployments.selectors import workload_service
-from integrations.clusters.base import WorkloadIdentity
+from integrations.clusters.base import JobIdentity, WorkloadIdentity
 
+Caller = WorkloadIdentity | JobIdentity
 _JWT = re.compile(rb"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
 _MAX_TOKEN_BYTES = 8192
 _KNOWN_S, _UNKNOWN_S = 60, 10
@@ -46,14 +47,14 @@ class Requests(SimpleRateThrottle):
 
     def get_cache_key(self, request: Request, view: Any) -> str:
         """Return the pod's name."""
-        pod = workload_of(request)
+        pod = caller_of(request)
         return f"workload-requests:{view.kwargs['cluster']}:{pod.namespace}:{pod.pod}"
 
 
 class WorkloadAuthentication(BaseAuthentication):
     """`Authorization: Bearer <the pod's service account token for the audience fairlead>`."""
 
-    def authenticate(self, request: Request) -> tuple[AnonymousUser, WorkloadIdentity]:
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, Caller]:
         """Return nobody's user and who the pod is.
 
         Raises:
@@ -84,6 +85,14 @@ class IsWorkload(BasePermission):
         return True
 
 
+class IsWorkloadOrJob(IsWorkload):
+    """The same, or the pod of a job: the view asks what that may have."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Return True, or raise NotPermitted."""
+        return isinstance(request.auth, JobIdentity) or super().has_permission(request, view)
+
+
 class WorkloadView(APIView):
     """An address for pods alone; `service` is the one that the caller is a replica of."""
 
@@ -104,11 +113,19 @@ class WorkloadScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
         return {"type": "http", "scheme": "bearer", "bearerFormat": "service account token"}
 
 
+def caller_of(request: Request) -> Caller:
+    """Return the pod that a request came from; raises NotAuthenticated where it came from none."""
+    identity: object = request.auth
+    if not isinstance(identity, Caller):
+        raise NotAuthenticated("this needs the token of a pod")
+    return identity
+
+
 def workload_of(request: Request) -> WorkloadIdentity:
     """Return the replica that a request came from; raises NotAuthenticated where it came from none."""
     identity: object = request.auth
     if not isinstance(identity, WorkloadIdentity):
-        raise NotAuthenticated("this needs the token of a pod")
+        raise NotAuthenticated("this needs the token of a replica")
     return identity
 
 
@@ -116,10 +133,10 @@ def _is_jwt(token: bytes) -> bool:
     return len(token) <= _MAX_TOKEN_BYTES and _JWT.fullmatch(token) is not None
 
 
-def _known(request: Request, name: str, token: bytes) -> WorkloadIdentity | None:
+def _known(request: Request, name: str, token: bytes) -> Caller | None:
     """Return who a token is of, by what is remembered or by the cluster's word."""
     key = "workload-token:" + hashlib.sha256(name.encode() + b"\0" + token).hexdigest()
-    remembered: tuple[WorkloadIdentity | None] | None = cache.get(key)
+    remembered: tuple[Caller | None] | None = cache.get(key)
     if remembered is not None:
         return remembered[0]
     look_ups = LookUps()

@@ -1,4 +1,4 @@
-"""The models of a service, for its replicas."""
+"""The models of a service, for its replicas; and a model that is not served yet, for the job that asks about it."""
 
 from typing import Any
 
@@ -8,9 +8,10 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from common.downloads import Asked, Download, download
-from deployments.api.workloads.access import WorkloadView
-from deployments.selectors import workload_artifact
+from deployments.api.workloads.access import IsWorkloadOrJob, WorkloadView, caller_of
+from deployments.selectors import job_artifact, workload_artifact
 from integrations.artifact_stream import open_stream
+from integrations.clusters.base import JobIdentity
 from registry.storage import store
 
 _RANGE = OpenApiParameter("Range", str, OpenApiParameter.HEADER, description="One range of bytes that has a beginning.")
@@ -18,12 +19,18 @@ _BYTES = {(status, "application/octet-stream"): OpenApiTypes.BINARY for status i
 
 
 class WorkloadArtifactView(WorkloadView):
-    """A model that a revision of the caller's service has."""
+    """A model that a revision of the caller's service has, or that the caller asks about."""
+
+    permission_classes = (IsWorkloadOrJob,)
 
     @extend_schema(responses={**_BYTES, 416: None}, parameters=[_RANGE])
-    def get(self, request: Request, cluster: str, digest: str) -> HttpResponse | Download:  # noqa: ARG002
+    def get(self, request: Request, cluster: str, digest: str) -> HttpResponse | Download:
         """Return the files: `model.onnx` as it is, or all as a tar archive, as Content-Disposition says."""
-        workload_artifact(service=self.service, digest=digest)
+        caller = caller_of(request)
+        if isinstance(caller, JobIdentity):
+            job_artifact(cluster=cluster, identity=caller, digest=digest)
+        else:
+            workload_artifact(service=self.service, digest=digest)
         stream = open_stream(store().path_of(digest), keeps_names=True)
         return download(
             stream.pieces,

@@ -34,7 +34,7 @@ from integrations.clusters.base.failures import (
 )
 from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.gpus import GpuPod, NodeGpus
-from integrations.clusters.base.identity import AUDIENCE, WorkloadIdentity
+from integrations.clusters.base.identity import AUDIENCE, JobIdentity, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobKind, JobResult
 from integrations.clusters.base.observed import (
     Component,
@@ -71,6 +71,7 @@ __all__ = [
     "GpuPod",
     "HeaderMatch",
     "Job",
+    "JobIdentity",
     "JobKind",
     "JobResult",
     "Logged",

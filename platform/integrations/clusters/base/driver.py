@@ -8,7 +8,7 @@ from integrations.clusters.base.desired import Desired
 from integrations.clusters.base.drift import Drift
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.findings import Finding
-from integrations.clusters.base.identity import WorkloadIdentity
+from integrations.clusters.base.identity import JobIdentity, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobResult
 from integrations.clusters.base.observed import Nodes, Observed, ObservedReplica
 from integrations.clusters.base.patches import Patch
@@ -81,8 +81,8 @@ class ClusterDriver(Protocol):
     def check_config(self, fields: Mapping[str, object]) -> None:
         """Raise InvalidInput, naming the field, where the runtime takes no model with these ModelConfig fields."""
 
-    def identify(self, token: str) -> WorkloadIdentity | None:
-        """Return the replica that a token was given to; None where it was given to none."""
+    def identify(self, token: str) -> WorkloadIdentity | JobIdentity | None:
+        """Return the replica, or the pod of a job, that a token was given to; None where it was given to none."""
 
     def check(self, desired: Desired) -> None:
         """Raise InvalidInput, naming the field, where the cluster could not do what is desired; changes nothing."""

@@ -18,3 +18,16 @@ class WorkloadIdentity:
     namespace: str
     service: str
     pod: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobIdentity:
+    """A pod that asks about a model before a service runs it, for which its cluster vouches.
+
+    Attributes:
+        artifact_digest: of the only model that it asks about.
+    """
+
+    namespace: str
+    pod: str
+    artifact_digest: str

@@ -17,12 +17,14 @@ class Job:
 
     Attributes:
         artifact_digest: digest that the files must have, where they are laid out by others than who stored them.
+        artifact_origin: as of a revision.
     """
 
     kind: JobKind
     artifact_uri: str
     timeout_s: float
     artifact_digest: str = ""
+    artifact_origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from integrations.clusters.base import (
     Exchange,
     Finding,
     Job,
+    JobIdentity,
     JobResult,
     Nodes,
     Observed,
@@ -161,9 +162,12 @@ class KubernetesDriver:
         """Ask the serving runtime that is installed beside the control plane."""
         check_config(fields)
 
-    def identify(self, token: str) -> WorkloadIdentity | None:
+    def identify(self, token: str) -> WorkloadIdentity | JobIdentity | None:
         """Ask the API server whose token it is."""
-        return identity.identity_of(self._api.create(identity.review(token)))
+        found = identity.identity_of(self._api.create(identity.review(token)))
+        if found is None or found.namespace != self._options.jobs_namespace:
+            return found
+        return jobs.identity_of(self._api, found) or found
 
     def preview(self, desired: Desired, patches: Sequence[Patch]) -> str:
         """Return what patches change, after the API server was asked whether it would take that (server-side dry run).

@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 from common.errors import FairleadError, InvalidInput, NotFound, Unavailable
-from integrations.clusters.base import Failure, FailureReason, Job, JobResult
+from integrations.clusters.base import Failure, FailureReason, Job, JobIdentity, JobResult, WorkloadIdentity
 from integrations.clusters.kubernetes import kinds, manifests
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.failures import failure_of, statuses
-from integrations.clusters.kubernetes.manifests.jobs import ASK, JOB
-from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.kubernetes.manifests.jobs import ASK, DIGEST, JOB
+from integrations.clusters.kubernetes.options import ModelSource, Options
 
 Json = Mapping[str, Any]
 TIMED_OUT = 124  # what coreutils' timeout exits with
@@ -38,14 +38,25 @@ def run(api: Api, options: Options, asked: Job) -> JobResult:
         made = api.create(manifests.job(asked, name, options))
     except NotFound as error:
         raise InvalidInput(
-            f"models are asked in the namespace {options.jobs_namespace}, which the cluster has not; create it with "
-            f"the claim {options.artifacts_claim}, or name another in the cluster's file as jobs.namespace"
+            f"models are asked in the namespace {options.jobs_namespace}, which the cluster has not; create it"
+            f"{_with_claim(options)}, or name another in the cluster's file as jobs.namespace"
         ) from error
     try:
         return _result(api, options, asked, name)
     finally:
         with suppress(FairleadError):  # else Kubernetes removes it some time after its end
             api.delete(kinds.JOB, options.jobs_namespace, name, uid=made["metadata"]["uid"])
+
+
+def identity_of(api: Api, caller: WorkloadIdentity) -> JobIdentity | None:
+    """Return which job's pod a caller is, by what only who runs pods can set; None where it is none's."""
+    about = {"metadata.name": caller.pod}
+    for pod in api.find(kinds.POD, caller.namespace, about, most=1, timeout_s=_READ_S):
+        metadata = pod["metadata"]
+        digest = metadata.get("annotations", {}).get(DIGEST, "")
+        if digest and JOB in metadata.get("labels", {}):
+            return JobIdentity(caller.namespace, caller.pod, digest)
+    return None
 
 
 def _result(api: Api, options: Options, asked: Job, name: str) -> JobResult:
@@ -67,6 +78,10 @@ def _result(api: Api, options: Options, asked: Job, name: str) -> JobResult:
         time.sleep(_LOOK_EVERY_S)
     why = "" if trouble is None else f": {trouble.message}"
     return JobResult(TIMED_OUT, "", f"the {asked.kind} of the model did not finish within {asked.timeout_s:g} s{why}")
+
+
+def _with_claim(options: Options) -> str:
+    return f" with the claim {options.artifacts_claim}" if options.models_from is ModelSource.CLAIM else ""
 
 
 class _NeverStartedError(Exception):

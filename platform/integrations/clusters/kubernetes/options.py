@@ -99,7 +99,7 @@ class Options:
             a HorizontalPodAutoscaler of the operator's own set replicas, name `kube-controller-manager`, as which it
             writes.
         longest_start_s: after so long without becoming ready a replica is started anew; the time a model takes to load.
-        jobs_namespace: where models are asked that no service runs yet; has the claim of the artifacts too.
+        jobs_namespace: where models are asked that no service runs yet; has the claim, or the origin's Secret, too.
         job_node_selector, job_tolerations: on which nodes, as a pod's specification has them.
         pre_stop_s: how long a replica goes on serving after it was told to end, until no gateway sends to it any more.
     """

@@ -244,13 +244,17 @@ def test_metrics_can_be_read_by_whoever_reads_them_and_requests_only_come_from_t
     assert len(requests["from"]) == 1
 
 
-def test_a_job_takes_its_model_from_the_claim_whatever_replicas_do() -> None:
-    _, _, options = given("registry")
-    asked = Job(JobKind.INSPECT, "file:///data/artifacts/aaaa", 60, artifact_digest="sha256:aaaa")
-    with pytest.raises(InvalidInput, match=r"give artifacts\.claim and artifacts\.root"):
-        job(asked, "ask", options)
-    made = job(asked, "ask", replace(options, artifacts_claim="models", artifacts_root="/data/artifacts"))
-    assert made["spec"]["template"]["spec"]["initContainers"][0]["args"][0] == "--artifact=/mnt/artifacts/aaaa"
+@pytest.mark.parametrize("case", ["registry", "origin"])
+def test_a_job_takes_its_model_from_where_replicas_do_and_shows_which_it_may_have(case: str) -> None:
+    _, _, options = given(case)
+    asked = Job(JobKind.INSPECT, "file:///x", 60, artifact_digest="sha256:aaaa", artifact_origin="s3://models/digits/")
+    template = job(asked, "ask", options)["spec"]["template"]
+    (prepare,) = template["spec"]["initContainers"]
+    assert ("--origin=s3://models/digits/" in prepare["args"]) == (case == "origin")
+    assert any(each.endswith("/workloads/artifacts/sha256:aaaa") for each in prepare["args"])
+    assert not any("cache" in each for each in prepare["args"])
+    assert template["metadata"]["annotations"] == {"fairlead/artifact-digest": "sha256:aaaa"}
+    assert "control-plane" not in [each["name"] for each in template["spec"]["containers"][0]["volumeMounts"]]
 
 
 @pytest.mark.parametrize("allowed", [True, False], ids=["allowed", "not allowed"])

@@ -7,14 +7,15 @@ was killed.
 import math
 from dataclasses import replace
 
-from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision, Job
 from integrations.clusters.kubernetes.manifests.names import MANAGED, Manifest
 from integrations.clusters.kubernetes.manifests.pods import pod_template, python_flags
-from integrations.clusters.kubernetes.options import ModelSource, Options
+from integrations.clusters.kubernetes.options import Options
 
 ASK = "ask"
 JOB = "fairlead/job"
+DIGEST = "fairlead/artifact-digest"
+"""On a job's pod: the one model that it may fetch from the registry."""
 _OF_A_SERVER = ("ports", "startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
 _VOLUMES = ("models", "tmp", "shm")
 _MODEL_NAME, _MODEL_VERSION = "model", "1"
@@ -24,21 +25,16 @@ REMOVED_AFTER_S = 120
 def job(asked: Job, name: str, options: Options) -> Manifest:
     """Return the Job; raises InvalidInput for an artifact that no pod can reach.
 
-    It takes the model from the claim, whatever replicas do: the registry gives models to replicas of services alone.
+    It takes the model from where replicas do, past the cache that those share: that may be a claim of other namespaces.
     """
-    if not options.artifacts_claim:
-        raise InvalidInput(
-            "a model is inspected on Kubernetes from a claim, and the cluster's file names none; give artifacts.claim "
-            "and artifacts.root beside artifacts.from, or make another cluster the default one",
-            field="artifacts.claim",
-        )
-    options = replace(options, models_from=ModelSource.CLAIM)
+    options = replace(options, model_cache=None)
     model = DesiredRevision(
         name=name,
         model_name=_MODEL_NAME,
         model_version=_MODEL_VERSION,
         artifact_uri=asked.artifact_uri,
         artifact_digest=asked.artifact_digest,
+        artifact_origin=asked.artifact_origin,
         replicas=1,
         weight_percent=0,
     )
@@ -50,7 +46,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     ask = {key: value for key, value in runtime.items() if key not in _OF_A_SERVER} | {"volumeMounts": mounts}
     used = {mount["name"] for container in (*pod["initContainers"], ask) for mount in container["volumeMounts"]}
     pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] in used]
-    pod.pop("serviceAccountName")  # the namespace's own, whose token is not mounted
+    pod.pop("serviceAccountName")  # the namespace's own; what its pods may fetch is by their annotation
     question = [asked.kind.value, f"{folder}/{_MODEL_NAME}", "--json", *python_flags(options)]
     pod["containers"] = [{**ask, "name": ASK, "args": question}]
     pod["restartPolicy"] = "Never"
@@ -67,6 +63,9 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
             "backoffLimit": 0,
             "activeDeadlineSeconds": max(1, math.ceil(asked.timeout_s)),
             "ttlSecondsAfterFinished": REMOVED_AFTER_S,
-            "template": {"metadata": {"labels": labels}, "spec": pod},
+            "template": {
+                "metadata": {"labels": labels, "annotations": {DIGEST: asked.artifact_digest}},
+                "spec": pod,
+            },
         },
     }
