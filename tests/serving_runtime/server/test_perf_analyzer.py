@@ -33,28 +33,48 @@ def analyzer() -> PerfAnalyzer:
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def target(tmp_path_factory: pytest.TempPathFactory, grpc_server: str) -> Iterator[ServerProcess]:
     root = tmp_path_factory.mktemp("repository")
     onnx_models.mlp(onnx_models.configure(root / "mlp", "max_batch_size: 8 dynamic_batching { }") / "1" / "model.onnx")
     onnx_models.running_total(onnx_models.configure(root / "total", TOTAL) / "1" / "model.onnx")
     (root / "pipeline" / "1").mkdir(parents=True)
     onnx_models.configure(root / "pipeline", PIPELINE)
-    with server(root, "--allow-client-shm=true", scratch=tmp_path_factory.mktemp("ports")) as process:
+    with server(root, grpc_server, "--allow-client-shm=true", scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process
 
 
-@pytest.mark.parametrize(
-    ("protocol", "flags"),
+PROTOCOLS = pytest.mark.parametrize(
+    ("grpc_server", "protocol"),
     [
-        pytest.param("http", (), id="http"),
-        pytest.param("http", ("--async",), id="http-async"),
-        pytest.param("http", ("-b", "4", "--input-tensor-format=json"), id="http-json-batches"),
-        pytest.param("http", ("--shared-memory=system", "--output-shared-memory-size=64"), id="http-shared-memory"),
-        pytest.param("grpc", (), id="grpc"),
-        pytest.param("grpc", ("--async", "-b", "4"), id="grpc-async-batches"),
-        pytest.param("grpc", ("--async", "--streaming"), id="grpc-stream"),
-        pytest.param("grpc", ("--shared-memory=system", "--output-shared-memory-size=64"), id="grpc-shared-memory"),
+        pytest.param("grpcio", "http", id="http"),
+        pytest.param("grpcio", "grpc", id="grpc"),
+        pytest.param("h2", "grpc", id="grpc-h2"),
     ],
+    indirect=["grpc_server"],
+)
+
+HTTP = {
+    "plain": (),
+    "async": ("--async",),
+    "json-batches": ("-b", "4", "--input-tensor-format=json"),
+    "shared-memory": ("--shared-memory=system", "--output-shared-memory-size=64"),
+}
+GRPC = {
+    "plain": (),
+    "async-batches": ("--async", "-b", "4"),
+    "stream": ("--async", "--streaming"),
+    "shared-memory": ("--shared-memory=system", "--output-shared-memory-size=64"),
+}
+
+
+@pytest.mark.parametrize(
+    ("grpc_server", "protocol", "flags"),
+    [
+        *[pytest.param("grpcio", "http", flags, id=f"http-{name}") for name, flags in HTTP.items()],
+        *[pytest.param("grpcio", "grpc", flags, id=f"grpc-{name}") for name, flags in GRPC.items()],
+        *[pytest.param("h2", "grpc", flags, id=f"grpc-h2-{name}") for name, flags in GRPC.items()],
+    ],
+    indirect=["grpc_server"],
 )
 def test_perf_analyzer_measures(
     analyzer: PerfAnalyzer, target: ServerProcess, protocol: str, flags: tuple[str, ...]
@@ -63,13 +83,13 @@ def test_perf_analyzer_measures(
 
 
 @pytest.mark.feature("C9", "E15")
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@PROTOCOLS
 def test_perf_analyzer_sends_sequences(analyzer: PerfAnalyzer, target: ServerProcess, protocol: str) -> None:
     measure(analyzer, target, "total", protocol, ("--sequence-length=5", "--async"))
 
 
 @pytest.mark.feature("C10")
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@PROTOCOLS
 def test_perf_analyzer_tells_of_an_ensembles_models(
     analyzer: PerfAnalyzer, target: ServerProcess, protocol: str
 ) -> None:
