@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any, Protocol
 
 import httpx
 
+from tests.cluster.around import Around
 from tests.cluster.plane import ends_with_us
 
 Json = dict[str, Any]
@@ -46,6 +48,9 @@ class Host(Protocol):
 
     def event(self, kind: str, reason: str, message: str) -> None:
         """Record an event of the pod."""
+
+    def around(self, container: Json) -> Around:
+        """Return what a container finds around it besides its folders."""
 
 
 class Container:
@@ -160,23 +165,36 @@ class Container:
     def _message(self) -> Path:
         return self._pod.log(self.name).with_suffix(".message")
 
-    def _start(self) -> None:
+    def run(self, *argv: str) -> str:
+        """Run a command as the container would, beside its process, and return what it printed (`kubectl exec`)."""
+        command, env = self._prepared(argv)
+        done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def _prepared(self, argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """Return a command line as it is on this machine, and the whole environment."""
         folders = dict(self._pod.folders(self._spec))
-        self._message.unlink(missing_ok=True)
         folders[_TERMINATION_MESSAGE] = self._message
-        env = {}
+        around = self._pod.around(self._spec)
+        env = dict(around.variables)
         for source in self._spec.get("envFrom", ()):
             env.update(self._pod.secret(source["secretRef"]["name"]))
-        env.update({each["name"]: self._value(each, folders) for each in self._spec.get("env", ())})
-        argv = [*self._spec.get("command", ()), *self._spec.get("args", ())]
-        argv = [re.sub(r"\$\((\w+)\)", lambda found: env.get(found[1], found[0]), each) for each in argv]
-        command = self._pod.command(self._spec, [_here(each, folders) for each in argv])
+        for each in self._spec.get("env", ()):
+            env[each["name"]] = _filled(self._value(each, folders), env)
+        command = self._pod.command(self._spec, [_here(_filled(each, env), folders) for each in argv])
         temporary = {"TMPDIR": str(folders["/tmp"])} if "/tmp" in folders else {}
+        # The settings of the tests' own process are none of an image's.
+        machine = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRLEAD_", "DJANGO_"))}
+        return [*around.prefix, *command], {**machine, **temporary, **env}
+
+    def _start(self) -> None:
+        self._message.unlink(missing_ok=True)
+        command, env = self._prepared([*self._spec.get("command", ()), *self._spec.get("args", ())])
         with self._pod.log(self.name).open("ab") as log:
             self._log_starts.append(log.tell())
             self.process = subprocess.Popen(
                 ends_with_us(*command),
-                env={**os.environ, **temporary, **env},
+                env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -265,8 +283,16 @@ class Probe:
         if "exec" in self._spec:
             done = subprocess.run(self._spec["exec"]["command"], check=False, capture_output=True, timeout=timeout_s)
             return done.returncode == 0
-        asked = self._spec["httpGet"]
         ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+        if "tcpSocket" in self._spec:
+            port = self._spec["tcpSocket"]["port"]
+            try:
+                socket.create_connection((ip, ports.get(port, port)), timeout=timeout_s).close()
+            except OSError as error:
+                self.said = f"dial tcp {ip}:{ports.get(port, port)}: {error}"
+                return False
+            return True
+        asked = self._spec["httpGet"]
         url = f"http://{ip}:{ports.get(asked['port'], asked['port'])}{asked['path']}"
         try:
             answer = httpx.get(url, timeout=timeout_s, trust_env=False)
@@ -275,6 +301,11 @@ class Probe:
             return False
         self.said = f"HTTP probe failed with statuscode: {answer.status_code}"
         return answer.is_success
+
+
+def _filled(text: str, env: Mapping[str, str]) -> str:
+    """Return a text with the values of the variables that it names as $(NAME)."""
+    return re.sub(r"\$\((\w+)\)", lambda found: env.get(found[1], found[0]), text)
 
 
 def _here(word: str, folders: Mapping[str, Path]) -> str:

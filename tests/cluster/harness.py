@@ -55,6 +55,8 @@ def harness(
     *,
     runtime: Sequence[str] = REAL_RUNTIME,
     images: Mapping[str, Image] = MappingProxyType({}),
+    claims: Mapping[str, Path] = MappingProxyType({}),
+    finds_names: bool = False,
     gateway_of: type[Gateway | EnvoyGateway] = Gateway,
     cpu_cores: float = 64,
 ) -> Iterator[Harness]:
@@ -64,6 +66,8 @@ def harness(
 
     Args:
         images: what other images do than the runtime's.
+        claims: folders of more claims, which the test makes.
+        finds_names: pods find Services by their names.
         cpu_cores: how much the node has for pods.
         runtime: the command that the runtime's image has here; models are always prepared by the real one.
         gateway_of: what lets requests through.
@@ -89,16 +93,17 @@ def harness(
         control_plane_url="http://127.0.0.1:1",  # nothing is there; a test may have another
         payloads_folder=str(folder / "payloads" / "test"),
     )
-    claims = {CLAIM: artifacts.folder, CACHE: folder / "cache"}
-    for name in claims:
+    own_claims = {CLAIM: artifacts.folder, CACHE: folder / "cache"}
+    for name in own_claims:
         _claim(plane, name)
     own = {IMAGE: _image(runtime), UNRULY_IMAGE: _image(UNRULY_RUNTIME)}
     kubelet = Kubelet(
         plane,
         folder / "pods",
         images={**own, **images},
-        claims=claims,
+        claims={**own_claims, **claims},
         cpu_cores=cpu_cores,
+        finds_names=finds_names,
     )
     api = Api(plane.kubeconfig)
     driver = KubernetesDriver(api, options)

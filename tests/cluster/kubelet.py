@@ -26,7 +26,9 @@ _numbers = itertools.count(1)
 
 
 class Kubelet:
-    """One node. `claims` says which folder a PersistentVolumeClaim is, by its name."""
+    """One node. `claims` says which folder a PersistentVolumeClaim is, by its name; with `finds_names` its pods find
+    Services by their names.
+    """
 
     def __init__(
         self,
@@ -36,8 +38,10 @@ class Kubelet:
         images: Mapping[str, Image],
         claims: Mapping[str, Path],
         cpu_cores: float = 64,
+        finds_names: bool = False,
     ) -> None:
         self._folder = folder
+        self._finds_names = finds_names
         self._cpu_cores = cpu_cores
         self._images = images
         self._claims = claims
@@ -131,7 +135,15 @@ class Kubelet:
 
     def _started(self, found: dict[str, Any]) -> Pod:
         folder = Path(tempfile.mkdtemp(prefix=f"{found['metadata']['name']}-", dir=self._folder))
-        pod = Pod(found, self._client, folder, next(self._addresses), images=self._images, claims=self._claims)
+        pod = Pod(
+            found,
+            self._client,
+            folder,
+            next(self._addresses),
+            images=self._images,
+            claims=self._claims,
+            finds_names=self._finds_names,
+        )
         pod.start()
         return pod
 

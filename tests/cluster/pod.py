@@ -1,10 +1,11 @@
 """One pod as processes of this machine, as the stand-in for the kubelet runs it.
 
 Honoured: init containers, command, args with $(VARIABLES), env (also from the pod's own fields and whole Secrets),
-volumes (emptyDir, hostPath, persistentVolumeClaim, configMap, projected tokens; see `volumes.py`), startup, readiness
-and liveness probes (httpGet, exec), the preStop hook `sleep`, the termination grace, termination messages from their
-file or logs, memory limits (by the size of a container's one process), images that are not there, and restarts with
-back-off. Nothing else is. Events tell of failures, as those of a kubelet do.
+volumes (emptyDir, hostPath, persistentVolumeClaim, configMap, secret, projected tokens; see `volumes.py`), the token of
+its account and names of Services (see `around.py`), startup, readiness and liveness probes (httpGet, tcpSocket, exec),
+the preStop hook `sleep`, the termination grace, termination messages from their file or logs, memory limits (by the
+size of a container's one process), images that are not there, and restarts with back-off. Nothing else is. Events tell
+of failures, as those of a kubelet do.
 """
 
 import base64
@@ -19,6 +20,7 @@ from typing import Any
 
 import httpx
 
+from tests.cluster.around import Around, around
 from tests.cluster.container import Container
 from tests.cluster.recorder import Recorder
 from tests.cluster.volumes import Volumes
@@ -42,8 +44,10 @@ class Pod(threading.Thread):
         *,
         images: Mapping[str, Image],
         claims: Mapping[str, Path],
+        finds_names: bool = False,
     ) -> None:
         super().__init__(name=found["metadata"]["name"])
+        self._finds_names = finds_names
         self._found, self._client, self._folder, self.ip = found, client, folder, ip
         self._images = images
         self._volumes = Volumes(found, client, folder / "volumes", claims)
@@ -83,6 +87,10 @@ class Pod(threading.Thread):
         process = next(each for each in self._main if each.name == container).process
         assert process is not None
         return process.pid
+
+    def run_in(self, container: str, *argv: str) -> str:
+        """Run a command in a container and return what it printed (`kubectl exec`)."""
+        return next(each for each in self._main if each.name == container).run(*argv)
 
     def forget(self) -> None:
         """Delete the pod's object at once; its processes have ended."""
@@ -223,6 +231,11 @@ class Pod(threading.Thread):
     def event(self, kind: str, reason: str, message: str) -> None:
         """Record an event of the pod."""
         self._recorder.record(kind, reason, message)
+
+    def around(self, container: Json) -> Around:
+        """Return what a container finds around it besides its folders."""
+        hosts = self._folder / f"{container['name']}.hosts" if self._finds_names else None
+        return around(self._client, self.namespace, dict(self.folders(container)), hosts)
 
     def log(self, name: str) -> Path:
         """Return the file with what a container says."""

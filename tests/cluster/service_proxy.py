@@ -10,18 +10,22 @@ import select
 import socket
 import socketserver
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
+
+import httpx
 
 from tests.cluster.kubelet import address
 from tests.cluster.plane import ControlPlane
 
 Json = dict[str, Any]
 _CHUNK = 1 << 16
+_POLL_S = 0.25
 
 
 class ServiceProxy:
-    """Serves the HTTP port of Services by their cluster addresses; they are taken up when they are first asked for."""
+    """Serves ports of Services by their cluster addresses; they are taken up when they are first asked for."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._client = plane.client()
@@ -38,12 +42,40 @@ class ServiceProxy:
                 self._known[name] = self._serve(namespace, service, int(port))
         return self._known[name]
 
+    @contextmanager
+    def following(self, namespace: str) -> Iterator[None]:
+        """Serve every port of every Service of a namespace while the block runs, new ones soon after they are made."""
+        over = threading.Event()
+
+        def follow() -> None:
+            while not over.wait(_POLL_S):
+                with suppress(httpx.HTTPError):  # the API server is away; what is known goes on
+                    self._take_up(namespace)
+
+        thread = threading.Thread(target=follow, name=f"proxy-of-{namespace}")
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _take_up(self, namespace: str) -> None:
+        found = self._client.get(f"/api/v1/namespaces/{namespace}/services").raise_for_status().json()["items"]
+        for each in found:
+            for port in each["spec"]["ports"] if each["spec"]["clusterIP"] != "None" else ():
+                # Its address is part of it: one that was deleted and made again has another.
+                known = f"{each['spec']['clusterIP']}:{port['port']}"
+                if known not in self._known:
+                    name = each["metadata"]["name"]
+                    self._known[known] = self._serve(namespace, name, port["port"], port.get("name", ""))
+
     def close(self) -> None:
         """Answer nothing any more."""
         self._running.close()
         self._client.close()
 
-    def _serve(self, namespace: str, name: str, port: int) -> str:
+    def _serve(self, namespace: str, name: str, port: int, port_name: str = "http") -> str:
         found = self._client.get(f"/api/v1/namespaces/{namespace}/services/{name}").raise_for_status().json()
         ip = found["spec"]["clusterIP"]
         self._running.enter_context(address(ip))
@@ -52,7 +84,7 @@ class ServiceProxy:
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
-                pods = proxy.endpoints(namespace, name)
+                pods = proxy.endpoints(namespace, name, port_name)
                 if pods:
                     with socket.create_connection(pods[next(turn) % len(pods)], timeout=10) as pod:
                         _join(self.request, pod)
@@ -65,8 +97,8 @@ class ServiceProxy:
         self._running.callback(server.shutdown)
         return f"{ip}:{port}"
 
-    def endpoints(self, namespace: str, service: str) -> list[tuple[str, int]]:
-        """Return where the ready pods of a Service take HTTP."""
+    def endpoints(self, namespace: str, service: str, port_name: str = "http") -> list[tuple[str, int]]:
+        """Return where the ready pods of a Service take what comes to a port of it."""
         path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
         query = {"labelSelector": f"kubernetes.io/service-name={service}"}
         slices = self._client.get(path, params=query).raise_for_status().json()["items"]
@@ -74,7 +106,7 @@ class ServiceProxy:
             (each["addresses"][0], port["port"])
             for found in slices
             for port in found.get("ports") or ()
-            if port["name"] == "http"
+            if port["name"] == port_name
             for each in found.get("endpoints") or ()
             if each["conditions"].get("ready")
         ]

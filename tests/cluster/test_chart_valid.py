@@ -1,34 +1,16 @@
 """Every object of the chart's variations is one that a real API server takes, with no field that it does not know."""
 
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
-import yaml
 
 from tests.charts.chart import NAMESPACE, RELEASE, VARIATIONS, Json, objects, values
-from tests.cluster.binaries import module_folder
+from tests.cluster.definitions import define_other_kinds
 from tests.cluster.plane import ControlPlane
-from tests.servers.parts import MissingPartError, skip_or_fail
 
 pytestmark = pytest.mark.cluster
-MONITORING = ("servicemonitors", "podmonitors", "prometheusrules")
 NAMESPACES = (NAMESPACE, "vision", "text")
-DEFINED_BY = {
-    "github.com/prometheus-operator/prometheus-operator@v0.85.0": (
-        "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s=",
-        [f"example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml" for kind in MONITORING],
-    ),
-    "github.com/cert-manager/cert-manager@v1.19.1": (
-        "h1:Txh8L/nLWTDcb7ZnXuXbTe15BxQnLbLirXmbNk0fGgY=",
-        ["deploy/crds/cert-manager.io_certificates.yaml"],
-    ),
-}
-"""Go modules with the definitions of kinds that are not Kubernetes' own, the modules' sums, and the files."""
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -39,35 +21,10 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
             admin.post("/api/v1/namespaces", json={"metadata": {"name": name, "labels": labels}}).raise_for_status()
         account = {"metadata": {"name": RELEASE}}  # which a Pod has to name one of, in dry runs too
         admin.post(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", json=account).raise_for_status()
-        try:
-            names = [_define(admin, file) for file in _files()]
-        except MissingPartError as missing:
-            skip_or_fail(missing)
+        define_other_kinds(admin)
         yield admin
-        for name in names:
-            admin.delete(f"{_DEFINITIONS}/{name}")
         for name in NAMESPACES:
             admin.delete(f"/api/v1/namespaces/{name}")
-
-
-def _files() -> Iterator[Path]:
-    for name, (checksum, files) in DEFINED_BY.items():
-        folder = module_folder(name, checksum)
-        yield from (folder / file for file in files)
-
-
-def _define(admin: httpx.Client, file: Path) -> str:
-    """Make a kind known, and wait until it is served; returns the definition's name."""
-    definition = yaml.safe_load(file.read_text())
-    admin.post(_DEFINITIONS, json=definition).raise_for_status()
-    spec = definition["spec"]
-    version = next(each["name"] for each in spec["versions"] if each["storage"])
-    served = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
-    deadline = time.monotonic() + _WITHIN_S
-    while admin.get(served).status_code != 200:
-        assert time.monotonic() < deadline, f"{served} is not served within {_WITHIN_S:g} s"
-        time.sleep(0.05)
-    return str(definition["metadata"]["name"])
 
 
 @pytest.mark.parametrize("variation", VARIATIONS)

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 Json = dict[str, Any]
+_BROUGHT = {"configMap", "secret", "projected"}
 _PERIOD_S = 0.5
 """A real kubelet looks about once a minute; a test has no time for that."""
 
@@ -45,7 +46,7 @@ class Volumes:
             return True
         self._next_at = time.monotonic() + _PERIOD_S
         for name, volume in self._volumes.items():
-            if "configMap" in volume or "projected" in volume:
+            if _BROUGHT & set(volume):
                 found = self._found(volume)
                 if found is None:
                     self._next_at = 0.0
@@ -59,11 +60,17 @@ class Volumes:
         """Return the files of a volume; None where something is missing that is not optional."""
         if "configMap" in volume:
             return self._config_map(volume["configMap"])
+        if "secret" in volume:
+            return self._secret(volume["secret"])
         files: dict[str, bytes] = {}
         for source in volume["projected"]["sources"]:
             if "serviceAccountToken" in source:
                 wanted = source["serviceAccountToken"]
-                files[wanted["path"]] = self._token(wanted["audience"], wanted["expirationSeconds"])
+                files[wanted["path"]] = self._token(wanted.get("audience", ""), wanted["expirationSeconds"])
+            elif "downwardAPI" in source:  # of which the API server's own volume asks for one
+                (item,) = source["downwardAPI"]["items"]
+                assert item["fieldRef"]["fieldPath"] == "metadata.namespace"
+                files[item["path"]] = self._pod["metadata"]["namespace"].encode()
             else:
                 found = self._config_map(source["configMap"])
                 if found is None:
@@ -74,12 +81,24 @@ class Volumes:
     def _config_map(self, source: Json) -> dict[str, bytes] | None:
         namespace = self._pod["metadata"]["namespace"]
         answer = self._client.get(f"/api/v1/namespaces/{namespace}/configmaps/{source['name']}")
-        optional = source.get("optional", False)
         if answer.status_code == 404:
-            return {} if optional else None
+            return {} if source.get("optional", False) else None
         found = answer.raise_for_status().json()
         values = {name: text.encode() for name, text in found.get("data", {}).items()}
         values |= {name: base64.b64decode(text) for name, text in found.get("binaryData", {}).items()}
+        return self._chosen(source, values)
+
+    def _secret(self, source: Json) -> dict[str, bytes] | None:
+        namespace = self._pod["metadata"]["namespace"]
+        answer = self._client.get(f"/api/v1/namespaces/{namespace}/secrets/{source['secretName']}")
+        if answer.status_code == 404:
+            return {} if source.get("optional", False) else None
+        found = answer.raise_for_status().json()
+        return self._chosen(source, {name: base64.b64decode(text) for name, text in found.get("data", {}).items()})
+
+    def _chosen(self, source: Json, values: dict[str, bytes]) -> dict[str, bytes] | None:
+        """Return the files that a source makes of an object's values; None where one is missing that it asks for."""
+        optional = source.get("optional", False)
         items = source.get("items", [{"key": name, "path": name} for name in values])
         if not optional and any(item["key"] not in values for item in items):
             return None
@@ -92,7 +111,9 @@ class Volumes:
             return token
         metadata, account = self._pod["metadata"], self._pod["spec"]["serviceAccountName"]
         owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
-        spec = {"audiences": [audience], "expirationSeconds": lifetime_s, "boundObjectRef": owner}
+        spec = {"expirationSeconds": lifetime_s, "boundObjectRef": owner}
+        if audience:
+            spec["audiences"] = [audience]
         path = f"/api/v1/namespaces/{metadata['namespace']}/serviceaccounts/{account}/token"
         made = self._client.post(path, json={"spec": spec}).raise_for_status().json()
         token = made["status"]["token"].encode()

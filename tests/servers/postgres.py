@@ -65,7 +65,7 @@ def postgres() -> Iterator[Postgres]:
     Raises:
         MissingPartError: PostgreSQL is not installed.
     """
-    program("initdb", "postgresql", _folders())
+    program_of("initdb")
     folder = Path(tempfile.mkdtemp(prefix="fairlead-postgres-"))
     server = Postgres(folder, free_port())
     try:
@@ -85,6 +85,11 @@ def postgres() -> Iterator[Postgres]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def program_of(name: str) -> str:
+    """Return one of PostgreSQL's programs; raises MissingPartError."""
+    return str(program(name, "postgresql", _folders()))
+
+
 def _folders() -> Sequence[Path]:
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
     return [*debian, *(Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part)]
@@ -96,7 +101,7 @@ def _run(folder: Path, name: str, *arguments: str) -> None:
     said = folder / f"{name}.out"
     with said.open("w") as output:
         done = subprocess.run(
-            [program(name, "postgresql", _folders()), *arguments],
+            [program_of(name), *arguments],
             cwd=folder,
             user=user,
             group=pwd.getpwuid(user).pw_gid if user is not None else None,

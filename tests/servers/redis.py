@@ -28,7 +28,7 @@ class Redis:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        command = [program("redis-server", "redis-server", _folders()), "--bind", "127.0.0.1", "--port", str(self.port)]
+        command = [server_program(), "--bind", "127.0.0.1", "--port", str(self.port)]
         self.process = subprocess.Popen(
             [*command, "--save", "", "--appendonly", "no"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
@@ -67,6 +67,11 @@ def redis() -> Iterator[Redis]:
         yield server
     finally:
         server.stop()
+
+
+def server_program() -> str:
+    """Return the server's program; raises MissingPartError."""
+    return str(program("redis-server", "redis-server", _folders()))
 
 
 def _folders() -> list[Path]:

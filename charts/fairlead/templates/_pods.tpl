@@ -108,7 +108,7 @@ securityContext:
 startupProbe:
   httpGet: {path: /metrics, port: metrics}
   periodSeconds: 2
-  failureThreshold: 60
+  failureThreshold: 300
   timeoutSeconds: 5
 readinessProbe:
   httpGet: {path: /metrics, port: metrics}

@@ -1,0 +1,56 @@
+"""Definitions of kinds that are not Kubernetes' own and that the chart may make, out of their projects' Go modules."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import yaml
+
+from tests.cluster.binaries import module_folder
+from tests.servers.parts import MissingPartError, skip_or_fail
+
+_MONITORING = ("servicemonitors", "podmonitors", "prometheusrules")
+_DEFINED_BY = {
+    "github.com/prometheus-operator/prometheus-operator@v0.85.0": (
+        "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s=",
+        [f"example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml" for kind in _MONITORING],
+    ),
+    "github.com/cert-manager/cert-manager@v1.19.1": (
+        "h1:Txh8L/nLWTDcb7ZnXuXbTe15BxQnLbLirXmbNk0fGgY=",
+        ["deploy/crds/cert-manager.io_certificates.yaml"],
+    ),
+}
+"""Go modules with the definitions of kinds that are not Kubernetes' own, the modules' sums, and the files."""
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_WITHIN_S = 60.0
+
+
+def define_other_kinds(admin: httpx.Client) -> None:
+    """Let the API server know these kinds from now on; ends the test where their modules are not to be had."""
+    try:
+        files = list(_files())
+    except MissingPartError as missing:
+        skip_or_fail(missing)
+    for file in files:
+        _define(admin, file)
+
+
+def _files() -> Iterator[Path]:
+    for name, (checksum, files) in _DEFINED_BY.items():
+        folder = module_folder(name, checksum)
+        yield from (folder / file for file in files)
+
+
+def _define(admin: httpx.Client, file: Path) -> None:
+    """Make a kind known, and wait until it is served."""
+    definition = yaml.safe_load(file.read_text())
+    answer = admin.post(_DEFINITIONS, json=definition)
+    assert answer.status_code in (201, 409), answer.text
+    spec = definition["spec"]
+    version = next(each["name"] for each in spec["versions"] if each["storage"])
+    served = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
+    deadline = time.monotonic() + _WITHIN_S
+    while admin.get(served).status_code != 200:
+        assert time.monotonic() < deadline, f"{served} is not served within {_WITHIN_S:g} s"
+        time.sleep(0.05)

@@ -1,0 +1,70 @@
+"""What the chart's images do on this machine: the tree's own control plane, Debian's PostgreSQL and Redis."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.cluster import postgres_image
+from tests.cluster.pod import Image
+from tests.servers.parts import MissingPartError
+from tests.servers.postgres import program_of
+from tests.servers.redis import server_program
+
+ROOT = Path(__file__).parents[2]
+_MIGRATION = """from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    dependencies = [("deployments", "{before}")]
+    operations = [migrations.RunSQL("{sql}", migrations.RunSQL.noop)]
+"""
+
+
+def control_plane(tree: Path = ROOT) -> Image:
+    """Return the image `fairlead/control-plane` made of a tree's code."""
+
+    def command(argv: Sequence[str], ip: str) -> Sequence[str]:
+        assert argv[0] == "python"
+        own = [word.replace("--host=0.0.0.0", f"--host={ip}") for word in argv[1:]]
+        path = f"PYTHONPATH={tree / 'platform'}"
+        return ["env", path, "PYTHONSAFEPATH=1", "PYTHONDONTWRITEBYTECODE=1", sys.executable, *own]
+
+    return command
+
+
+def postgres(argv: Sequence[str], ip: str) -> Sequence[str]:
+    """Be the image `postgres`, whose command line is empty."""
+    assert not argv
+    return ["env", f"PYTHONPATH={ROOT / 'platform'}:{ROOT}", sys.executable, postgres_image.__file__, ip]
+
+
+def redis(argv: Sequence[str], ip: str) -> Sequence[str]:
+    """Be the image `redis`."""
+    assert argv[0] == "redis-server"
+    return [server_program(), *argv[1:], "--bind", ip]
+
+
+def missing() -> None:
+    """Raise MissingPartError where the machine cannot be these images."""
+    program_of("initdb")
+    server_program()
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
+        raise MissingPartError("pods find names by a mount namespace of their own, which takes the right CAP_SYS_ADMIN")
+
+
+def later_version(folder: Path, *, sql: str) -> Path:
+    """Return a copy of the tree's control plane with one more migration, which runs a statement.
+
+    Args:
+        folder: where it is made; its name is the migration's too.
+    """
+    shutil.copytree(ROOT / "platform", folder / "platform", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "frontend").symlink_to(ROOT / "frontend")
+    migrations = folder / "platform" / "deployments" / "migrations"
+    before = max(path.stem for path in migrations.glob("[0-9]*.py"))
+    number = int(re.match(r"\d+", before)[0]) + 1  # type: ignore[index] # the glob says so
+    (migrations / f"{number:04}_{folder.name}.py").write_text(_MIGRATION.format(before=before, sql=sql))
+    return folder

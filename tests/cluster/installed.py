@@ -1,0 +1,174 @@
+"""The chart installed on a test cluster by Helm's own engine, and what a person does with it then."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import helm_python as helm
+import httpx
+
+from tests.cluster import images
+from tests.cluster.harness import IMAGE, Harness, harness
+from tests.cluster.plane import ControlPlane
+from tests.cluster.pod import Image
+from tests.cluster.service_proxy import ServiceProxy
+from tests.servers.parts import MissingPartError, skip_or_fail
+
+T = TypeVar("T")
+Json = dict[str, Any]
+RELEASE, NAMESPACE = "fairlead", "fairlead"
+WITHIN_S = 600
+_CLAIMS = (f"{RELEASE}-artifacts", f"{RELEASE}-state", f"data-{RELEASE}-postgresql-0")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A release and its cluster; services run in the namespace `default`.
+
+    Attributes:
+        claims: the folder of each of the release's claims.
+    """
+
+    helm: helm.Config
+    harness: Harness
+    api: httpx.Client
+    claims: dict[str, Path]
+
+    def values(self, version: str) -> Json:
+        """Return the values of a small installation of a version."""
+        once = {"replicas": 1}
+        claim = {"size": "1Gi", "accessMode": "ReadWriteOnce"}
+        gateway = self.harness.gateway.reference
+        file = {
+            "artifacts": {"root": str(self.claims[_CLAIMS[0]])},  # pods are processes, and see the machine's own paths
+            "drain": "5s",
+            "preStop": "1s",
+        }
+        return {
+            "image": {"tag": version},
+            "web": once,
+            "worker": {**once, "concurrency": 3},
+            "persistence": {"artifacts": claim, "state": claim},
+            "postgresql": {"size": "1Gi"},
+            "cluster": {
+                "namespaces": ["default"],
+                "gateway": {"url": self.harness.gateway.url, "name": gateway.name, "namespace": gateway.namespace},
+                "runtimeImage": dict(zip(("repository", "tag"), IMAGE.split(":"), strict=True)),
+                "file": file,
+            },
+        }
+
+    @property
+    def web(self) -> str:
+        """Return the address of the one web pod that is ready."""
+        (pod,) = [each for each in self.pods("web") if _is_ready(each)]
+        return f"http://{pod['status']['podIP']}:8080"
+
+    def pods(self, component: str) -> list[Json]:
+        """Return a component's pods that are not about to end."""
+        labels = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component={component}"
+        answer = self.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods", params={"labelSelector": labels})
+        items: list[Json] = answer.raise_for_status().json()["items"]
+        return [each for each in items if "deletionTimestamp" not in each["metadata"]]
+
+    def images(self) -> set[str]:
+        """Return the images of web and worker."""
+        found = [each for component in ("web", "worker") for each in self.pods(component)]
+        return {container["image"] for each in found for container in each["spec"]["containers"]}
+
+    def manage(self, *arguments: str) -> str:
+        """Run a management command in the web pod and return what it printed."""
+        (pod,) = self.pods("web")
+        kubelet = self.harness.kubelet
+        return kubelet.pod(pod["metadata"]["name"]).run_in("web", "python", "-m", "django", *arguments)
+
+    def fairlead(self, token: str, *arguments: str) -> str:
+        """Run the command line, and return what it printed."""
+        variables = {"FAIRLEAD_URL": self.web, "FAIRLEAD_TOKEN": token}
+        done = subprocess.run(
+            [sys.executable, "-m", "fairlead_cli", *arguments],
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+            check=False,
+        )
+        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def until(self, look: Callable[[], T], what: str) -> T:
+        """Return the first true value that `look` sees."""
+        deadline = time.monotonic() + WITHIN_S
+        while not (seen := look()):
+            assert time.monotonic() < deadline, f"not within {WITHIN_S} s: {what}"
+            time.sleep(0.1)
+        return seen
+
+    def logs(self) -> str:
+        """Return the end of what each of the release's pods said, for who reads a failure."""
+        items = self.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods").json()["items"]
+        names = [(each["metadata"]["name"], box["name"]) for each in items for box in each["spec"]["containers"]]
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        said = {name: self.api.get(f"{path}/{name}/log", params={"container": box}).text for name, box in names}
+        return "\n".join(f"--- {name}\n{text[-1500:]}" for name, text in said.items())
+
+
+@contextmanager
+def cluster_for_the_chart(plane: ControlPlane, folder: Path, versions: dict[str, Image]) -> Iterator[Installed]:
+    """Give a cluster on which the chart can be installed: its images, its volumes, names of its Services.
+
+    Args:
+        versions: what the control plane's image does, by its tag.
+    """
+    with ExitStack() as running:
+        # Below /tmp, since the user `postgres` cannot reach a test's own folder.
+        place = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-chart-")))
+        place.chmod(0o755)
+        claims = {name: place / name for name in _CLAIMS}
+        for claim in claims.values():
+            claim.mkdir()
+        known = {
+            **{f"fairlead/control-plane:{tag}": image for tag, image in versions.items()},
+            "postgres:17": images.postgres,
+            "redis:7": images.redis,
+        }
+        try:
+            images.missing()
+        except MissingPartError as missing:
+            skip_or_fail(missing)
+        made = running.enter_context(harness(plane, folder, images=known, claims=claims, finds_names=True))
+        proxy = ServiceProxy(plane)
+        running.callback(proxy.close)
+        api = running.enter_context(plane.client())
+        api.post("/api/v1/namespaces", json={"metadata": {"name": NAMESPACE}}).raise_for_status()
+        running.callback(api.delete, f"/api/v1/namespaces/{NAMESPACE}")
+        for name in _CLAIMS:
+            _volume(api, name)
+            running.callback(api.delete, f"/api/v1/persistentvolumes/{NAMESPACE}-{name}")
+        running.enter_context(proxy.following(NAMESPACE))
+        config = running.enter_context(helm.Config(kubeconfig_path=plane.kubeconfig, namespace=NAMESPACE))
+        yield Installed(config, made, api, claims)
+
+
+def _volume(api: httpx.Client, claim: str) -> None:
+    """Make a volume for a claim that comes later."""
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "hostPath": {"path": "/nowhere"},
+        "claimRef": {"namespace": NAMESPACE, "name": claim},
+    }
+    metadata = {"name": f"{NAMESPACE}-{claim}"}
+    api.post("/api/v1/persistentvolumes", json={"metadata": metadata, "spec": spec}).raise_for_status()
+
+
+def _is_ready(pod: Json) -> bool:
+    conditions = {each["type"]: each["status"] for each in pod["status"].get("conditions", ())}
+    return conditions.get("Ready") == "True"
