@@ -57,8 +57,22 @@ frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find fronte
 	@$(BIN)/python frontend/build.py
 	@touch $@
 
+##@ Ship it
+.PHONY: images
+IMAGES ?= control-plane one-machine runtime-cpu
+IMAGE_TAG ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+images: ## the container images (IMAGES="control-plane one-machine runtime-cpu runtime-cuda", IMAGE_TAG=VERSION)
+	@for target in $(IMAGES); do \
+		case $$target in \
+			runtime-cpu) image=serving-runtime:$(IMAGE_TAG) ;; \
+			runtime-cuda) image=serving-runtime:$(IMAGE_TAG)-cuda ;; \
+			*) image=$$target:$(IMAGE_TAG) ;; \
+		esac; \
+		docker build $(DOCKER_BUILD_OPTIONS) --file docker/Dockerfile --target $$target --tag fairlead/$$image . || exit 1; \
+	done
+
 ##@ Work on it
-.PHONY: check test test-servers test-browser test-cluster fuzz
+.PHONY: check test test-servers test-browser test-cluster test-images fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -67,7 +81,7 @@ check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/python frontend/build.py --check
 
 test: setup-dev ## the whole Python suite, end-to-end tests included
-	$(PYTEST) -m "not browser and not cluster" $(TOGETHER)
+	$(PYTEST) -m "not browser and not cluster and not images" $(TOGETHER)
 
 # Many tests wait for real servers; a file's tests stay together, since they share those.
 TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile
@@ -83,6 +97,10 @@ test-browser: setup-dev ## the pages in a real Chromium
 test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Envoy Gateway, which are built once (Go, ten minutes each)
 	@$(BIN)/python -m tests.cluster.binaries
 	$(PYTEST) -m cluster
+
+# Not in .ci/run: a first build takes ten minutes, and few machines let a test start a Docker engine.
+test-images: setup-dev ## the container images, built and run on a Docker engine (root: one of their own)
+	$(PYTEST) tests/docker
 
 FUZZ_SECONDS ?= 300
 fuzz: setup-dev ## every way into the serving runtime, FUZZ_SECONDS=300 seconds each; what is found is left in .fuzz/

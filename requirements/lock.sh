@@ -21,9 +21,21 @@ lock() {
 
 lock base.txt --extra build --extra demo "$@"
 # Not dependencies of the project: `frontend/build.py` installs node.txt where a machine has no Node.js, and clients/
-# holds clients for tests whose pins are not ours. clients/perf-analyzer.txt is kept by hand: no newer one runs on Debian 12.
-for name in node clients/go clients/kserve; do
+# holds clients for tests whose pins are not ours; images/tools is what the images are built with. clients/perf-analyzer.txt is kept by hand: no newer one runs on Debian 12.
+for name in node clients/go clients/kserve images/tools; do
     pip-compile --quiet --generate-hashes --no-header --no-annotate --strip-extras --allow-unsafe --no-emit-index-url \
         --no-emit-find-links --no-emit-trusted-host "$@" -o "requirements/$name.txt" "requirements/$name.in"
 done
 lock dev.txt --extra build --extra demo --extra dev --constraint requirements/base.txt "$@"
+# What the images hold (docker/Dockerfile): of dev.txt, at its versions and with its hashes.
+lock_image() {
+    local out=images/$1.txt
+    shift
+    cp requirements/dev.txt "requirements/$out"
+    lock "$out" --constraint requirements/dev.txt --extra s3 --extra gs "$@"
+}
+control_plane=(--extra control-plane --extra serving --extra kubernetes --extra postgres --extra redis)
+lock_image control-plane "${control_plane[@]}" "$@"
+lock_image one-machine "${control_plane[@]}" --extra local "$@"
+lock_image runtime-cpu --extra serving-cpu --extra tracing "$@"
+lock_image runtime-cuda --extra serving-cuda --extra tracing "$@"

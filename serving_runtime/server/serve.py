@@ -112,7 +112,7 @@ def _sink(options: Options) -> Sink:
     """Return where followed requests are told; raises StartError where that cannot be."""
     if options.trace.mode == TRITON:
         folder = Path(options.trace.file).parent
-        if not os.access(folder, os.W_OK):
+        if options.trace.file and not os.access(folder, os.W_OK):
             raise StartError(f"--trace-config triton,file={options.trace.file}: nothing can be written to {folder}")
         return TritonFile(options.trace.file)
     try:

