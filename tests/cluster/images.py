@@ -55,11 +55,12 @@ def missing() -> None:
         raise MissingPartError("pods find names by a mount namespace of their own, which takes the right CAP_SYS_ADMIN")
 
 
-def later_version(folder: Path, *, sql: str) -> Path:
+def later_version(folder: Path, *, sql: str, asgi: str | None = None) -> Path:
     """Return a copy of the tree's control plane with one more migration, which runs a statement.
 
     Args:
         folder: where it is made; its name is the migration's too.
+        asgi: what `fairlead/asgi.py` says in that version.
     """
     shutil.copytree(ROOT / "platform", folder / "platform", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "frontend").symlink_to(ROOT / "frontend")
@@ -67,4 +68,6 @@ def later_version(folder: Path, *, sql: str) -> Path:
     before = max(path.stem for path in migrations.glob("[0-9]*.py"))
     number = int(re.match(r"\d+", before)[0]) + 1  # type: ignore[index] # the glob says so
     (migrations / f"{number:04}_{folder.name}.py").write_text(_MIGRATION.format(before=before, sql=sql))
+    if asgi is not None:
+        (folder / "platform" / "fairlead" / "asgi.py").write_text(asgi)
     return folder

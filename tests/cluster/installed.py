@@ -89,6 +89,13 @@ class Installed:
         kubelet = self.harness.kubelet
         return kubelet.pod(pod["metadata"]["name"]).run_in("web", "python", "-m", "django", *arguments)
 
+    def newest_migration(self) -> str:
+        """Return the migration that the database had last."""
+        code = (
+            "from django.db.migrations.recorder import MigrationRecorder as R; print(R.Migration.objects.latest('id'))"
+        )
+        return self.manage("shell", "--no-imports", "--command", code)
+
     def fairlead(self, token: str, *arguments: str) -> str:
         """Run the command line, and return what it printed."""
         variables = {"FAIRLEAD_URL": self.web, "FAIRLEAD_TOKEN": token}

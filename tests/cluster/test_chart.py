@@ -1,4 +1,4 @@
-"""The chart's install and upgrades, with Helm's own engine: what the first release installed works, and goes
+"""The chart from its install to its uninstall, with Helm's own engine: what the first release installed works, and goes
 on working while it is upgraded, or fails to be. One story: each test finds what the one before it left.
 """
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.charts.chart import CHART, ROOT
 from tests.cluster import images
-from tests.cluster.installed import RELEASE, WITHIN_S, Installed, cluster_for_the_chart
+from tests.cluster.installed import NAMESPACE, RELEASE, WITHIN_S, Installed, cluster_for_the_chart
 from tests.cluster.plane import ControlPlane
 from tests.integrations.conftest import Traffic, model
 
@@ -35,6 +35,7 @@ spec:
   rollout: {policy: half}
 """
 FIRST = ROOT / "tests" / "releases" / "0.1.0" / "fairlead-0.1.0.tgz"
+NEVER_READY = "raise SystemExit('this version does not start')\n"
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,7 @@ def installed(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> 
     trees = {
         "with-a-migration": images.later_version(later / "added", sql=table.format("of_version_2")),
         "with-a-wrong-migration": images.later_version(later / "wrong", sql="CREATE TABLE (nonsense)"),
+        "never-ready": images.later_version(later / "never_used", sql=table.format("of_version_4"), asgi=NEVER_READY),
     }
     versions = {tag: images.control_plane(tree) for tag, tree in trees.items()}
     versions["first"] = images.control_plane()
@@ -109,6 +111,52 @@ def test_a_migration_that_fails_ends_the_upgrade_before_anything_is_changed(inst
     assert "here" in installed.fairlead(token, "clusters", "list")
 
 
-def _upgrade(installed: Installed, version: str) -> None:
+def test_an_upgrade_that_never_gets_ready_is_rolled_back_by_itself(installed: Installed, token: str) -> None:
+    before = installed.images()
+    with pytest.raises(helm.HelmError):
+        _upgrade(installed, "never-ready", timeout_s=90)
+    assert installed.helm.status(RELEASE)["status"] == "deployed"
+    assert installed.images() == before
+    assert "_never_used" in installed.newest_migration(), "the tables are those of the version after it"
+    assert "here" in installed.fairlead(token, "clusters", "list")
+
+
+def test_an_uninstall_leaves_what_holds_data_and_nothing_else(installed: Installed) -> None:
+    installed.helm.uninstall(RELEASE, wait="watcher", timeout=WITHIN_S)
+    of_a_failed_migration = f"{RELEASE}-migrations-"  # its Job and pod, whose log tells why
+    assert {each for each in _left(installed) if not each[1].startswith(of_a_failed_migration)} == {
+        ("secrets", RELEASE),
+        *(("persistentvolumeclaims", name) for name in installed.claims),
+    }
+
+
+def _upgrade(installed: Installed, version: str, *, timeout_s: int = WITHIN_S) -> None:
     given = installed.values(version)
-    installed.helm.upgrade(CHART, RELEASE, given, wait="watcher", timeout=WITHIN_S, rollback_on_failure=True)
+    installed.helm.upgrade(CHART, RELEASE, given, wait="watcher", timeout=timeout_s, rollback_on_failure=True)
+
+
+def _left(installed: Installed) -> set[tuple[str, str]]:
+    """Return kind and name of whatever is of the release, or in its namespace and not Kubernetes' own."""
+    groups = {
+        "/api/v1": ("services", "pods", "secrets", "configmaps", "serviceaccounts", "persistentvolumeclaims"),
+        "/apis/apps/v1": ("deployments", "statefulsets", "replicasets"),
+        "/apis/batch/v1": ("jobs",),
+        "/apis/policy/v1": ("poddisruptionbudgets",),
+        "/apis/networking.k8s.io/v1": ("networkpolicies", "ingresses"),
+        "/apis/rbac.authorization.k8s.io/v1": ("roles", "rolebindings"),
+    }
+    found = {
+        (kind, each["metadata"]["name"])
+        for root, kinds in groups.items()
+        for kind in kinds
+        for each in installed.api.get(f"{root}/namespaces/{NAMESPACE}/{kind}").raise_for_status().json()["items"]
+        if "deletionTimestamp" not in each["metadata"]
+    }
+    labels = {"labelSelector": f"app.kubernetes.io/instance={RELEASE}"}
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    found |= {
+        (kind, each["metadata"]["name"])
+        for kind in ("clusterroles", "clusterrolebindings", "rolebindings")
+        for each in installed.api.get(f"{rbac}/{kind}", params=labels).raise_for_status().json()["items"]
+    }
+    return found - {("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")}
