@@ -17,6 +17,8 @@ from deployments.models import Cluster, InferenceService
 from deployments.services import rollout_promote, service_apply, service_rollback
 from integrations.clusters.kubernetes import kinds
 from tests.cluster import transformer as program
+from tests.cluster.envoy_gateway import EnvoyGateway
+from tests.cluster.gateway import Gateway
 from tests.cluster.harness import harness
 from tests.cluster.plane import ControlPlane
 from tests.cluster.platform import OnKubernetes
@@ -24,6 +26,7 @@ from tests.cluster.service_proxy import ServiceProxy
 
 pytestmark = pytest.mark.cluster
 IMAGE = "example.org/times:1"
+_PORT = 8090  # at 8080 of every address Envoy Gateway tells its metrics
 _WITHIN_S = 600.0
 
 
@@ -33,7 +36,8 @@ class Transformed(OnKubernetes):
 
     def put(self, number: int, factor: int, replicas: int) -> None:
         document = self.document(f"models:/digits/{number}", policy="half")
-        container = {"image": IMAGE, "args": [f"--factor={factor}"]}
+        ports = [{"name": "http", "containerPort": _PORT}]
+        container = {"image": IMAGE, "args": [f"--factor={factor}"], "ports": ports}
         document["spec"]["transformer"] = {"minReplicas": replicas, "containers": [container]}
         service_apply(document=document, namespace=None, name=None, actor="alice", now=self.clock())
 
@@ -70,20 +74,23 @@ class Client(threading.Thread):
                     self.answers.append(("", repr(error)))
 
 
-@pytest.fixture
-def platform(db: None, plane: ControlPlane, tmp_path: Path) -> Iterator[Transformed]:
+@pytest.fixture(
+    params=[pytest.param(Gateway, id="translated for tests"), pytest.param(EnvoyGateway, id="Envoy Gateway")]
+)
+def platform(db: None, plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Transformed]:
     proxy = ServiceProxy(plane)
 
     def image(argv: Sequence[str], ip: str) -> Sequence[str]:
         told = dict(word.removeprefix("--").split("=", 1) for word in argv)
-        own = {**told, "predictor_host": proxy.resolve(told["predictor_host"]), "address": ip, "http_port": "8080"}
+        own = {**told, "predictor_host": proxy.resolve(told["predictor_host"]), "address": ip, "http_port": str(_PORT)}
         return [sys.executable, program.__file__, *(f"--{name}={value}" for name, value in own.items())]
 
     try:
-        with harness(plane, tmp_path, images={IMAGE: image}) as running:
+        with harness(plane, tmp_path, images={IMAGE: image}, gateway_of=request.param) as running:
             made = Transformed(harness=running)
             Cluster.objects.create(name="local", kind="kubernetes", created_at=made.clock())
             yield made
+            made.remove()
     finally:
         proxy.close()
 

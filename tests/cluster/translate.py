@@ -1,12 +1,12 @@
 """HTTPRoutes and GRPCRoutes to Envoy's route table, for tests only and as far as the product's routes go. Pure.
 
-Exact paths and methods, headers by value or by expression; weights, mirrors, a full path in the place of another,
-headers set in answers. All paths are exact, so that of the Gateway API's order of matches the number of headers is
-left, then the older route, then the route's name, then the rule's place.
+Exact paths and methods, headers by value or by expression; weights, mirrors, a full path in the place of another.
+All paths are exact, so that of the Gateway API's order of matches the number of headers is left, then the older route,
+then the route's name, then the rule's place.
 Anything else is a KeyError or a ValueError, so that no test passes on a route that is only half understood.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
@@ -104,24 +104,9 @@ def _action(namespace: str, rule: Json) -> Json:
 
 
 def _weighted(namespace: str, ref: Json) -> Json:
-    return {
-        "name": _cluster(namespace, ref),
-        "weight": ref["weight"],
-        "response_headers_to_add": [
-            {
-                "header": {"key": each["name"], "value": each["value"]},
-                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-            }
-            for each in _headers_set(ref.get("filters", ()))
-        ],
-    }
-
-
-def _headers_set(filters: Sequence[Json]) -> Iterator[Json]:
-    for each in filters:
-        if each["type"] != "ResponseHeaderModifier":
-            raise ValueError(f"a backend's filter of the type {each['type']} is not understood here")
-        yield from each["responseHeaderModifier"]["set"]
+    if "filters" in ref:
+        raise ValueError("filters of a backend are not understood here")
+    return {"name": _cluster(namespace, ref), "weight": ref["weight"]}
 
 
 def _mirror(namespace: str, mirror: Json) -> Json:

@@ -103,7 +103,7 @@ class _Address:
 
 
 def _share(revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> Share:
-    return Share(backend(revision), weight, mirror_percent, tells_itself=revision.transformer is None)
+    return Share(backend(revision), weight, mirror_percent)
 
 
 def _http(

@@ -1,19 +1,17 @@
 """Rules of HTTPRoutes and GRPCRoutes: what they match, where they lead to, and what is copied. Pure.
 
-Answers tell their revision in the header `fairlead-revision`. The runtime says it by itself, so that its backendRefs
-need no filters: only without any does Envoy Gateway keep the backends of a rule in one cluster of Envoy, with weights
-of endpoints (`RouteDestination.NeedsClusterPerSetting` of its source). With a cluster for each, Envoy gets the route to
-a new one before that is warm, and answers 500. A transformer is a program of somebody else's: for it the gateway says
-it.
+Answers tell their revision in the header `fairlead-revision`. The runtime says it by itself, and a transformer may pass
+it on, so that no backendRef needs a filter: only without any does Envoy Gateway keep the backends of a rule in one
+cluster of Envoy, with weights of endpoints (`RouteDestination.NeedsClusterPerSetting` of its source). With a cluster
+for each, Envoy gets the route to a new one before that is warm, and answers 500.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from integrations.clusters.kubernetes.manifests.calls import GRPC_INFER, GRPC_OTHERS
-from integrations.clusters.kubernetes.manifests.names import GRPC_PORT, HTTP_PORT, Manifest, revision_of
+from integrations.clusters.kubernetes.manifests.names import GRPC_PORT, HTTP_PORT, Manifest
 
-REVISION_HEADER = "fairlead-revision"
 ANYBODY: Sequence[Sequence[Manifest]] = ((),)
 """Who a rule is for where headers do not count."""
 
@@ -24,13 +22,11 @@ class Share:
 
     Attributes:
         backend: the name of the revision's Service, or of its transformer's.
-        tells_itself: its answers say by themselves whose they are, or are nobody's.
     """
 
     backend: str
     weight: int
     mirror_percent: int = 0
-    tells_itself: bool = True
 
 
 def http_rules(
@@ -120,14 +116,7 @@ def _http_rule(
 
 
 def _backends(shares: Sequence[Share], port: int) -> list[Manifest]:
-    return [{**_service(share, port), "weight": share.weight, **_telling(share)} for share in shares]
-
-
-def _telling(share: Share) -> Manifest:
-    if share.tells_itself:
-        return {}
-    header = {"set": [{"name": REVISION_HEADER, "value": revision_of(share.backend)}]}
-    return {"filters": [{"type": "ResponseHeaderModifier", "responseHeaderModifier": header}]}
+    return [{**_service(share, port), "weight": share.weight} for share in shares]
 
 
 def _mirrors(shares: Sequence[Share], port: int) -> list[Manifest]:

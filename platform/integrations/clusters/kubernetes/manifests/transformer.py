@@ -69,7 +69,7 @@ def _autoscaler(name: str, least: int, scaling: Autoscaling) -> Manifest:
 
 def _container(desired: Desired, revision: DesiredRevision, its: DesiredTransformer, options: Options) -> Manifest:
     predictor = f"{revision.name}.{desired.namespace}:{HTTP_PORT}"
-    told = {"MODEL_NAME": revision.model_name, "PREDICTOR_HOST": predictor}
+    told = {"FAIRLEAD_REVISION": revision.name, "MODEL_NAME": revision.model_name, "PREDICTOR_HOST": predictor}
     told["PREDICTOR_GRPC_HOST"] = f"{revision.name}.{desired.namespace}:{GRPC_PORT}"
     container: Manifest = {
         "name": CONTAINER,
