@@ -62,8 +62,9 @@ def test_a_container_that_is_killed_costs_what_it_had_in_hand_and_no_more(on_kub
             traffic.until_sent(100, within_s=120)
             platform.until_so(lambda replica=replica: _restarts(platform, replica.name) == 1)
             platform.until_ready("digits-00001", 2)
-            # Each client has a request in hand, and its next may meet a socket of the dead process that closes last.
-            assert len(traffic.failures) <= number * 2 * CLIENTS, traffic.failures
+            # Each client has a request in hand, and its next ones meet sockets of the dead process, which close one by
+            # one. If nobody led them elsewhere every second request would fail until the container is back: hundreds.
+            assert len(traffic.failures) <= number * 5 * CLIENTS, traffic.failures
         seen = len(traffic.failures)
         traffic.until_sent(100, within_s=120)
         until(lambda: len(traffic.failures) == seen, "nothing fails any more")

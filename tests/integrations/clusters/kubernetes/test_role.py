@@ -132,6 +132,7 @@ def test_the_driver_starts_and_ends_a_candidate_with_its_role(client: httpx.Clie
     api = Api(plane.user(USER))
     driver = KubernetesDriver(api, replace(OPTIONS, longest_start_s=1))
     revision = DesiredRevision("digits-1", "digits", "1", "file:///artifacts/1", "sha256:0", 1, 100)
+    until(lambda: driver.observe(NAMESPACE, "digits").generation == 0, "what had the name before is gone", 300)
     driver.apply(Desired(NAMESPACE, "digits", 10, (revision,)))
     asked = Candidate(
         *("version 2", "digits", "2", "file:///artifacts/2"), namespace=NAMESPACE, service="digits", replay="7"
