@@ -32,6 +32,7 @@ def tar(files: dict[str, bytes]) -> bytes:
 def test_a_file_is_put_where_it_was_asked_for(fairlead: Fairlead, api: Any, at_home: Path) -> None:
     api.on(VERSION, version({"model.onnx": b"some model"}))
     api.on(ARTIFACT, b"some model")
+    api.filenames[ARTIFACT] = "digits-2.onnx"
     code, said, complained = fairlead("models", "pull", "digits", "2", "--to", "here")
     assert (code, said, complained) == (0, "digits version 2 is in here: model.onnx\n", "")
     assert (at_home / "here" / "model.onnx").read_bytes() == b"some model"
@@ -71,6 +72,7 @@ def test_an_archive_cannot_reach_out_of_the_folder(fairlead: Fairlead, api: Any,
 def test_a_file_that_is_there_is_not_replaced(fairlead: Fairlead, api: Any, at_home: Path) -> None:
     api.on(VERSION, version({"model.onnx": b"some model"}))
     api.on(ARTIFACT, b"some model")
+    api.filenames[ARTIFACT] = "digits-2.onnx"
     (at_home / "model.onnx").write_bytes(b"mine")
     code, _, complained = fairlead("models", "pull", "digits", "2")
     assert (code, complained) == (1, "model.onnx is there already; give another folder with --to\n")

@@ -169,7 +169,7 @@ def test_a_taken_port_is_one_clear_line_and_exit_1(slow_repository: Path, endpoi
         pytest.param("--http-port=70000", "'70000' is not a port from 0 to 65535", id="no port"),
         pytest.param("--exit-on-error=perhaps", "'perhaps' is neither true nor false", id="no bool"),
         pytest.param(
-            "--backend-config=python,a=b", "--backend-config=python: there is no such backend", id="another backend"
+            "--backend-config=paddle,a=b", "--backend-config=paddle: there is no such backend", id="another backend"
         ),
         pytest.param("--backend-config=onnxruntime,a=b", "onnxruntime,a: unknown setting", id="an unknown setting"),
         pytest.param("--model-repository=/nowhere", "--model-repository /nowhere: no such folder", id="no repository"),
