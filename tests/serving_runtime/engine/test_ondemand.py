@@ -127,7 +127,7 @@ async def test_idle_models_make_room_the_least_recently_used_first(tmp_path: Pat
 @pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("patience_s", [0.0, 20.0])
 async def test_a_busy_model_keeps_its_place_until_it_is_idle(tmp_path: Path, patience_s: float) -> None:
-    onnx_models.slow(onnx_models.configure(tmp_path / "busy", "max_batch_size: 1") / "1" / "model.onnx", 256)
+    onnx_models.slow(onnx_models.configure(tmp_path / "busy", "max_batch_size: 1") / "1" / "model.onnx", 256, 12_000)
     big(tmp_path, "other")
     control = budget(2.31, on_demand=True, on_demand_timeout_s=20.0)
     async with engine_of(tmp_path, control=control) as engine:

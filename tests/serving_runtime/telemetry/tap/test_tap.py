@@ -114,7 +114,7 @@ def test_a_sink_that_refuses_is_counted_and_asked_again() -> None:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"
         time.sleep(0.005)
@@ -145,7 +145,7 @@ def test_a_request_and_its_first_answer_are_written_together() -> None:
     with tapping(sink, max_pending_bytes=10**9) as tap:
         for number in range(500):
             ask(tap, str(number), ANSWER)
-    assert sum(sink.sizes) == 1000
+        until(lambda: sum(sink.sizes) == 1000)
     assert all(size % 2 == 0 for size in sink.sizes)
 
 
