@@ -4,6 +4,7 @@ one, and whether services can.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -87,8 +88,8 @@ def cluster_check_page(request: HttpRequest, name: str) -> HttpResponse:
     require(page_token(request), Scope.ADMIN, Place.installation())
     cluster = cluster_get(name=name)
     findings = cluster_check(cluster=cluster, namespaces=())
-    template = "deployments/_cluster_check.html" if is_fragment(request) else "deployments/cluster_check.html"
-    return render(request, template, {"cluster": cluster, "findings": findings, "ok": all(f.ok for f in findings)})
+    context = {"cluster": cluster, "findings": findings, "ok": all(f.ok for f in findings)}
+    return _answer(request, "Check", "deployments/_cluster_check.html", context)
 
 
 @never_cache
@@ -102,8 +103,14 @@ def cluster_gpus_page(request: HttpRequest, name: str) -> HttpResponse:
         found = cluster_gpus(cluster=cluster)
     except FairleadError as error:
         found = ClusterGpus((), error.message)
-    template = "deployments/_cluster_gpus.html" if is_fragment(request) else "deployments/cluster_gpus.html"
-    return render(request, template, {"cluster": cluster, "found": found})
+    return _answer(request, "GPUs", "deployments/_cluster_gpus.html", {"cluster": cluster, "found": found})
+
+
+def _answer(request: HttpRequest, what: str, fragment: str, context: dict[str, Any]) -> HttpResponse:
+    """Show what a cluster was asked just now: alone, or as a page."""
+    if is_fragment(request):
+        return render(request, fragment, context)
+    return render(request, "deployments/cluster_answer.html", {**context, "what": what, "fragment": fragment})
 
 
 def _view(cluster: Cluster, now: datetime, events: tuple[EventView, ...]) -> ClusterView:

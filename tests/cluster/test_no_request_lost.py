@@ -51,7 +51,7 @@ def test_no_request_is_lost_while_stables_pods_are_deleted_one_by_one(on_kuberne
     assert traffic.failures == [], f"of {len(traffic.outcomes)} requests"
 
 
-def test_a_container_that_is_killed_costs_what_it_had_in_hand_and_no_more(on_kubernetes: OnKubernetes) -> None:
+def test_a_container_that_is_killed_costs_a_few_requests_and_no_more(on_kubernetes: OnKubernetes) -> None:
     platform = on_kubernetes
     serving(platform)
     kubelet, gateway = platform.harness.kubelet, platform.harness.gateway
