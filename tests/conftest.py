@@ -16,6 +16,10 @@ os.environ["FAIRLEAD_HOME"] = str(_HOME)
 # Named here and not in pyproject.toml: from there pytest-django would read the settings before the lines above.
 os.environ["DJANGO_SETTINGS_MODULE"] = "fairlead.settings"
 os.environ.setdefault("FAIRLEAD_SECRET_KEY", "only-for-tests-" + "x" * 40)
+# Of several processes that share one Redis (`make test-servers`) each has a broker of its own, as each has a database.
+if (broker := os.environ.get("FAIRLEAD_BROKER_URL", "")).startswith("redis:"):
+    number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    os.environ["FAIRLEAD_BROKER_URL"] = f"{broker.rpartition('/')[0]}/{number}"
 django.setup()
 
 # What a property test finds is not to depend on how busy the machine is.

@@ -1,5 +1,6 @@
 """What was recorded for a service beside what its cluster was told: the two must tell the same story."""
 
+import threading
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -25,16 +26,18 @@ class Ledger:
     platform: Platform
     recorded: list[Entry] = field(default_factory=list)
     applied: list[Entry] = field(default_factory=list)
+    _noting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.platform.cluster.on_apply = self._note_applied
         self.note_recorded()
 
     def note_recorded(self) -> None:
-        """Write down what the database wishes now."""
-        wish = _entry(load(InferenceService.objects.get().pk, now=self.platform.clock()).desired())
-        if not self.recorded or self.recorded[-1] != wish:
-            self.recorded.append(wish)
+        """Write down what the database wishes now; what two threads have read is written in the order of reading."""
+        with self._noting:
+            wish = _entry(load(InferenceService.objects.get().pk, now=self.platform.clock()).desired())
+            if not self.recorded or self.recorded[-1] != wish:
+                self.recorded.append(wish)
 
     def _note_applied(self, desired: Desired) -> None:
         self.note_recorded()
