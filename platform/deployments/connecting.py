@@ -52,7 +52,7 @@ def file_of(cluster: Cluster) -> ClusterFile | None:
 def place_of(cluster: Cluster) -> Place:
     """Return where the cluster is; raises what `driver_of` raises."""
     if cluster.kind == LOCAL:
-        return LocalCluster(settings.CLUSTER_FOLDER)
+        return LocalCluster(settings.CLUSTER_FOLDER, settings.ALLOW_PYTHON_MODELS)
     file = parse_cluster(cluster.document, name=cluster.name)
     options = replace(file.options, payloads_folder=str(settings.PAYLOADS_FOLDER / cluster.name))
     return KubernetesCluster(access_of(file.connection, cluster.credentials), options)

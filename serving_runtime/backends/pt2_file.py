@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import torch
 
+from serving_runtime.config.model import ALLOW_CODE
 from serving_runtime.errors import ModelError
 
 _TENSORS = ("weight_", "tensor_")  # torch/export/pt2_archive/constants.py; other prefixes are objects
@@ -49,13 +50,11 @@ def _check_tensors(content: bytes, name: str) -> None:
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelError(f"{name} is not a program of torch.export: the list of its tensors does not parse") from error
     if pickled:
-        raise ModelError(f"{name}: '{pickled[0]}' is pickled, which is code; it needs --allow-python-models")
+        raise ModelError(f"{name}: '{pickled[0]}' is pickled, which is code; {ALLOW_CODE}")
 
 
 def _check_samples(content: bytes, name: str) -> None:
     try:
         torch.load(io.BytesIO(content), weights_only=True)
     except Exception as error:
-        raise ModelError(
-            f"{name}: its sample inputs are more than tensors, which is code; it needs --allow-python-models"
-        ) from error
+        raise ModelError(f"{name}: its sample inputs are more than tensors, which is code; {ALLOW_CODE}") from error

@@ -18,7 +18,7 @@ import skops.io
 from serving_runtime.backends import tabular
 from serving_runtime.backends.parameters import backend_settings, merged, one_line
 from serving_runtime.backends.tabular import FP32, FP64, TabularModel
-from serving_runtime.config.model import BackendOptions
+from serving_runtime.config.model import ALLOW_CODE, BackendOptions
 from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.config.tensors import VARIABLE
 from serving_runtime.datatypes import BYTES, DATATYPES, Array, Datatype
@@ -115,8 +115,8 @@ def _unpickled(file: Path, *, allowed: bool) -> Any:
     """Return what is in a pickle of joblib's or Python's own; raises ModelError where code is not allowed."""
     if not allowed:
         raise ModelError(
-            f"{file.name} is a pickle, which is code: it is opened only from a model repository, by a server with "
-            "--allow-python-models; skops.io.dump saves a model without code"
+            f"{file.name} is a pickle, which is code: it is opened only from a model repository and where that is "
+            f"allowed; {ALLOW_CODE}; skops.io.dump saves a model without code"
         )
     try:
         return joblib.load(file)

@@ -19,6 +19,12 @@ from serving_runtime.config.tensors import ModelTensor, WrittenTensor, model_ten
 from serving_runtime.config.warmup import WarmupSample, warmup_samples
 from serving_runtime.errors import ModelError
 
+ALLOW_CODE = (
+    "allow it by --allow-python-models=true, under fairlead up by FAIRLEAD_ALLOW_PYTHON_MODELS=true, on Kubernetes by "
+    "allowPythonModels in the cluster's file"
+)
+"""How models whose files are code are allowed, part of a sentence."""
+
 
 @dataclass(frozen=True, slots=True)
 class BackendOptions:

@@ -24,6 +24,7 @@ from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import json_tensors, tensors
 from serving_runtime.request import InferRequest, Outcome, Tensor
 from serving_runtime.server import options, replay_http
+from serving_runtime.server.flag_types import add_bool
 from serving_runtime.server.serve import make_engine
 from serving_runtime.server.sockets import bind
 from serving_runtime.telemetry.tap.events import Exchange, event
@@ -39,10 +40,12 @@ def main(arguments: Sequence[str]) -> int:
         prog="fairlead-serve replay", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
     )
     parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="one model's folder in a model repository")
+    add_bool(parser, "--allow-python-models", default=False, text="run a model whose files are code")
     replay_http.add(parser)
     found = parser.parse_args(arguments[1:])
     folder = found.model_dir.absolute()
     flags = [f"--model-repository={folder.parent}", "--model-control-mode=explicit", f"--load-model={folder.name}"]
+    flags.append(f"--allow-python-models={str(found.allow_python_models).lower()}")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if found.http_port is not None:
             return runner.run(_listen(options.parse(flags), folder.name, replay_http.Door.of(found)))

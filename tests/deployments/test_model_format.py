@@ -14,7 +14,7 @@ def test_a_version_goes_by_its_own_format(model_format: str, platform: str) -> N
     check_format(model_format, platform, "digits version 3")
 
 
-@pytest.mark.parametrize("platform", ["", "ensemble", "python", "one-of-somebodys-own"])
+@pytest.mark.parametrize("platform", ["", "ensemble", "one-of-somebodys-own"])
 def test_what_has_no_format_of_its_own_goes_by_any(platform: str) -> None:
     for model_format in FORMATS:
         check_format(model_format, platform, "digits version 3")

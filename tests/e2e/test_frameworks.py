@@ -76,5 +76,15 @@ def test_a_file_that_its_library_does_not_take_is_rejected_with_the_reason(platf
     assert "model.txt is not a LightGBM model in text form" in " ".join((said.stdout + said.stderr).split())
 
 
+def test_a_model_in_python_is_rejected_with_the_setting_that_allows_it(platform: Platform) -> None:
+    folder = platform.home.parent / "code"
+    (folder / "1").mkdir(parents=True)
+    (folder / "config.pbtxt").write_text('backend: "python"')
+    (folder / "1" / "model.py").write_text("raise SystemExit")
+    said = platform.fairlead("models", "push", "code", "--name", "code", "--wait", check=False)
+    assert said.returncode == 3
+    assert "under fairlead up by FAIRLEAD_ALLOW_PYTHON_MODELS=true" in " ".join((said.stdout + said.stderr).split())
+
+
 def digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -15,6 +15,7 @@ FORMATS = {
     "xgboost": {"xgboost", "fil"},
     "lightgbm": {"lightgbm", "fil"},
     "sklearn": {"sklearn"},
+    "python": {"python"},
 }
 FORMAT = "spec.predictor.model.modelFormat.name"
 STORAGE_URI = "spec.predictor.model.storageUri"

@@ -68,6 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-requests", action="store_true", help="replicas log a line per request with its id and duration"
     )
+    parser.add_argument(
+        "--allow-python-models",
+        action="store_true",
+        help="run models whose files are code, with your rights (FAIRLEAD_ALLOW_PYTHON_MODELS)",
+    )
 
 
 def run(call: Call) -> None:
@@ -83,7 +88,8 @@ def run(call: Call) -> None:
         require_apart(options.address, options.gateway_address)
         url = options.public_url or options.address.url
         gateway_url = options.public_gateway_url or options.gateway_address.url
-        variables = environment(home, url=url, gateway_url=gateway_url)
+        allowed = options.allow_python_models
+        variables = environment(home, url=url, gateway_url=gateway_url, allow_python_models=allowed)
         preparation.migrate(variables)
         new_token = preparation.token(home, variables)
         preparation.want_watches(home, variables)

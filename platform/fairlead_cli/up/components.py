@@ -12,11 +12,13 @@ from fairlead_cli.up.supervisor import Component
 
 # What the CLI reads for itself must not leak into the platform it starts.
 _NOT_INHERITED = ("FAIRLEAD_TOKEN", "FAIRLEAD_URL", "FAIRLEAD_GATEWAY_URL")
+# What the settings take for true.
+_TRUE = {"1", "true", "yes", "on"}
 # Longer than the agent itself waits for requests in flight and then for its processes to end.
 _AGENT_DRAIN_S = 60.0
 
 
-def environment(home: Home, *, url: str, gateway_url: str) -> dict[str, str]:
+def environment(home: Home, *, url: str, gateway_url: str, allow_python_models: bool = False) -> dict[str, str]:
     """Return the environment that every part of the platform gets; the addresses are those that clients use."""
     variables = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     variables |= {
@@ -28,6 +30,8 @@ def environment(home: Home, *, url: str, gateway_url: str) -> dict[str, str]:
         # A folder called `registry` or a file `celery.py` in the working folder must not be taken for ours.
         "PYTHONSAFEPATH": "1",
     }
+    if allow_python_models:
+        variables["FAIRLEAD_ALLOW_PYTHON_MODELS"] = "true"
     if not variables.get("FAIRLEAD_SECRET_KEY"):
         variables["FAIRLEAD_SECRET_KEY_FILE"] = str(home.secret_key)
     return variables
@@ -57,8 +61,10 @@ def components(
         "--gateway-address",
         str(gateway),
     ]
-    if log_requests:
-        agent += ["--runtime", shlex.join([python, "-m", "serving_runtime", "--log-verbose=1"])]
+    runtime_flags = ["--log-verbose=1"] if log_requests else []
+    if variables.get("FAIRLEAD_ALLOW_PYTHON_MODELS", "").lower() in _TRUE:
+        runtime_flags.append("--allow-python-models=true")
+    agent += ["--runtime", shlex.join([python, "-m", "serving_runtime", *runtime_flags])]
     watcher = [python, "-m", "django", "watch_clusters"]
     return [
         Component("web", web, variables, patience_s=8.0),

@@ -16,9 +16,10 @@ from integrations.clusters.local.driver import LocalDriver
 
 @dataclass(frozen=True, slots=True)
 class LocalCluster:
-    """This machine, with an agent that works in `folder`."""
+    """This machine, with an agent that works in `folder`; models whose files are code may run where that is allowed."""
 
     folder: Path
+    allow_python_models: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,8 @@ def driver_for(name: str, place: Place) -> ClusterDriver:
             return before[1]
         driver: ClusterDriver
         match place:
-            case LocalCluster(folder):
-                driver = LocalDriver(folder=folder)
+            case LocalCluster(folder, allow_python_models):
+                driver = LocalDriver(folder, allow_python_models=allow_python_models)
             case KubernetesCluster(access, options):
                 driver = KubernetesDriver(Api(access), options)
         _kept[name] = (place, driver)

@@ -3,6 +3,11 @@
 from integrations.clusters.base import DesiredRevision
 
 
+def python_flags(*, allowed: bool) -> list[str]:
+    """Return the flag that lets a runtime run models whose files are code, where the operator has said so."""
+    return ["--allow-python-models=true"] if allowed else []
+
+
 def logger_flags(namespace: str, revision: DesiredRevision) -> list[str]:
     """Return what a replica is started with so that it tells of every request; nothing where nobody wants to know.
 

@@ -15,7 +15,7 @@ from serving_runtime.backends.python.process import WorkerProcess
 from serving_runtime.backends.python.signature import signature_of
 from serving_runtime.config import text
 from serving_runtime.config.instances import instance_groups
-from serving_runtime.config.model import BackendOptions
+from serving_runtime.config.model import ALLOW_CODE, BackendOptions
 from serving_runtime.errors import ModelError, ServingError
 
 _ENVIRONMENT = "EXECUTION_ENV_PATH"
@@ -59,9 +59,7 @@ class PythonBackend:
 def _check(options: BackendOptions) -> None:
     """Raise ModelError unless the server may run the model's code, and can as it asks."""
     if not options.allow_python_models:
-        raise ModelError(
-            "backend 'python' runs code of the model's; start the server with --allow-python-models=true to allow it"
-        )
+        raise ModelError(f"backend 'python' runs code of the model's, which is not allowed here; {ALLOW_CODE}")
     if _ENVIRONMENT in options.parameters:
         raise ModelError(
             f"parameter '{_ENVIRONMENT}' asks for a Python environment of the model's own, which is not supported; "

@@ -53,8 +53,9 @@ _STARTED_BY_THE_COMMAND_LINE = ("web", "worker", "watcher", "agent")
 class LocalDriver:
     """Driver of the cluster whose files are under `folder`; implements `ClusterDriver`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, allow_python_models: bool = False) -> None:
         self._layout = Layout(folder.absolute())
+        self._allow_python_models = allow_python_models
 
     def apply(self, desired: Desired) -> Sequence[Drift]:
         """Hand `desired` to the agent; a lower generation than what is there is ignored, the same again not written."""
@@ -120,11 +121,11 @@ class LocalDriver:
 
     def run(self, job: Job) -> JobResult:
         """Run the job as a process of its own, bounded in time and memory."""
-        return jobs.run(job, self._layout.jobs)
+        return jobs.run(job, self._layout.jobs, allow_python_models=self._allow_python_models)
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
         """Run the candidate as a process of its own that nobody but the caller can reach."""
-        return replays.replay(candidate, self._layout.jobs)
+        return replays.replay(candidate, self._layout.jobs, allow_python_models=self._allow_python_models)
 
     def check(self, desired: Desired) -> None:
         """Refuse nothing: a local cluster can do all that can be desired."""

@@ -21,6 +21,7 @@ from common.errors import FairleadError, Unavailable
 from common.processes import start_ticks
 from integrations.artifacts import folder_of
 from integrations.clusters.base import Job, JobResult
+from integrations.clusters.flags import python_flags
 from integrations.clusters.local import launch
 from integrations.clusters.local.materialise import lay_out
 
@@ -30,7 +31,13 @@ _LEAST_MEMORY_BYTES = 16 << 30  # address space, of which a runtime with its lib
 TIMED_OUT = 124  # what coreutils' timeout exits with
 
 
-def run(job: Job, folder: Path, *, runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime")) -> JobResult:
+def run(
+    job: Job,
+    folder: Path,
+    *,
+    allow_python_models: bool = False,
+    runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime"),
+) -> JobResult:
     """Run the job below `folder` and return its end; `exit_code` is `TIMED_OUT` at the timeout and -N for signal N.
 
     Raises:
@@ -45,7 +52,14 @@ def run(job: Job, folder: Path, *, runtime: tuple[str, ...] = (sys.executable, "
             lay_out(artifact, model, version=_MODEL_VERSION, config={})
         except FairleadError as error:
             return JobResult(1, "", error.message)
-        command = [*_launcher(job), *runtime, job.kind.value, str(model), "--json"]
+        command = [
+            *_launcher(job, allow_python_models=allow_python_models),
+            *runtime,
+            job.kind.value,
+            str(model),
+            "--json",
+            *python_flags(allowed=allow_python_models),
+        ]
         with (scratch / "stdout").open("w+b") as stdout, (scratch / "stderr").open("w+b") as stderr:
             exit_code = _run(command, job.timeout_s, stdout.fileno(), stderr.fileno())
             stdout.seek(0)
@@ -79,11 +93,12 @@ def _drop_abandoned(folder: Path) -> None:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _launcher(job: Job) -> list[str]:
+def _launcher(job: Job, *, allow_python_models: bool) -> list[str]:
     limits = [
         f"as={most_memory_bytes()}",
         f"cpu={round(job.timeout_s * (os.cpu_count() or 1)) + 1}",
-        f"fsize={_MAX_OUTPUT_BYTES}",
+        # It bounds shared memory too, which tensors of models in Python go through.
+        *([] if allow_python_models else [f"fsize={_MAX_OUTPUT_BYTES}"]),
         "core=0",
     ]
     return [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *limits, "--"]

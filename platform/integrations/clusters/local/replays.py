@@ -18,6 +18,7 @@ from typing import IO
 from common.errors import InvalidInput, Unavailable
 from integrations.artifacts import folder_of
 from integrations.clusters.base import Candidate, Exchange
+from integrations.clusters.flags import python_flags
 from integrations.clusters.local import launch
 from integrations.clusters.local.jobs import most_memory_bytes, scratch_in
 from integrations.clusters.local.materialise import lay_out
@@ -28,7 +29,11 @@ _COMPLAINT_BYTES = 4096
 
 @contextmanager
 def replay(
-    candidate: Candidate, folder: Path, *, runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime")
+    candidate: Candidate,
+    folder: Path,
+    *,
+    allow_python_models: bool = False,
+    runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime"),
 ) -> Iterator[Callable[[Exchange], Exchange]]:
     """Run the candidate below `folder`; see `ClusterDriver.replay`."""
     with scratch_in(folder) as scratch:
@@ -38,7 +43,9 @@ def replay(
         model = scratch / candidate.model_name
         lay_out(artifact, model, version=candidate.model_version, config=candidate.model_config)
         with (scratch / "stderr").open("w+b") as stderr:
-            process = _started(candidate, [*runtime, "replay", str(model)], stderr)
+            process = _started(
+                candidate, [*runtime, "replay", str(model), *python_flags(allowed=allow_python_models)], stderr
+            )
             try:
                 runs = _Running(candidate, process, scratch / "stderr")
                 runs.check_ready()

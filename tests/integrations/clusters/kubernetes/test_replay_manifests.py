@@ -81,6 +81,13 @@ def test_it_has_no_label_by_which_replicas_are_found() -> None:
     assert "fairlead/service" not in labels
 
 
+@pytest.mark.parametrize("allowed", [True, False], ids=["allowed", "not allowed"])
+def test_models_in_python_answer_only_where_the_operator_allows_them(allowed: bool) -> None:
+    job, _ = rendered(options=replace(OPTIONS, allow_python_models=allowed))
+    (runtime,) = job["spec"]["template"]["spec"]["containers"]
+    assert ("--allow-python-models=true" in runtime["args"]) is allowed
+
+
 def test_nothing_that_it_answers_is_recorded_and_its_metrics_are_not_scraped() -> None:
     template = rendered()[0]["spec"]["template"]
     assert "tap" not in yaml.safe_dump(template)

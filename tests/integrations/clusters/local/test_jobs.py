@@ -35,6 +35,19 @@ def test_runtime_refuses_what_is_no_model(cluster):
     assert "not an ONNX model" in result.message
 
 
+@pytest.mark.parametrize("allowed", [True, False], ids=["allowed", "not allowed"])
+def test_models_in_python_are_looked_at_only_where_that_is_allowed(tmp_path, allowed):
+    code = b"from fairlead_python import FP32\ndef predict(x: FP32[2]) -> FP32[2]:\n    return x"
+    artifact = tmp_path / "artifact"
+    (artifact / "1").mkdir(parents=True)
+    (artifact / "config.pbtxt").write_text('backend: "python"')
+    (artifact / "1" / "model.py").write_bytes(code)
+    asked = Job(JobKind.PROFILE, artifact.as_uri(), 60)
+    result = jobs.run(asked, tmp_path / "jobs", allow_python_models=allowed)
+    assert (result.exit_code == 0) is allowed
+    assert ("FAIRLEAD_ALLOW_PYTHON_MODELS" in result.message) is not allowed
+
+
 def test_model_is_laid_out_as_the_runtime_wants_it(artifact, tmp_path):
     code = "import sys, pathlib; print(sys.argv[1:], sorted(p.name for p in pathlib.Path(sys.argv[2]).rglob('*')))"
     result = jobs.run(Job(JobKind.PROFILE, artifact, 30), tmp_path / "jobs", runtime=program(code))

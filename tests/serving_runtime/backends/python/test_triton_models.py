@@ -202,8 +202,9 @@ def test_a_server_that_does_not_allow_python_models_refuses_them_by_name(tmp_pat
     done = subprocess.run(command(root), capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "fairlead-serve: model 'add_sub' version 1: backend 'python' runs code of the model's; "
-        "start the server with --allow-python-models=true to allow it"
+        "fairlead-serve: model 'add_sub' version 1: backend 'python' runs code of the model's, "
+        "which is not allowed here; allow it by --allow-python-models=true, under fairlead up by "
+        "FAIRLEAD_ALLOW_PYTHON_MODELS=true, on Kubernetes by allowPythonModels in the cluster's file"
     )
 
 

@@ -8,8 +8,9 @@ import math
 from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision, Job
+from integrations.clusters.flags import python_flags
 from integrations.clusters.kubernetes.manifests.names import MANAGED, Manifest
-from integrations.clusters.kubernetes.manifests.pods import pod_template, python_flags
+from integrations.clusters.kubernetes.manifests.pods import pod_template
 from integrations.clusters.kubernetes.options import Options
 
 ASK = "ask"
@@ -47,7 +48,12 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     used = {mount["name"] for container in (*pod["initContainers"], ask) for mount in container["volumeMounts"]}
     pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] in used]
     pod.pop("serviceAccountName")  # the namespace's own; what its pods may fetch is by their annotation
-    question = [asked.kind.value, f"{folder}/{_MODEL_NAME}", "--json", *python_flags(options)]
+    question = [
+        asked.kind.value,
+        f"{folder}/{_MODEL_NAME}",
+        "--json",
+        *python_flags(allowed=options.allow_python_models),
+    ]
     pod["containers"] = [{**ask, "name": ASK, "args": question}]
     pod["restartPolicy"] = "Never"
     if options.job_node_selector:

@@ -3,7 +3,7 @@
 import json
 
 from integrations.clusters.base import Desired, DesiredRevision
-from integrations.clusters.flags import logger_flags
+from integrations.clusters.flags import logger_flags, python_flags
 from integrations.clusters.kubernetes.manifests import calling, taps
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
@@ -80,11 +80,6 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
     }
 
 
-def python_flags(options: Options) -> list[str]:
-    """Return the runtime's flag that lets it run models whose files are code, where the operator has said so."""
-    return ["--allow-python-models=true"] if options.allow_python_models else []
-
-
 def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
     arguments = [
         f"--model-repository={MODELS}",
@@ -93,7 +88,7 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
     ]
     if revision.max_concurrent_requests:
         arguments.append(f"--max-concurrent-requests={revision.max_concurrent_requests}")
-    arguments += python_flags(options)
+    arguments += python_flags(allowed=options.allow_python_models)
     arguments += logger_flags(desired.namespace, revision) + taps.flags(options)
     return {
         "name": RUNTIME,

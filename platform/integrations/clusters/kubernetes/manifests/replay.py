@@ -9,6 +9,7 @@ import copy
 from dataclasses import replace
 
 from integrations.clusters.base import Candidate, Desired, DesiredRevision
+from integrations.clusters.flags import python_flags
 from integrations.clusters.kubernetes.manifests import workload
 from integrations.clusters.kubernetes.manifests.jobs import JOB, REMOVED_AFTER_S
 from integrations.clusters.kubernetes.manifests.names import HTTP_PORT, MANAGED, Manifest
@@ -42,6 +43,7 @@ def replay(candidate: Candidate, name: str, owner: Manifest, options: Options) -
         f"{MODELS}/{candidate.model_name}",
         f"--http-port={PORT}",
         f"--idle-timeout-secs={_IDLE_S}",
+        *python_flags(allowed=options.allow_python_models),
     ]
     runtime["ports"] = [each for each in runtime["ports"] if each["containerPort"] == PORT]
     runtime.pop("lifecycle", None)
