@@ -72,7 +72,7 @@ images: ## the container images (IMAGES="control-plane one-machine runtime-cpu r
 	done
 
 ##@ Work on it
-.PHONY: check test test-servers test-browser test-cluster test-images fuzz
+.PHONY: check test test-servers test-browser test-cluster test-images bench fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -110,6 +110,9 @@ test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Env
 # Not in .ci/run: a first build takes ten minutes, and few machines let a test start a Docker engine.
 test-images: setup-dev ## the container images, built and run on a Docker engine (root: one of their own)
 	$(PYTEST) tests/docker
+
+bench: setup-dev ## Fairlead beside its peers and the limits, on two cores (QUICK=1: six minutes; ONLY="fairlead triton"; RECORD=1: keep as the figures to compare with)
+	@$(BIN)/python -m benchmarks.serving $(if $(QUICK),--quick) $(if $(RECORD),--record) $(if $(ONLY),--only $(ONLY))
 
 FUZZ_SECONDS ?= 300
 fuzz: setup-dev ## every way into the serving runtime, FUZZ_SECONDS=300 seconds each; what is found is left in .fuzz/

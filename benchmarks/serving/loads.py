@@ -1,0 +1,66 @@
+"""The clients: wrk for HTTP, h2load for gRPC, each on a core of its own and in a closed loop."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.serving.processes import CLIENT_CORE
+from benchmarks.serving.requests import METHOD, Body
+
+_UNITS_US = {"us": 1.0, "ms": 1e3, "s": 1e6}
+
+
+class Load(NamedTuple):
+    """What a client saw: answered requests a second and in all, latencies in microseconds."""
+
+    per_s: float
+    count: int
+    p50_us: float | None
+    p99_us: float | None
+
+
+def missing() -> list[str]:
+    """Return the programs that are not there."""
+    return [program for program in ("wrk", "h2load", "taskset") if shutil.which(program) is None]
+
+
+def wrk(url: str, body: Body, connections: int, seconds: int, scratch: Path) -> Load:
+    """Post the same body by so many connections; raises RuntimeError when an answer is not right."""
+    script = scratch / "body.lua"
+    headers = "".join(f'wrk.headers["{name}"] = "{value}"\n' for name, value in body.headers.items())
+    script.write_text(f'wrk.method = "POST"\n{headers}wrk.body = {_quoted(body.content)}\n')
+    options = ["-t1", f"-c{connections}", f"-d{seconds}s", "--timeout=60", "--latency", "-s", str(script)]
+    output = _run("wrk", *options, url)
+    count, per_s = re.search(r"(\d+) requests in", output), re.search(r"Requests/sec:\s+([\d.]+)", output)
+    if "Non-2xx" in output or not (count and per_s and int(count[1])):
+        raise RuntimeError(f"{url} was not answered as it should:\n{output}")
+    return Load(float(per_s[1]), int(count[1]), _percentile(output, 50), _percentile(output, 99))
+
+
+def h2load(port: int, message: bytes, connections: int, streams: int, seconds: int, scratch: Path) -> Load:
+    """Call ModelInfer with the same message by so many connections of so many streams; raises RuntimeError."""
+    file = scratch / "message"
+    file.write_bytes(message)
+    headers = ["-H", "content-type: application/grpc", "-H", "te: trailers"]
+    options = ["-t1", f"-c{connections}", f"-m{streams}", f"-D{seconds}", f"-d{file}", *headers]
+    output = _run("h2load", *options, f"http://127.0.0.1:{port}{METHOD}")
+    found = re.search(r"(\d+) succeeded, (\d+) failed", output)
+    if found is None or int(found[2]) or not int(found[1]):
+        raise RuntimeError(f"port {port} did not answer every call:\n{output}")
+    return Load(int(found[1]) / seconds, int(found[1]), None, None)
+
+
+def _run(*command: str) -> str:
+    pinned = ["taskset", "-c", CLIENT_CORE, *command]
+    return subprocess.run(pinned, capture_output=True, text=True, check=True, timeout=300).stdout
+
+
+def _quoted(content: bytes) -> str:
+    return '"' + "".join(f"\\{byte:03d}" for byte in content) + '"'
+
+
+def _percentile(output: str, percent: int) -> float | None:
+    found = re.search(rf"^\s+{percent}%\s+([\d.]+)(us|ms|s)", output, re.MULTILINE)
+    return float(found[1]) * _UNITS_US[found[2]] if found else None

@@ -1,0 +1,161 @@
+"""The rounds: in each every server is started, asked at every point, and stopped, one after the other."""
+
+import json
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+from benchmarks.serving import alone, loads, requests
+from benchmarks.serving.models import MODELS, Model
+from benchmarks.serving.peers.base import Peer, Running
+from benchmarks.serving.peers.fairlead import Fairlead
+
+Say = Callable[[str], None]
+
+_FORMS = {"http": "http", "json": "json", "grpc": "grpc_port", "streams": "grpc_port"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One closed loop.
+
+    Attributes:
+        form: http (binary where the server has that), json, grpc (a call per connection), streams (all on one).
+        calls: at once.
+        few: whether it is for Fairlead, the limits and Triton only.
+    """
+
+    model: str
+    form: str
+    calls: int
+    seconds: int
+    few: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured: at which points, how often, and models alone at which batch sizes for how long."""
+
+    points: Sequence[Point]
+    rounds: int
+    alone: Sequence[tuple[str, int]]
+    alone_s: int
+
+
+def plan(*, quick: bool) -> Plan:
+    """Return the plan; quick ones take about six minutes with all peers installed."""
+    short, long = (2, 4) if quick else (4, 10)
+    small = [("http", calls) for calls in ((1, 32) if quick else (1, 8, 32))] + [("json", 32)]
+    small += [("grpc", calls) for calls in ((1, 32) if quick else (1, 8, 32))] + [("streams", 32)]
+    points = [Point("mlp_small", form, calls, short) for form, calls in small]
+    points += [Point(model, "http", 8, long, few=quick) for model in ("bert_mini", "resnet50")]
+    points += [Point("bert_mini_batched", "http", 32, long, few=True)]
+    points += [Point("image_mean", "http", 2, short, few=True), Point("image_mean", "json", 2, 2 * short)]
+    sizes = [("mlp_small", 1), ("bert_mini", 1), ("resnet50", 1)] + [
+        ("bert_mini_batched", rows) for rows in (1, 8, 16, 32)
+    ]
+    return Plan(points, 3 if quick else 5, sizes, long)
+
+
+class Measuring:
+    """One run of the plan; `results` is what is written as JSON."""
+
+    def __init__(self, plan: Plan, models: Path, scratch: Path, say: Say) -> None:
+        self._plan = plan
+        self._models = models
+        self._scratch = scratch
+        self._say = say
+        self._right: dict[str, Any] = {}
+        self.results: dict[str, Any] = {"servers": {}, "points": [], "alone": [], "batches": []}
+
+    def round(self, number: int, peers: Sequence[tuple[Peer, Path]]) -> None:
+        """Measure everything once."""
+        for peer, python in peers:
+            known = self.results["servers"].setdefault(peer.name, {"ready_s": [], "rss_mb": [], "problem": ""})
+            if known["problem"]:
+                continue
+            try:
+                self._peer(number, peer, python, known)
+            except (RuntimeError, OSError) as error:
+                known["problem"] = str(error).splitlines()[0]
+                self._say(f"{peer.name}: {known['problem']}")
+            if peer.name == Fairlead.name:  # beside it: what they are compared with
+                self._alone(number)
+
+    def _peer(self, number: int, peer: Peer, python: Path, known: dict[str, Any]) -> None:
+        running = peer.start(python, self._models, self._scratch)
+        try:
+            known["ready_s"].append(running.process.wait_until(running.ready))
+            known["rss_mb"].append(running.process.rss_mb())
+            for point in self._plan.points:
+                if _asked(peer, running, point):
+                    self._point(number, peer.name, running, point)
+        finally:
+            running.process.stop()
+
+    def _point(self, number: int, server: str, running: Running, point: Point) -> None:
+        model = MODELS[point.model]
+        load = self._load(running, model, point, server)
+        statistics = _batches(running, model) if server == "fairlead" and point.model == "bert_mini_batched" else {}
+        before, began = running.process.cpu_s(), time.monotonic()
+        found = load(point.seconds)
+        cpu_us = (running.process.cpu_s() - before) / found.count * 1e6
+        row = {"round": number, "server": server, "model": point.model, "form": point.form, "calls": point.calls}
+        self.results["points"].append({**row, **found._asdict(), "cpu_us": round(cpu_us, 2)})
+        if statistics:
+            after = _batches(running, model)
+            grown = {rows: count - statistics.get(rows, 0) for rows, count in after.items()}
+            batches = {str(rows): count for rows, count in grown.items() if count}
+            self.results["batches"].append({"round": number, "seconds": time.monotonic() - began, "batches": batches})
+        where = f"{number} {server:10} {point.model:18} {point.form:8} {point.calls:3}"
+        self._say(f"{where} {found.per_s:9.1f}/s {cpu_us:9.1f} us")
+
+    def _load(self, running: Running, model: Model, point: Point, server: str) -> Callable[[int], loads.Load]:
+        """Return what loads a point, once one answer was seen to be right."""
+        if running.grpc_port is not None and point.form in ("grpc", "streams"):
+            port, message = running.grpc_port, requests.v2_grpc(model)
+            self._check(server, model, requests.call(port, model))
+            connections, streams = (1, point.calls) if point.form == "streams" else (point.calls, 1)
+            return lambda seconds: loads.h2load(port, message, connections, streams, seconds, self._scratch)
+        post = running.json if point.form == "json" else running.http
+        assert post is not None
+        url, body = post(model)
+        self._check(server, model, requests.post(url, body))
+        return lambda seconds: loads.wrk(url, body, point.calls, seconds, self._scratch)
+
+    def _check(self, server: str, model: Model, found: Any) -> None:
+        if server == "echo":
+            return
+        right = self._right.get(model.name)
+        if right is None:
+            session = onnxruntime.InferenceSession(self._models / f"{model.name}.onnx")
+            right = self._right[model.name] = session.run(["y"], {"x": model.sample})[0].ravel()
+        if found.shape != right.shape or not np.allclose(found, right, rtol=1e-2, atol=1e-3):
+            raise RuntimeError(f"{model.name} was answered with {found[:4]}, not {right[:4]}")
+
+    def _alone(self, number: int) -> None:
+        for model, rows in self._plan.alone:
+            found = alone.measured(self._models / f"{model}.onnx", rows, self._plan.alone_s)
+            self.results["alone"].append({"round": number, "model": model, "rows": rows, **found._asdict()})
+            self._say(f"{number} {'alone':10} {model:18} {rows:12} {found.runs_per_s:9.1f}/s {found.cpu_us:9.1f} us")
+
+
+def _asked(peer: Peer, running: Running, point: Point) -> bool:
+    if point.model not in peer.serves or getattr(running, _FORMS[point.form]) is None:
+        return False
+    return not point.few or peer.name in ("fairlead", "prototype", "triton")
+
+
+def _batches(running: Running, model: Model) -> dict[int, int]:
+    """Return how often Fairlead has run a model, by batch size."""
+    assert running.http is not None
+    url = running.http(model)[0].replace("/infer", "/stats")
+    with urllib.request.urlopen(url) as response:
+        (found,) = json.load(response)["model_stats"]
+    return {batch["batch_size"]: batch["compute_infer"]["count"] for batch in found["batch_stats"]}

@@ -1,0 +1,171 @@
+"""Medians, ratios and targets of one run, as text. Pure.
+
+A ratio compares two servers within one run: how many times the requests a second of the other, and how many times
+less processor time a request takes. The second hardly moves when the machine is busy with other work.
+"""
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Results = dict[str, Any]
+
+OURS = "fairlead"
+PYTHON_PEERS = ("mlserver", "kserve", "litserve", "bentoml")
+
+
+class Place(NamedTuple):
+    """A point of the plan, as results name it."""
+
+    model: str
+    form: str
+    calls: int
+
+    def __str__(self) -> str:
+        return f"{self.model} {self.form} c={self.calls}"
+
+
+class Cell(NamedTuple):
+    """Medians over the rounds."""
+
+    per_s: float
+    cpu_us: float
+    p50_us: float | None
+
+
+class Target(NamedTuple):
+    """One thing that is to be reached; `found` is None where it was not measured."""
+
+    what: str
+    wanted: float
+    found: float | None
+
+    @property
+    def verdict(self) -> str:
+        if self.found is None:
+            return "not measured"
+        return "reached" if self.found >= self.wanted else "MISSED"
+
+
+def cells(results: Results) -> dict[Place, dict[str, Cell]]:
+    """Return the medians by place and server, in the order of the plan."""
+    rows: dict[Place, dict[str, list[Any]]] = {}
+    for row in results["points"]:
+        place = Place(row["model"], row["form"], row["calls"])
+        rows.setdefault(place, {}).setdefault(row["server"], []).append(row)
+    return {place: {server: _cell(found) for server, found in servers.items()} for place, servers in rows.items()}
+
+
+def _cell(rows: Sequence[Any]) -> Cell:
+    p50 = [row["p50_us"] for row in rows if row["p50_us"] is not None]
+    return Cell(
+        median(row["per_s"] for row in rows), median(row["cpu_us"] for row in rows), median(p50) if p50 else None
+    )
+
+
+def alone(results: Results) -> dict[tuple[str, int], float]:
+    """Return how many times a second a model runs by itself, by its name and batch size."""
+    rows: dict[tuple[str, int], list[float]] = {}
+    for row in results["alone"]:
+        rows.setdefault((row["model"], row["rows"]), []).append(row["runs_per_s"])
+    return {key: median(found) for key, found in rows.items()}
+
+
+def ratios(results: Results) -> dict[str, float]:
+    """Return how Fairlead compares, by "PLACE / SERVER rate" and "PLACE / SERVER cpu"; higher is better."""
+    found = {}
+    for place, servers in cells(results).items():
+        ours = servers.get(OURS)
+        for server, other in servers.items():
+            if ours is not None and server != OURS:
+                found[f"{place} / {server} rate"] = round(ours.per_s / other.per_s, 3)
+                found[f"{place} / {server} cpu"] = round(other.cpu_us / ours.cpu_us, 3)
+    return found
+
+
+def targets(results: Results) -> list[Target]:
+    """Return what is to be reached on small and on heavy models, with what was found."""
+    found = ratios(results)
+
+    def best(form: str, calls: int, servers: Sequence[str]) -> float | None:
+        return min(
+            (found[key] for server in servers if (key := f"mlp_small {form} c={calls} / {server} rate") in found),
+            default=None,
+        )
+
+    listed = [
+        Target("HTTP binary, 32 at once: times Triton with its Python backend", 4.5, best("http", 32, ["triton"])),
+        Target("gRPC, 32 at once: times Triton with its Python backend", 2.0, best("grpc", 32, ["triton"])),
+        Target("HTTP, 32 at once: times the best of the Python servers", 15.0, best("http", 32, PYTHON_PEERS)),
+        Target("HTTP binary, 32 at once: of the prototype", 0.6, best("http", 32, ["prototype"])),
+        Target("gRPC, 32 at once: of the prototype", 0.6, best("grpc", 32, ["prototype"])),
+        Target("one at a time: median latency of the best peer, over Fairlead's", 1.0, _latency(results)),
+    ]
+    lone = alone(results)
+    for model in ("bert_mini", "resnet50"):
+        listed.append(Target(f"{model}, 8 at once: of ONNX Runtime alone", 0.97, _of_alone(results, lone, model)))
+    listed.append(Target("bert_mini in dynamic batches: of the same batches alone", 0.95, _of_batches(results, lone)))
+    image = [found.get(f"image_mean json c=2 / {server} rate") for server in ("mlserver",)]
+    listed.append(Target("an image as JSON: times MLServer", 5.0, image[0]))
+    servers = results["servers"]
+    for what, key in (("start to READY", "ready_s"), ("idle resident memory", "rss_mb")):
+        both = [servers.get(server, {}).get(key) for server in ("triton", OURS)]
+        listed.append(Target(f"{what}: Triton's over Fairlead's", 1.0, _over(*both) if all(both) else None))
+    return listed
+
+
+def _over(one: Sequence[float], other: Sequence[float]) -> float:
+    return median(one) / median(other)
+
+
+def _latency(results: Results) -> float | None:
+    servers = cells(results).get(Place("mlp_small", "http", 1), {})
+    ours = servers.get(OURS)
+    others = [cell.p50_us for server, cell in servers.items() if server not in (OURS, "echo", "prototype")]
+    known = [latency for latency in others if latency is not None]
+    return min(known) / ours.p50_us if ours is not None and ours.p50_us and known else None
+
+
+def _of_alone(results: Results, lone: dict[tuple[str, int], float], model: str) -> float | None:
+    ours = cells(results).get(Place(model, "http", 8), {}).get(OURS)
+    return ours.per_s / lone[model, 1] if ours is not None and (model, 1) in lone else None
+
+
+def _of_batches(results: Results, lone: dict[tuple[str, int], float]) -> float | None:
+    """Return the time that the batches that were formed take by themselves, as a share of the time they took."""
+    sizes = sorted(rows for model, rows in lone if model == "bert_mini_batched")
+    if not sizes or not results["batches"]:
+        return None
+    seconds = [1 / lone["bert_mini_batched", rows] for rows in sizes]
+    shares = [
+        sum(np.interp(int(rows), sizes, seconds) * count for rows, count in row["batches"].items()) / row["seconds"]
+        for row in results["batches"]
+    ]
+    return float(median(shares))
+
+
+def lines(results: Results) -> Iterator[str]:
+    """Yield the report, line by line."""
+    whole = cells(results)
+    servers = [name for name in results["servers"] if any(name in found for found in whole.values())]
+    for title, value in (("requests a second", "per_s"), ("microseconds of processor time a request", "cpu_us")):
+        yield f"{title:42}" + "".join(f"{server:>11}" for server in servers)
+        for place, found in whole.items():
+            numbers = [getattr(found[server], value) if server in found else None for server in servers]
+            yield f"{place!s:42}" + "".join(f"{'':11}" if n is None else f"{n:11,.1f}" for n in numbers)
+        yield ""
+    for (model, rows), per_s in alone(results).items():
+        yield f"ONNX Runtime alone, {model}, {rows} rows: {per_s:,.1f} runs a second"
+    yield ""
+    for name, known in results["servers"].items():
+        if known["ready_s"]:
+            ready, rss = median(known["ready_s"]), median(known["rss_mb"])
+            yield f"{name:11} ready after {ready:5.1f} s, {rss:6.0f} MB resident when idle"
+        if known["problem"]:
+            yield f"{name:11} {known['problem']}"
+    yield ""
+    for target in targets(results):
+        number = "" if target.found is None else f"{target.found:8.2f}"
+        yield f"{target.verdict:12} {number:8} of {target.wanted:5.2f}  {target.what}"

@@ -1,0 +1,101 @@
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from benchmarks.serving import gate, plot, report
+from benchmarks.serving.report import Place
+
+
+def _point(server: str, form: str, calls: int, per_s: float, cpu_us: float, model: str = "mlp_small") -> dict[str, Any]:
+    row = {"server": server, "model": model, "form": form, "calls": calls, "round": 1}
+    return {**row, "per_s": per_s, "count": 100, "cpu_us": cpu_us, "p50_us": 1e6 / per_s, "p99_us": None}
+
+
+@pytest.fixture
+def results() -> dict[str, Any]:
+    points = [
+        *[_point("fairlead", "http", 32, per_s, 25.0) for per_s in (1.0, 30000.0, 31000.0)],
+        _point("triton", "http", 32, 6000.0, 150.0),
+        _point("mlserver", "http", 32, 1500.0, 600.0),
+        _point("prototype", "http", 32, 40000.0, 20.0),
+        _point("fairlead", "http", 8, 9.6, 100000.0, "resnet50"),
+    ]
+    alone = [{"round": 1, "model": "resnet50", "rows": 1, "runs_per_s": 10.0, "cpu_us": 100000.0}]
+    alone += [
+        {"round": 1, "model": "bert_mini_batched", "rows": rows, "runs_per_s": 100 / rows, "cpu_us": 1.0}
+        for rows in (1, 32)
+    ]
+    servers = {
+        name: {"ready_s": [2.0], "rss_mb": [300.0], "problem": ""}
+        for name in ("fairlead", "triton", "mlserver", "prototype")
+    }
+    servers["kserve"] = {"ready_s": [], "rss_mb": [], "problem": "pip could not install kserve"}
+    batches = [{"round": 1, "seconds": 1.0, "batches": {"1": 30, "32": 2}}]
+    return {"servers": servers, "points": points, "alone": alone, "batches": batches}
+
+
+def _target(results: dict[str, Any], words: str) -> report.Target:
+    (found,) = [target for target in report.targets(results) if words in target.what]
+    return found
+
+
+def test_a_ratio_is_one_of_medians_and_higher_is_better_for_rates_and_for_processor_time(
+    results: dict[str, Any],
+) -> None:
+    found = report.ratios(results)
+    assert found["mlp_small http c=32 / triton rate"] == 5.0
+    assert found["mlp_small http c=32 / triton cpu"] == 6.0
+    assert found["mlp_small http c=32 / prototype cpu"] == 0.8
+
+
+def test_targets_say_what_is_reached_what_is_missed_and_what_was_not_measured(results: dict[str, Any]) -> None:
+    assert _target(results, "HTTP binary, 32 at once: times Triton").verdict == "reached"
+    assert _target(results, "best of the Python servers") == (
+        "HTTP, 32 at once: times the best of the Python servers",
+        15.0,
+        20.0,
+    )
+    assert _target(results, "resnet50").verdict == "MISSED"
+    assert _target(results, "gRPC, 32 at once: times Triton").verdict == "not measured"
+
+
+def test_dynamic_batches_are_compared_with_the_same_batches_alone(results: dict[str, Any]) -> None:
+    found = _target(results, "dynamic batches").found
+    assert found == pytest.approx(30 * 0.01 + 2 * 0.32)
+
+
+def test_the_report_tells_why_a_server_was_not_measured(results: dict[str, Any]) -> None:
+    text = "\n".join(report.lines(results))
+    assert "pip could not install kserve" in text
+    assert re.search(r"mlp_small http c=32 +30,000\.0 +6,000\.0 +1,500\.0 +40,000\.0", text)
+
+
+def test_the_gate_names_what_fell_below_what_was_recorded_and_lets_the_rest_pass(results: dict[str, Any]) -> None:
+    recorded = report.ratios(results)
+    assert gate.worse(recorded, recorded) == []
+    for row in results["points"]:
+        if row["server"] == "fairlead":
+            row["cpu_us"] *= 1.5
+    (first, *_), names = gate.worse(recorded, report.ratios(results)), "mlp_small http c=32 / triton cpu"
+    assert first == f"{names}: 4.00 times, where 6.00 was recorded and 4.80 is the least"
+
+
+def test_a_faster_machine_passes_the_gate_and_so_does_a_server_that_is_missing_today(results: dict[str, Any]) -> None:
+    recorded = report.ratios(results)
+    for row in results["points"]:
+        row["per_s"] /= 3
+        row["cpu_us"] *= 3
+    results["points"] = [row for row in results["points"] if row["server"] != "mlserver"]
+    assert gate.worse(recorded, report.ratios(results)) == []
+
+
+def test_the_plot_has_a_bar_for_each_server_the_quickest_first(results: dict[str, Any]) -> None:
+    places = [(Place("mlp_small", "http", 32), "HTTP"), (Place("mlp_small", "grpc", 32), "gRPC")]
+    root = ET.fromstring(plot.bars(report.cells(results), places))
+    texts = [node.text for node in root.iter() if node.tag.endswith("text")]
+    assert texts == ["HTTP", "prototype", "40,000", "fairlead", "30,000", "triton", "6,000", "mlserver", "1,500"]
+    widths = [float(node.attrib["width"]) for node in root.iter() if node.tag.endswith("rect")]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] > 0
