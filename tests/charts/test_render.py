@@ -93,7 +93,8 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
         each["metadata"]["name"].removeprefix(f"{NAMESPACE}-{RELEASE}-"): each["rules"]
         for each in _of(found, "ClusterRole")
     }
-    assert roles == {name: rules for name, rules in known.items() if name not in ("driver-metrics", "driver-replays")}
+    optional = {"driver-metrics", "driver-replays", "driver-keda"}
+    assert roles == {name: rules for name, rules in known.items() if name not in optional}
     assert _of(found, "Role") == []
     bound = {
         (each["metadata"].get("namespace", ""), _role(each)) for each in _of(found, "RoleBinding", "ClusterRoleBinding")
@@ -102,6 +103,18 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
     assert bound == everywhere | {("vision", "driver"), ("text", "driver"), ("checks", "driver-jobs")}
     subjects = [each["subjects"] for each in _of(found, "RoleBinding", "ClusterRoleBinding")]
     assert all(each == [{"kind": "ServiceAccount", "name": RELEASE, "namespace": NAMESPACE}] for each in subjects)
+
+
+def test_the_role_for_keda_is_given_where_services_run_and_keda_follows_their_load() -> None:
+    address = "http://prometheus.monitoring:9090"
+    found = objects({"cluster": {"namespaces": ["vision", "text"], "keda": {"prometheus": address}}})
+    assert "driver-keda" in {
+        each["metadata"]["name"].removeprefix(f"{NAMESPACE}-{RELEASE}-") for each in _of(found, "ClusterRole")
+    }
+    bound = [each["metadata"]["namespace"] for each in _of(found, "RoleBinding") if _role(each) == "driver-keda"]
+    assert bound == ["vision", "text"]
+    (file,) = (each["data"]["cluster.yaml"] for each in _of(found, "ConfigMap") if "cluster.yaml" in each["data"])
+    assert yaml.safe_load(file)["keda"] == {"prometheus": address}
 
 
 def test_who_may_not_read_nodes_has_no_role_for_it() -> None:

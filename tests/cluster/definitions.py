@@ -1,7 +1,10 @@
-"""Definitions of kinds that are not Kubernetes' own and that the chart may make, out of their projects' Go modules."""
+"""Definitions of kinds that are not Kubernetes' own and that the chart, or the driver, may make.
+
+They are out of their projects' Go modules.
+"""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -10,8 +13,9 @@ import yaml
 from tests.cluster.binaries import module_folder
 from tests.servers.parts import MissingPartError, skip_or_fail
 
+_Modules = Mapping[str, tuple[str, Sequence[str]]]
 _MONITORING = ("servicemonitors", "podmonitors", "prometheusrules")
-_DEFINED_BY = {
+_DEFINED_BY: _Modules = {
     "github.com/prometheus-operator/prometheus-operator@v0.85.0": (
         "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s=",
         [f"example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml" for kind in _MONITORING],
@@ -22,22 +26,37 @@ _DEFINED_BY = {
     ),
 }
 """Go modules with the definitions of kinds that are not Kubernetes' own, the modules' sums, and the files."""
+_KEDA: _Modules = {
+    "github.com/kedacore/keda/v2@v2.21.0": (
+        "h1:R6z2HZvstK4RLUMxroNACzBj74xGxt3kG59b5Xc+Xps=",
+        ["config/crd/bases/keda.sh_scaledobjects.yaml"],
+    )
+}
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _WITHIN_S = 60.0
 
 
 def define_other_kinds(admin: httpx.Client) -> None:
     """Let the API server know these kinds from now on; ends the test where their modules are not to be had."""
+    _define_all(admin, _DEFINED_BY)
+
+
+def define_keda(admin: httpx.Client) -> None:
+    """Let the API server know ScaledObjects from now on, as `define_other_kinds` does."""
+    _define_all(admin, _KEDA)
+
+
+def _define_all(admin: httpx.Client, modules: _Modules) -> None:
     try:
-        files = list(_files())
+        files = list(_files(modules))
     except MissingPartError as missing:
         skip_or_fail(missing)
     for file in files:
         _define(admin, file)
 
 
-def _files() -> Iterator[Path]:
-    for name, (checksum, files) in _DEFINED_BY.items():
+def _files(modules: _Modules) -> Iterator[Path]:
+    for name, (checksum, files) in modules.items():
         folder = module_folder(name, checksum)
         yield from (folder / file for file in files)
 

@@ -16,7 +16,7 @@ from deployments.spec.resources import parse_memory, parse_resources
 from integrations.clusters.base import Patch, Resources
 from integrations.clusters.kubernetes.manifests.example import refuse_unfit
 from integrations.clusters.kubernetes.manifests.patched import check_target
-from integrations.clusters.kubernetes.options import GatewayReference, Options, Reach
+from integrations.clusters.kubernetes.options import POLLING_S, GatewayReference, Keda, Options, Reach
 
 KIND = "kubernetes"
 _KNOWN = Options(GatewayReference("", ""), "", "", "")  # for the defaults of what may be left out
@@ -88,6 +88,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
     control_plane_url = _control_plane(document)
     artifacts = parse_artifacts(document.document("artifacts"), control_plane_url=control_plane_url)
     reach = document.choice("reach", Reach, _KNOWN.reach)
+    custom_metrics, keda = _autoscalers(document)
     return Options(
         gateway=_gateway(gateway),
         runtime_image=document.text("runtimeImage"),
@@ -99,7 +100,8 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         api_server_networks=_networks(document, reach),
         defaults=_defaults(document.optional("defaults")),
         shared_memory_bytes=_memory(document, "sharedMemory", _KNOWN.shared_memory_bytes),
-        custom_metrics=document.flag("customMetrics", default=_KNOWN.custom_metrics),
+        custom_metrics=custom_metrics,
+        keda=keda,
         name=name,
         control_plane_url=control_plane_url,
         control_plane_ca_config_map=document.text("controlPlaneCaConfigMap", default=""),
@@ -109,6 +111,29 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         **_jobs(document.optional("jobs")),
         allowed_managers=_texts(document, "allowedManagers"),
     )
+
+
+def _autoscalers(document: Document) -> tuple[bool, Keda | None]:
+    """Return what follows the load there: HorizontalPodAutoscalers by the custom metrics API, or KEDA."""
+    custom_metrics = document.flag("customMetrics", default=_KNOWN.custom_metrics)
+    keda = document.optional("keda")
+    if keda is None:
+        return custom_metrics, None
+    if custom_metrics:
+        raise InvalidInput(
+            "keda and customMetrics: true are both said; one alone may follow the load, so leave one of them out",
+            field="keda",
+        )
+    address = keda.text("prometheus").rstrip("/")
+    if not is_web_address(address):
+        field = keda.path("prometheus")
+        raise InvalidInput(
+            f"{field} is {address[:100]!r}; expected where KEDA asks Prometheus, such as http://prometheus.monitoring:9090",
+            field=field,
+        )
+    polling_s = _seconds(keda, "pollingInterval", POLLING_S)
+    keda.refuse_unknown()
+    return False, Keda(address, polling_s)
 
 
 def _jobs(document: Document | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from common.errors import InvalidInput
 from deployments.cluster_file import Connection, Way, parse_cluster
 from integrations.clusters.base import Resources
 from integrations.clusters.kubernetes.access import Credentials
-from integrations.clusters.kubernetes.options import GatewayReference, ModelCache, ModelSource, Options, Reach
+from integrations.clusters.kubernetes.options import GatewayReference, Keda, ModelCache, ModelSource, Options, Reach
 
 
 def pem(text: str) -> str:
@@ -129,6 +129,29 @@ def test_a_file_is_read_field_by_field() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("keda", "field", "sentence"),
+    [
+        ({}, "keda.prometheus", "keda.prometheus is missing"),
+        ({"prometheus": "prometheus:9090"}, "keda.prometheus", "expected where KEDA asks Prometheus"),
+        ({"prometheus": "http://p:9090", "pollingInterval": "100ms"}, "keda.pollingInterval", "whole seconds"),
+        ({"prometheus": "http://p:9090", "cooldown": "1s"}, "keda.cooldown", "keda.cooldown is not a field"),
+    ],
+)
+def test_what_is_said_of_keda_is_refused_by_its_field(keda: dict[str, str], field: str, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence) as refused:
+        parse_cluster({**LEAST, "keda": keda})
+    assert refused.value.field == field
+
+
+def test_keda_follows_the_load_in_the_place_of_the_custom_metrics_api() -> None:
+    address = "http://prometheus.monitoring:9090"
+    options = parse_cluster({**LEAST, "keda": {"prometheus": f"{address}/"}}).options
+    assert (options.keda, options.custom_metrics) == (Keda(address, 15), False)
+    often = parse_cluster({**LEAST, "keda": {"prometheus": address, "pollingInterval": "5s"}}).options
+    assert often.keda == Keda(address, 5)
+
+
 def test_a_replica_gets_the_usual_where_only_one_default_is_said() -> None:
     document = changed("defaults", {"resources": {"requests": {"cpu": 2}}})
     assert parse_cluster(document).options.defaults == Resources(2.0, 1024 * 2**20)
@@ -145,6 +168,12 @@ def test_a_replica_gets_the_usual_where_only_one_default_is_said() -> None:
         ("gateway.namespace", None, "gateway.namespace", "gateway.namespace is missing"),
         ("runtimeImage", 7, "runtimeImage", "runtimeImage is 7; expected a text"),
         ("artifacts.claims", "x", "artifacts.claims", "artifacts.claims is not a field"),
+        (
+            "keda",
+            {"prometheus": "http://prometheus:9090"},
+            "keda",
+            "one alone may follow the load, so leave one of them out",
+        ),
         ("reach", "tunnel", "reach", "direct or apiServer"),
         (
             "apiServerNetworks",

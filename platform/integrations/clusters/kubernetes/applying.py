@@ -1,6 +1,6 @@
 """What is desired of a service, made so by the API server. Called by the driver, with the generation taken.
 
-weights over what is ready -> apply objects, routes last -> prune -> replicas
+weights over what is ready -> prune autoscalers -> apply objects, routes last -> prune -> replicas
 """
 
 import time
@@ -51,7 +51,7 @@ class Applier:
         raise Unavailable(f"the routes of {desired.namespace}/{desired.service} keep changing; they are tried again")
 
     def _apply(self, desired: Desired, entry: ledger.Entry) -> list[Drift]:
-        there = {kind: self._list(kind, desired.namespace, desired.service) for kind in kinds.PRUNED}
+        there = {kind: self._list(kind, desired.namespace, desired.service) for kind in self._pruned(entry)}
         tap = self.api.get(kinds.CONFIG_MAP, desired.namespace, tap_name(desired.service))
         there[kinds.CONFIG_MAP] = [] if tap is None else [tap]  # it goes with the service, not before
         routes = [route for kind in kinds.ROUTES for route in there[kind]]
@@ -61,6 +61,8 @@ class Applier:
         desired, given = _able(desired, slices)
         before = confirmation(desired.service, routes, self.options.gateway).routed
         manifests = render(desired, given, self.options)
+        # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one.
+        self._prune({kind: there[kind] for kind in kinds.AUTOSCALERS if kind in there}, manifests)
         found: list[Drift] = []
         conflicts = []
         for manifest in manifests:
@@ -78,7 +80,7 @@ class Applier:
             except Conflict as error:
                 raise _ChangedError from error
         ledger.note(self.api, desired.namespace, entry, map(drift.name_of, manifests))
-        self._prune(there, manifests)  # autoscalers that are to be gone must not answer to what follows
+        self._prune(there, manifests)
         found += self._scale(desired)
         if self.payloads is not None:
             self.payloads.switch(desired.namespace, desired.service, desired.revisions, time.time())
@@ -148,11 +150,22 @@ class Applier:
     def _prune(self, there: Mapping[kinds.Kind, Sequence[Json]], manifests: Iterable[Manifest]) -> None:
         """Remove what is no longer desired."""
         kept = {(kinds.kind_of(each), each["metadata"]["name"]) for each in manifests}
-        for kind in kinds.PRUNED:
-            for each in there[kind]:
+        for kind, objects in there.items():
+            for each in objects:
                 metadata = each["metadata"]
-                if (kind, metadata["name"]) not in kept and "deletionTimestamp" not in metadata:
+                is_leaving = "deletionTimestamp" in metadata
+                if (kind, metadata["name"]) not in kept and not is_leaving and not _is_controlled(each):
                     self.api.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def _pruned(self, entry: ledger.Entry) -> Iterator[kinds.Kind]:
+        """Yield the kinds of what is removed once it is no longer desired, in this order.
+
+        KEDA's is one of them where the operator chose KEDA, and where they did so before.
+        """
+        kind = kinds.SCALED_OBJECT
+        if self.options.keda is not None or any(each.startswith(f"{kind.kind}/") for each in entry.objects):
+            yield kind
+        yield from kinds.PRUNED
 
     def _list(self, kind: kinds.Kind, namespace: str, service: str) -> list[Json]:
         return self.api.list(kind, namespace, {SERVICE: service})
@@ -193,6 +206,11 @@ def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, 
         each if ready.get(each.name) else replace(each, mirror_percent=0, match=()) for each in desired.revisions
     )
     return replace(desired, revisions=revisions), given
+
+
+def _is_controlled(there: Json) -> bool:
+    """Return whether a controller made an object, as KEDA makes its autoscalers, with the labels of what it is for."""
+    return any(owner.get("controller") for owner in there["metadata"].get("ownerReferences", ()))
 
 
 def _is_same(there: Json, manifest: Manifest) -> bool:

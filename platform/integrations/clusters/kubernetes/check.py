@@ -54,7 +54,7 @@ def check(api: Api, options: Options, components: Iterable[Component], namespace
 def in_namespace(api: Api, options: Options, namespace: str) -> Iterator[Finding]:
     """Yield what services need of a namespace: that it is there, and that the driver may do its work."""
     about = f"namespace {namespace}"
-    for role in roles_in_namespaces(options.reach):
+    for role in roles_in_namespaces(options):
         missing = _missing(api, rights()[role], namespace)
         if missing:
             remedy = _BIND_THERE.format(role=role, namespace=namespace)

@@ -38,6 +38,7 @@ NODE = Kind("v1", "Node", "nodes")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 AUTOSCALER = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+SCALED_OBJECT = Kind("keda.sh/v1alpha1", "ScaledObject", "scaledobjects")
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 ENDPOINT_SLICE = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews")
@@ -47,6 +48,9 @@ HTTP_ROUTE = Kind(GATEWAY_API, "HTTPRoute", "httproutes")
 GRPC_ROUTE = Kind(GATEWAY_API, "GRPCRoute", "grpcroutes")
 
 ROUTES = (HTTP_ROUTE, GRPC_ROUTE)
+
+AUTOSCALERS = (AUTOSCALER, SCALED_OBJECT)
+"""What follows the load in the place of the reconciler; the second one only where KEDA is."""
 
 PRUNED = (*ROUTES, AUTOSCALER, DEPLOYMENT, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE_ACCOUNT)
 """What is removed once it is no longer desired, in this order: routes before what they lead to."""
@@ -61,7 +65,7 @@ _BY_NAME = {
         JOB,
         DEPLOYMENT,
         DISRUPTION_BUDGET,
-        AUTOSCALER,
+        *AUTOSCALERS,
         NETWORK_POLICY,
         ENDPOINT_SLICE,
         TOKEN_REVIEW,

@@ -144,7 +144,7 @@ def _scalings(found: Found) -> Iterator[tuple[str, ObservedScaling]]:
     """Yield what autoscalers make of their revisions, which the Deployments have last been told."""
     replicas = {str(each["metadata"]["name"]): int(each["spec"]["replicas"]) for each in found.deployments}
     for each in found.autoscalers:
-        name = str(each["metadata"]["name"])
+        name = str(each["spec"]["scaleTargetRef"]["name"])  # KEDA calls its own otherwise
         if name in replicas and "deletionTimestamp" not in each["metadata"]:
             yield name, ObservedScaling(replicas[name], _blindness(each))
 

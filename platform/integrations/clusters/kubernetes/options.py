@@ -8,6 +8,8 @@ from common.errors import InvalidInput
 from integrations.clusters.base import Resources
 
 _MIB = 1 << 20
+POLLING_S = 15
+"""How often KEDA asks for the load where the operator does not say."""
 
 
 class Reach(StrEnum):
@@ -62,6 +64,20 @@ class ModelCache:
 
 
 @dataclass(frozen=True, slots=True)
+class Keda:
+    """KEDA follows the load in the place of autoscalers of the driver's own.
+
+    Attributes:
+        prometheus: where KEDA asks for the load, an address such as `http://prometheus.monitoring:9090`, whose series
+            of pods have the labels `namespace`, `pod` and `revision`.
+        polling_s: how often.
+    """
+
+    prometheus: str
+    polling_s: int = POLLING_S
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """How services are run on a cluster.
 
@@ -87,6 +103,8 @@ class Options:
         shared_memory_bytes: size of /dev/shm, which counts as the replica's memory.
         custom_metrics: the cluster's custom metrics API has what revisions scale on (see `manifests/scaling.py`), so
             that a HorizontalPodAutoscaler can follow the load; without it the reconciler alone sets the replicas.
+        keda: None where KEDA does not follow the load; not with `custom_metrics`. Takes the role
+            `fairlead-driver-keda`.
         name: what the control plane calls the cluster.
         control_plane_url: where pods of the cluster reach the control plane, such as `https://fairlead.example.org`;
             needed for what pods fetch from it or bring to it.
@@ -120,6 +138,7 @@ class Options:
     defaults: Resources = field(default_factory=lambda: Resources(cpu_cores=0.5, memory_bytes=1024 * _MIB))
     shared_memory_bytes: int = 64 * _MIB
     custom_metrics: bool = False
+    keda: Keda | None = None
     name: str = ""
     control_plane_url: str = ""
     control_plane_ca_config_map: str = ""

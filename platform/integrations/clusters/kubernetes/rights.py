@@ -8,13 +8,14 @@ from typing import Any
 
 import yaml
 
-from integrations.clusters.kubernetes.options import Reach
+from integrations.clusters.kubernetes.options import Options, Reach
 
 IN_NAMESPACES = "fairlead-driver"
 METRICS = "fairlead-driver-metrics"
 REPLAYS = "fairlead-driver-replays"
 JOBS = "fairlead-driver-jobs"
-_BOUND_IN_NAMESPACES = (IN_NAMESPACES, METRICS, REPLAYS, JOBS)
+KEDA = "fairlead-driver-keda"
+_BOUND_IN_NAMESPACES = (IN_NAMESPACES, METRICS, REPLAYS, JOBS, KEDA)
 _ROLE = Path(__file__).with_name("role.yaml")
 
 
@@ -37,9 +38,10 @@ def rights() -> Mapping[str, tuple[Right, ...]]:
     return {role["metadata"]["name"]: tuple(_of_rules(role["rules"])) for role in roles}
 
 
-def roles_in_namespaces(reach: Reach) -> list[str]:
+def roles_in_namespaces(options: Options) -> list[str]:
     """Return the roles that have to be bound in each namespace that services run in."""
-    return [IN_NAMESPACES, METRICS] if reach is Reach.API_SERVER else [IN_NAMESPACES]
+    reads_by_server = options.reach is Reach.API_SERVER
+    return [IN_NAMESPACES, *([METRICS] if reads_by_server else []), *([KEDA] if options.keda is not None else [])]
 
 
 def roles_of_the_cluster() -> list[str]:

@@ -15,7 +15,8 @@ from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.names import SERVICE
-from integrations.clusters.kubernetes.options import GatewayReference, Options
+from integrations.clusters.kubernetes.options import GatewayReference, Keda, Options
+from tests.cluster.definitions import define_keda
 from tests.cluster.plane import ControlPlane
 from tests.integrations.conftest import until
 
@@ -236,6 +237,61 @@ def test_an_autoscaler_goes_up_from_what_the_reconciler_wants_and_is_not_fought(
     place.apply(3, revision(1, 100, replicas=1))
     assert place.objects(kinds.AUTOSCALER) == {}
     assert place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 1
+
+
+def test_keda_and_its_autoscaler_take_the_place_of_ours_and_leave_it_again(place: Place) -> None:
+    define_keda(place.client)
+    scaling = Autoscaling(5, {"concurrency": 7.5})
+    generations = itertools.count(1)
+
+    def wish(options: Options, replicas: int) -> KubernetesDriver:
+        driver = KubernetesDriver(place.api, options)
+        wanted = revision(1, 100, replicas=replicas, autoscaling=scaling)
+        driver.apply(Desired(place.namespace, "digits", next(generations), (wanted,)))
+        return driver
+
+    with_keda = replace(OPTIONS, keda=Keda("http://prometheus.monitoring:9090"))
+    wish(replace(OPTIONS, custom_metrics=True), 1)
+    assert set(place.objects(kinds.AUTOSCALER)) == {"digits-00001"}
+    wish(with_keda, 2)
+    assert place.objects(kinds.AUTOSCALER) == {}, "one alone follows the load"
+    (asked,) = place.objects(kinds.SCALED_OBJECT).values()
+    assert asked["spec"]["minReplicaCount"] == 2
+
+    _as_keda_does(place, asked)
+    place.scale("digits-00001", 4, by="kube-controller-manager")  # as under load
+    seen = wish(with_keda, 3).observe(place.namespace, "digits").revision("digits-00001")
+    assert seen is not None
+    assert seen.scaling is not None
+    assert seen.scaling.replicas == 4, "what KEDA's autoscaler came to"
+    assert set(place.objects(kinds.AUTOSCALER)) == {"keda-hpa-digits-00001"}, "it is KEDA's to remove"
+    assert place.objects(kinds.SCALED_OBJECT)["digits-00001"]["spec"]["minReplicaCount"] == 3
+    assert place.objects(kinds.DEPLOYMENT)["digits-00001"]["spec"]["replicas"] == 4
+
+    wish(OPTIONS, 1)
+    assert place.objects(kinds.SCALED_OBJECT) == {}, "the operator gave KEDA up"
+
+
+def _as_keda_does(place: Place, asked: dict[str, Any]) -> None:
+    """Make the autoscaler that KEDA's controller makes of a ScaledObject (KEDA 2.21: newHPAForScaledObject)."""
+    metadata = asked["metadata"]
+    owner = {"apiVersion": asked["apiVersion"], "kind": asked["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    labels = {**metadata["labels"], "scaledobject.keda.sh/name": metadata["name"]}
+    external = {"metric": {"name": "s0-prometheus"}, "target": {"type": "AverageValue", "averageValue": "7500m"}}
+    made = {
+        "metadata": {
+            "name": f"keda-hpa-{metadata['name']}",
+            "labels": labels,
+            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+        },
+        "spec": {
+            "scaleTargetRef": asked["spec"]["scaleTargetRef"],
+            "minReplicas": asked["spec"]["minReplicaCount"],
+            "maxReplicas": asked["spec"]["maxReplicaCount"],
+            "metrics": [{"type": "External", "external": external}],
+        },
+    }
+    place.client.post(kinds.AUTOSCALER.path(place.namespace), json=made).raise_for_status()
 
 
 def test_a_share_of_copies_is_refused_where_the_gateway_cannot_make_it(place: Place) -> None:

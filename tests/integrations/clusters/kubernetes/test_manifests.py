@@ -33,7 +33,8 @@ from integrations.clusters.base import (
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.jobs import job
-from integrations.clusters.kubernetes.options import GatewayReference, ModelCache, ModelSource, Options, Reach
+from integrations.clusters.kubernetes.options import GatewayReference, Keda, ModelCache, ModelSource, Options, Reach
+from tests.cluster.definitions import define_keda
 from tests.cluster.plane import ControlPlane
 
 NAME = "kubernetes.io/metadata.name"
@@ -46,6 +47,8 @@ def given(case: str) -> tuple[Desired, dict[str, int], Options]:
     desired = {**read["desired"], "revisions": tuple(_revision(each) for each in read["desired"]["revisions"])}
     desired["rolling"] = Rolling(**desired["rolling"]) if "rolling" in desired else None
     options = {**read["options"], "gateway": GatewayReference(**read["options"]["gateway"])}
+    if "keda" in options:
+        options["keda"] = Keda(**options["keda"])
     if "model_cache" in options:
         options["model_cache"] = ModelCache(**options["model_cache"])
     options["models_from"] = ModelSource(options.get("models_from", "claim"))
@@ -101,6 +104,9 @@ def test_a_strict_api_server_takes_the_manifests_and_the_restricted_pods(case: s
     core.create_namespace({"metadata": {"name": namespace, "labels": labels}})
     api = Api(plane.kubeconfig)
     desired, shares, options = given(case)
+    if options.keda is not None:
+        with plane.client() as admin:
+            define_keda(admin)
     for manifest in render(replace(desired, namespace=namespace), shares, options):
         api.apply(manifest, dry_run=True)
         if manifest["kind"] == "Deployment":

@@ -1,6 +1,7 @@
 """The driver's roles are enough for all it does, and for nothing else."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +10,16 @@ import pytest
 import yaml
 
 from common.errors import Conflict, NotFound, NotPermitted, Unavailable
-from integrations.clusters.base import Candidate, Desired, DesiredRevision, Tap, WorkloadIdentity
+from integrations.clusters.base import Autoscaling, Candidate, Desired, DesiredRevision, Tap, WorkloadIdentity
 from integrations.clusters.kubernetes import api as api_module
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import MANAGED
-from integrations.clusters.kubernetes.options import GatewayReference, Options
+from integrations.clusters.kubernetes.options import GatewayReference, Keda, Options
 from integrations.clusters.kubernetes.watches.watcher import WATCHED
+from tests.cluster.definitions import define_keda
 from tests.cluster.plane import ControlPlane
 from tests.integrations.conftest import until
 
@@ -29,6 +32,8 @@ REPLAYER = "fairlead-replayer"
 """Who has the optional role for replays through the API server, and no other."""
 SURVEYOR = "fairlead-surveyor"
 """Who has the optional role for nodes, and no other."""
+WITH_KEDA = "fairlead-with-keda"
+"""Who has the optional role for ScaledObjects, and no other."""
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 OPTIONS = Options(
     GatewayReference("gateway", "gateways"),
@@ -57,7 +62,8 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         surveyors = [{**subjects[0], "name": SURVEYOR}]
         here, everywhere = f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", f"{_RBAC}/clusterrolebindings"
         own = ((here, subjects), (everywhere, subjects), (everywhere, subjects))
-        bound = (*own, (here, readers), (here, replayers), (here, subjects), (everywhere, surveyors))
+        keda = [{**subjects[0], "name": WITH_KEDA}]
+        bound = (*own, (here, readers), (here, replayers), (here, keda), (here, subjects), (everywhere, surveyors))
         for (path, who), role in zip(bound, roles, strict=True):
             name = role["metadata"]["name"]
             reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
@@ -112,6 +118,32 @@ def test_pages_of_pods_take_the_optional_role_and_it_gives_nothing_else(
     for verb, resource in (("create", "pods/proxy"), ("get", "pods"), ("list", "pods"), ("get", "services/proxy")):
         assert not _may(client, READER, verb, "", resource, NAMESPACE), f"{verb} {resource}"
     assert not _may(client, READER, "get", "", "pods/proxy", "default")
+
+
+def test_scaled_objects_take_the_role_for_keda_and_it_gives_nothing_else(
+    client: httpx.Client, plane: ControlPlane
+) -> None:
+    define_keda(client)
+    scaling = Autoscaling(5, {"concurrency": 7.5})
+    revision = DesiredRevision(
+        "digits-1", "digits", "1", "file:///artifacts/1", "sha256:0", 1, 100, autoscaling=scaling
+    )
+    options = replace(OPTIONS, custom_metrics=False, keda=Keda("http://prometheus.monitoring:9090"))
+    asked = next(
+        each
+        for each in render(Desired(NAMESPACE, "digits", 1, (revision,)), {"digits-1": 100}, options)
+        if each["kind"] == kinds.SCALED_OBJECT.kind
+    )
+    for user in (USER, WITH_KEDA):
+        api = Api(plane.user(user))
+        with pytest.raises(NotPermitted) if user == USER else nullcontext():
+            api.apply(asked)
+            (there,) = api.list(kinds.SCALED_OBJECT, NAMESPACE, MANAGED)
+            api.delete(kinds.SCALED_OBJECT, NAMESPACE, "digits-1", uid=there["metadata"]["uid"])
+        api.close()
+    for verb, resource in (("get", "scaledobjects"), ("list", "scaledjobs"), ("get", "triggerauthentications")):
+        assert not _may(client, WITH_KEDA, verb, "keda.sh", resource, NAMESPACE), f"{verb} {resource}"
+    assert not _may(client, WITH_KEDA, "list", "keda.sh", "scaledobjects", "default")
 
 
 def test_asking_pods_takes_the_role_for_replays_and_it_gives_nothing_else(

@@ -28,6 +28,7 @@ PATCHABLE = (
     "HorizontalPodAutoscaler",
     "NetworkPolicy",
     "PodDisruptionBudget",
+    "ScaledObject",
     "Service",
     "ServiceAccount",
 )
@@ -159,7 +160,8 @@ def _ours(manifest: Manifest, like: Manifest | None = None) -> Iterator[tuple[st
     for name in ("name", "namespace", "ownerReferences", "finalizers"):
         yield f"metadata.{name}", _at(manifest, "metadata").get(name)
     spec = _at(manifest, "spec")
-    for name in ("selector", "podSelector", "replicas", "minReplicas", "maxReplicas", "scaleTargetRef"):
+    numbers = ("replicas", "minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount", "idleReplicaCount")
+    for name in ("selector", "podSelector", "scaleTargetRef", *numbers):
         yield f"spec.{name}", spec.get(name)
     yield "spec.rules[].backendRefs and copies", [_backends(rule) for rule in _rules(manifest)]
 
