@@ -21,8 +21,8 @@ from pathlib import Path
 
 import httpx
 import numpy as np
-
 from benchmarks.http_infer import save_model
+
 from tests.serving_runtime.processes import ServerProcess, server
 
 REPLICAS = 4

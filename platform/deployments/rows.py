@@ -70,6 +70,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         revision.env,
         revision.cpu_cores,
         revision.memory_bytes,
+        *([revision.accelerator] if revision.accelerator else []),
         asdict(scaling_of(revision)),
         *([revision.logger] if revision.logger else []),
         *([revision.patches] if any(revision.patches.values()) else []),
@@ -117,7 +118,7 @@ def revision_state(row: Revision) -> RevisionState:
         replicas=row.replicas,
         model_config=row.model_config,
         env=row.env,
-        resources=Resources(row.cpu_cores, row.memory_bytes),
+        resources=resources_of(row),
         logger=stored_logger(row.logger),
         patches=(*stored_patches(row.patches.get("cluster", ()), "patches of the cluster"), *patches_of_service(row)),
         scaling=scaling_of(row),
@@ -126,6 +127,11 @@ def revision_state(row: Revision) -> RevisionState:
         retire_at=row.retire_at,
         stopped_at=row.stopped_at,
     )
+
+
+def resources_of(row: Revision) -> Resources:
+    """Return what one replica of a revision asks for."""
+    return Resources(row.cpu_cores, row.memory_bytes, row.accelerator)
 
 
 def patches_of_service(row: Revision) -> tuple[Patch, ...]:
@@ -221,5 +227,5 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.logger == logger_json(spec.logger)
         and row.patches.get("service", []) == patches_json(spec.patches)
         and row.transformer == transformer_json(spec.transformer)
-        and (row.cpu_cores, row.memory_bytes) == (spec.resources.cpu_cores, spec.resources.memory_bytes)
+        and resources_of(row) == spec.resources
     )

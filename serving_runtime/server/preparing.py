@@ -28,7 +28,7 @@ from serving_runtime.config import text
 from serving_runtime.errors import ModelError, ServingError
 from serving_runtime.server.options import Parser
 
-_CONFIG = "config.pbtxt"
+_CONFIG, _CONFIGS = "config.pbtxt", "configs"
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _Source = Callable[[argparse.Namespace], Sequence[Remote]]
 
@@ -171,6 +171,10 @@ def lay_out(
     if config or (artifact / _CONFIG).exists():
         written = _configured(artifact / _CONFIG, model.name, config)
         (model / _CONFIG).write_text(text_format.MessageToString(written), encoding="utf-8")
+    for own in sorted((model / _CONFIGS).glob("*.pbtxt")):  # for `--model-config-name`
+        written = _configured(own, model.name, config)
+        own.unlink()  # it may be a link to the artifact's
+        own.write_text(text_format.MessageToString(written), encoding="utf-8")
 
 
 def _configured(file: Path, name: str, fields: dict[str, Any]) -> Any:

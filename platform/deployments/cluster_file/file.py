@@ -19,7 +19,7 @@ from integrations.clusters.kubernetes.manifests.patched import check_target
 from integrations.clusters.kubernetes.options import POLLING_S, GatewayReference, Keda, Options, Reach
 
 KIND = "kubernetes"
-_KNOWN = Options(GatewayReference("", ""), "", "", "")  # for the defaults of what may be left out
+_KNOWN = Options(GatewayReference("", ""), "")  # for the defaults of what may be left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
     return Options(
         gateway=_gateway(gateway),
         runtime_image=document.text("runtimeImage"),
+        gpu_runtime_image=document.text("gpuRuntimeImage", default=_KNOWN.gpu_runtime_image),
         **{each.name: getattr(artifacts, each.name) for each in fields(artifacts)},
         allow_python_models=document.flag("allowPythonModels", default=_KNOWN.allow_python_models),
         domain=document.text("domain", default=_KNOWN.domain),
@@ -193,7 +194,7 @@ def _defaults(document: Document | None) -> Resources:
     """Return what a replica gets whose revision does not say."""
     if document is None:
         return _KNOWN.defaults
-    asked = parse_resources(document)
+    asked = parse_resources(document, gpu_refused="a service asks for a GPU by itself")
     document.refuse_unknown()
     return Resources(
         cpu_cores=asked.cpu_cores or _KNOWN.defaults.cpu_cores,

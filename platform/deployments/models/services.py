@@ -137,6 +137,7 @@ class Revision(models.Model):
         number: counts up within the service; the name is `<service>-<5 digits>`.
         role: where it stands (`deployments.desired.Role`).
         patches: as they were when it was made: {"cluster": [...], "service": [...]}, as the files have them.
+        accelerator: the GPU, or slice of one, that each replica asks for (`Resources.accelerator`).
         logger: who is told of every request: {"url", "mode"}; empty for nobody.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: since when it runs no more; None while it should run.
@@ -165,6 +166,7 @@ class Revision(models.Model):
     logger = models.JSONField(default=dict)
     cpu_cores = models.FloatField(null=True)
     memory_bytes = models.BigIntegerField(null=True)
+    accelerator = models.CharField(max_length=63, blank=True, default="", db_default="")
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
     role = models.CharField(max_length=10, choices=choices(Role))

@@ -16,7 +16,6 @@ from deployments.selectors import earlier_stable_query, revision_query, stable_b
 from deployments.services.serving import service_named, spec_of
 from deployments.services.turning import begin_back, check_ready
 from deployments.spec import RevisionContent, file_saying, stored_logger, stored_transformer
-from integrations.clusters.base import Resources
 
 
 @transaction.atomic
@@ -102,7 +101,7 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
         storage_uri=None if follows_alias else revision.model_version.uri,
         scaling=rows.scaling_of(revision),
         env=revision.env,
-        resources=Resources(revision.cpu_cores, revision.memory_bytes),
+        resources=rows.resources_of(revision),
         model_config=revision.model_config,
         logger=stored_logger(revision.logger),
         patches=rows.patches_of_service(revision),

@@ -230,6 +230,7 @@ def _replace(change: Change, old: Revision | None, spec: ServiceSpec, version: M
 
 def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, role: Role, actor: str) -> Revision:
     service = change.service
+    _refuse_without_image(service.cluster, spec)
     service.revision_seq += 1
     revision = Revision.objects.create(
         service=service,
@@ -246,6 +247,7 @@ def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, r
         patches=_patches(change.service.cluster, spec),
         cpu_cores=spec.resources.cpu_cores,
         memory_bytes=spec.resources.memory_bytes,
+        accelerator=spec.resources.accelerator,
         created_at=change.now,
         created_by=actor,
         transformer=transformer_json(spec.transformer),
@@ -255,6 +257,18 @@ def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, r
     change.revisions.append(revision)
     change.event(Kind.REVISION_CREATED, f"{revision.name} serves {version}", revision=revision.name)
     return revision
+
+
+def _refuse_without_image(cluster: Cluster, spec: ServiceSpec) -> None:
+    """Raise InvalidInput where a GPU is asked for on a cluster whose file has no image that could use it."""
+    asked, file = spec.resources.accelerator, file_of(cluster)
+    if asked and file is not None and not file.options.gpu_runtime_image:
+        field = f"spec.predictor.model.resources.limits.{asked}"
+        raise InvalidInput(
+            f"{field}: the file of cluster {cluster.name} names no image with CUDA; apply it with gpuRuntimeImage, or "
+            "leave the GPU out",
+            field=field,
+        )
 
 
 def _patches(cluster: Cluster, spec: ServiceSpec) -> dict[str, object]:

@@ -25,6 +25,13 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             "spec.drift is for services on Kubernetes: nobody else changes what the local cluster runs; leave it out",
             field="spec.drift",
         )
+    if kind == LOCAL and spec.resources.accelerator:
+        field = f"spec.predictor.model.resources.limits.{spec.resources.accelerator}"
+        raise InvalidInput(
+            f"{field} is for services on Kubernetes: the local cluster runs models on this machine's CPUs; leave it "
+            "out, or choose a Kubernetes cluster with GPU nodes",
+            field=field,
+        )
     if kind == LOCAL and spec.rolling is not None:
         raise InvalidInput(
             "spec.predictor.deploymentStrategy is for services on Kubernetes: the local cluster replaces one replica "

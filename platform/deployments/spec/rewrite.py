@@ -8,7 +8,7 @@ from deployments.scaling import put_scaling
 from deployments.spec.file import STOP
 from deployments.spec.logger import logger_json
 from deployments.spec.patches import patches_json
-from deployments.spec.resources import requests_of
+from deployments.spec.resources import resources_json
 from deployments.spec.transformer import transformer_json
 from deployments.spec.values import RevisionContent, ServiceSpec
 
@@ -43,7 +43,7 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
         if content.logger is not None:
             predictor["logger"] = logger_json(content.logger)
     if content.resources != spec.resources:
-        model["resources"] = {"requests": requests_of(content.resources)}
+        model["resources"] = resources_json(content.resources)
     if content.transformer != spec.transformer:
         changed["spec"].pop("transformer", None)
         if content.transformer is not None:

@@ -10,7 +10,7 @@ from common.errors import InvalidInput
 from deployments.document import Document
 from deployments.scaling import MAX_REPLICAS
 from deployments.spec.model import parse_env
-from deployments.spec.resources import parse_resources, requests_of
+from deployments.spec.resources import parse_resources, resources_json
 from integrations.clusters.base import Resources
 
 FIELD = "spec.transformer"
@@ -93,7 +93,7 @@ def parse_transformer(spec: Document, service: str) -> Transformer | None:
         command=_words(container, "command"),
         args=_words(container, "args"),
         env=parse_env(container),
-        resources=parse_resources(container),
+        resources=parse_resources(container, gpu_refused="a transformer computes on CPUs"),
         min_replicas=minimum,
         max_replicas=maximum,
         scale_metric=_metric(transformer),
@@ -121,9 +121,8 @@ def transformer_json(transformer: Transformer | None) -> dict[str, Any]:
             {"name": "grpc", "containerPort": transformer.grpc_port},
         ],
     }
-    requests = requests_of(transformer.resources)
-    if requests:
-        container["resources"] = {"requests": requests}
+    if resources := resources_json(transformer.resources):
+        container["resources"] = resources
     return {
         "minReplicas": transformer.min_replicas,
         "maxReplicas": transformer.max_replicas,

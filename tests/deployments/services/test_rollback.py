@@ -172,7 +172,7 @@ def test_afterwards_the_file_says_what_is_served_and_the_newer_file_goes_forward
     predictor = InferenceService.objects.get().document["spec"]["predictor"]
     assert predictor["model"]["storageUri"] == "models:/digits/1"
     assert (predictor["minReplicas"], predictor["model"]["env"], predictor["model"]["config"]) == (1, [], {})
-    assert predictor["model"]["resources"] == {"requests": {}}
+    assert predictor["model"]["resources"] == {}
     platform.until(lambda: platform.rollout().phase == "Healthy")
     service_apply(document=newer, namespace=None, name=None, actor="alice", now=platform.clock())
     assert platform.rollout().to_revision.name == "digits-00003"

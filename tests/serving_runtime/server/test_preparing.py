@@ -61,6 +61,19 @@ def test_running_it_again_repairs_what_an_interrupted_run_left(tmp_path: Path) -
     assert _contents(tmp_path / "r") == {"digits/3/model.onnx": "M"}
 
 
+def test_configurations_by_name_get_the_services_name_and_fields_too(tmp_path: Path) -> None:
+    files = {
+        "1__model_onnx": "M",
+        "configs__small_pbtxt": 'name: "old"\nmax_batch_size: 2',
+        "config_pbtxt": 'name: "old"',
+    }
+    artifact = stored(tmp_path / "artifact", **files)
+    assert prepare(artifact, tmp_path / "r", config={"dynamic_batching": {}}) == 0
+    own = text.read(tmp_path / "r" / "digits" / "configs" / "small.pbtxt", "digits")
+    assert (own.name, own.max_batch_size, own.HasField("dynamic_batching")) == ("digits", 2, True)
+    assert "old" in (artifact / "configs" / "small.pbtxt").read_text()
+
+
 def test_other_files_than_those_of_the_digest_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     artifact = stored(tmp_path / "artifact", model_onnx="M")
     assert prepare(artifact, tmp_path / "r", digest="sha256:" + "0" * 64) == 2

@@ -14,10 +14,18 @@ PREVIEW_SUFFIX = "-preview"
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one replica asks for; None leaves it to the cluster."""
+    """What one replica asks for; None leaves it to the cluster.
+
+    Attributes:
+        accelerator: the extended resource of which it gets one, such as `nvidia.com/mig-1g.10gb`: a slice of a GPU, or
+            a whole one; empty for none.
+        products: of the node, by its label `nvidia.com/gpu.product`, of which one has to be there; none leaves it open.
+    """
 
     cpu_cores: float | None = None
     memory_bytes: int | None = None
+    accelerator: str = ""
+    products: tuple[str, ...] = ()
 
 
 class MatchKind(StrEnum):

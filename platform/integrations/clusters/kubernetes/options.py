@@ -83,6 +83,7 @@ class Options:
 
     Attributes:
         runtime_image: image with a `python` that has `serving_runtime`; pinned by digest in earnest use.
+        gpu_runtime_image: the same for replicas that get a GPU or a slice of one; empty where none may.
         models_from: where pods take models from.
         artifacts_claim: for `claim`, PersistentVolumeClaim of each service's namespace that holds the model files;
             mounted read-only.
@@ -131,6 +132,7 @@ class Options:
     origin_secret: str = ""
     service_account_annotations: Mapping[str, str] = field(default_factory=dict)
     allow_python_models: bool = False
+    gpu_runtime_image: str = ""
     domain: str = ""
     monitoring_namespaces: tuple[str, ...] = ()
     reach: Reach = Reach.DIRECT

@@ -1,10 +1,11 @@
 """A replica as a pod: the runtime, and before it a step that lays out its model. Pure."""
 
 import json
+from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision
 from integrations.clusters.flags import logger_flags, python_flags
-from integrations.clusters.kubernetes.manifests import calling, taps
+from integrations.clusters.kubernetes.manifests import accelerators, calling, taps
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
     HTTP_PORT,
@@ -39,6 +40,7 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
         },
         "spec": {
             **secure_pod(desired, options),
+            **accelerators.where(revision.resources),
             "initContainers": [_prepare(revision, source, options)],
             "containers": [_runtime(desired, revision, options)],
             "volumes": [
@@ -57,7 +59,7 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
     environment = {"envFrom": list(source.env_from)} if source.env_from else {}
     return {
         "name": PREPARE,
-        "image": options.runtime_image,
+        "image": accelerators.image(revision, options),
         "command": [*_COMMAND, "prepare"],
         "args": [
             *source.arguments,
@@ -69,7 +71,7 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
             f"--termination-message={_TERMINATION_MESSAGE}",
         ],
         **environment,
-        "resources": requested(revision.resources, options),
+        "resources": requested(replace(revision.resources, accelerator=""), options),
         "securityContext": SECURE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
@@ -88,11 +90,11 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
     ]
     if revision.max_concurrent_requests:
         arguments.append(f"--max-concurrent-requests={revision.max_concurrent_requests}")
-    arguments += python_flags(allowed=options.allow_python_models)
+    arguments += accelerators.flags(revision.resources) + python_flags(allowed=options.allow_python_models)
     arguments += logger_flags(desired.namespace, revision) + taps.flags(options)
     return {
         "name": RUNTIME,
-        "image": options.runtime_image,
+        "image": accelerators.image(revision, options),
         "command": _COMMAND,
         "args": arguments,
         "env": [{"name": name, "value": value} for name, value in sorted(revision.env.items())],

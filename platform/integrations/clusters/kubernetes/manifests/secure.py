@@ -55,7 +55,8 @@ def requested(resources: Resources, options: Options) -> Manifest:
     memory_bytes = resources.memory_bytes or options.defaults.memory_bytes or 0
     requests = {"cpu": quantity(cpu_cores), "memory": str(memory_bytes)}
     # No CPU limit: throttling is latency, and requests already share the CPU out.
-    return {"requests": requests, "limits": {"memory": str(memory_bytes)}}
+    limits = {"memory": str(memory_bytes)} | ({resources.accelerator: "1"} if resources.accelerator else {})
+    return {"requests": requests, "limits": limits}
 
 
 def _probe(what: str) -> Manifest:

@@ -21,4 +21,4 @@ def lack(asked: Resources, has: Resources) -> str:
     if asked.memory_bytes and has.memory_bytes and asked.memory_bytes > has.memory_bytes:
         wanted, there = asked.memory_bytes / _GIB, has.memory_bytes / _GIB
         return f"asks for {wanted:.1f} GiB of memory where this machine has {there:.1f} GiB"
-    return ""
+    return f"asks for {asked.accelerator}, which this machine does not offer" if asked.accelerator else ""

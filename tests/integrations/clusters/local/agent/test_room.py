@@ -13,6 +13,7 @@ HAS = Resources(cpu_cores=2.0, memory_bytes=8 << 30)
         pytest.param(Resources(2.0, 8 << 30), "", id="all of the machine"),
         pytest.param(Resources(2.5, 1), "2.5 CPU cores where this machine has 2", id="too many cores"),
         pytest.param(Resources(0.1, 9 << 30), "9.0 GiB of memory where this machine has 8.0 GiB", id="too much memory"),
+        pytest.param(Resources(accelerator="nvidia.com/gpu"), "this machine does not offer", id="a GPU"),
     ],
 )
 def test_lack(asked, said):

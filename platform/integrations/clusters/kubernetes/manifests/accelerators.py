@@ -1,0 +1,57 @@
+"""What a replica that gets a GPU, or a slice of one, has beside the limit: where it may run, and by which image. Pure.
+
+Sources: NVIDIA's device plugin and GPU Operator (the extended resources, the taint `nvidia.com/gpu` of GPU nodes); GPU
+Feature Discovery (the label `nvidia.com/gpu.product`).
+"""
+
+from common.errors import InvalidInput
+from integrations.clusters.base import DesiredRevision, Resources
+from integrations.clusters.kubernetes.manifests.names import Manifest
+from integrations.clusters.kubernetes.options import Options
+
+PRODUCT = "nvidia.com/gpu.product"
+_MIG = "nvidia.com/mig-"
+_TOLERATED = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def image(revision: DesiredRevision, options: Options) -> str:
+    """Return the runtime's image; raises InvalidInput where it takes one for GPUs and the cluster has none."""
+    accelerator = revision.resources.accelerator
+    if not accelerator:
+        return options.runtime_image
+    if not options.gpu_runtime_image:
+        raise InvalidInput(
+            f"{revision.name} asks for {accelerator}, and the cluster's file names no image with CUDA; apply it with "
+            "gpuRuntimeImage",
+            field=f"spec.predictor.model.resources.limits.{accelerator}",
+        )
+    return options.gpu_runtime_image
+
+
+def where(resources: Resources) -> Manifest:
+    """Return the fields of a pod's spec by which it comes to a node with what it asks for; none without a GPU."""
+    if not resources.accelerator:
+        return {}
+    fields: Manifest = {"tolerations": [_TOLERATED]}
+    if resources.products:
+        term = {"matchExpressions": [{"key": PRODUCT, "operator": "In", "values": list(resources.products)}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        fields["affinity"] = {"nodeAffinity": required}
+    return fields
+
+
+def flags(resources: Resources) -> list[str]:
+    """Return the runtime's flag by which a model may have a configuration for its slice, as `configs/1g.10gb.pbtxt`."""
+    profile = profile_of(resources)
+    return [f"--model-config-name={profile}"] if profile else []
+
+
+def profile_of(resources: Resources) -> str:
+    """Return the MIG profile of what is asked for, such as `1g.10gb`; empty for a whole GPU, and where it is open.
+
+    With the strategy `single` slices are called `nvidia.com/gpu`, and the product says which they are.
+    """
+    if resources.accelerator.startswith(_MIG):
+        return resources.accelerator.removeprefix(_MIG).removesuffix(".shared")
+    profiles = {product.removesuffix("-SHARED").partition("-MIG-")[2] for product in resources.products}
+    return profiles.pop() if len(profiles) == 1 else ""
