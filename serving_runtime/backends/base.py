@@ -223,6 +223,8 @@ class Backend(Protocol):
     Attributes:
         platform: what metadata calls it; empty for a backend without a platform name.
         default_filename: of a model's file in its version's folder; empty where the folder itself is the model.
+
+    One whose library as it is installed can run models on GPUs says so by an attribute `runs_on_gpus`.
     """
 
     platform: str

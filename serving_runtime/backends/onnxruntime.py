@@ -1,7 +1,7 @@
-"""ONNX models by ONNX Runtime, on the CPU provider.
+"""ONNX models by ONNX Runtime.
 
-One session per model version serves all its instances: a session may run in several threads at once, and with one
-intra-op thread each run stays in the thread that asked for it.
+One session per model version and device serves all its instances there: a session may run in several threads at
+once, and with one intra-op thread each run stays in the thread that asked for it.
 """
 
 import ctypes
@@ -15,12 +15,11 @@ import onnxruntime as ort
 
 from serving_runtime.backends.onnx_file import read_header
 from serving_runtime.backends.onnxruntime_options import register, session_options, share_threads, shrinkage
+from serving_runtime.backends.onnxruntime_providers import check_used, providers, runs_on_gpus
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.datatypes import ABSENT, BF16, BYTES, DATATYPES, Array
 from serving_runtime.errors import BackendError, InvalidArgument, ModelError
-
-PROVIDERS = ("CPUExecutionProvider",)
 
 _ONNX_BFLOAT16 = 16  # onnx.proto: TensorProto.DataType.BFLOAT16
 
@@ -71,6 +70,7 @@ class OnnxRuntimeBackend:
         self.default_parameters = {
             key: value for key, value in settings.items() if key in ("intra_op_thread_count", "inter_op_thread_count")
         }
+        self.runs_on_gpus = runs_on_gpus()
         self._shared_threads = shared == "1"
         if self._shared_threads:
             share_threads(self.default_parameters)
@@ -82,10 +82,12 @@ class OnnxRuntimeBackend:
         )
         for library in options.op_libraries:
             register(settings, library)
+        wanted = providers(options)
         try:
-            session = ort.InferenceSession(str(file), sess_options=settings, providers=list(PROVIDERS))
+            session = ort.InferenceSession(str(file), sess_options=settings, providers=wanted, enable_fallback=0)
         except Exception as error:  # ONNX Runtime's exceptions share no base class of their own
             raise ModelError(_load_sentence(file.name, str(error), header.opsets)) from error
+        check_used(session, wanted)
         return OnnxModel(session, header.opsets, file.name, shrinkage(options.parameters))
 
 

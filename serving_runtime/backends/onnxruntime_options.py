@@ -7,6 +7,7 @@ from typing import Any
 
 import onnxruntime as ort
 
+from serving_runtime.backends.onnxruntime_accelerators import CUDA_PARAMETERS
 from serving_runtime.errors import ModelError
 
 _SHRINKAGE = "memory.enable_memory_arena_shrinkage"
@@ -120,7 +121,7 @@ def _initializers(options: Any, key: str, value: str) -> None:
 
 
 def _nothing(_options: Any, _key: str, _value: str) -> None:
-    """Applied per run instead, see shrinkage()."""
+    """Applied per run instead, see shrinkage(), or to the CUDA provider, see onnxruntime_providers."""
 
 
 _SETTERS: dict[str, Callable[[Any, str, str], None]] = {
@@ -131,4 +132,5 @@ _SETTERS: dict[str, Callable[[Any, str, str], None]] = {
     "enable_mem_pattern": _mem_pattern,
     _SHRINKAGE: _nothing,
     _INITIALIZERS: _initializers,
+    **dict.fromkeys(CUDA_PARAMETERS, _nothing),
 }

@@ -51,6 +51,7 @@ class PyTorchBackend:
         threads = merged(
             "pytorch", {}, {"INTRA_OP_THREAD_COUNT": self._settings.pop("INTRA_OP_THREAD_COUNT", "1")}, known
         )
+        self.runs_on_gpus = torch.cuda.is_available()
         torch.set_num_threads(threads.number("INTRA_OP_THREAD_COUNT", 1, 1, 1024))  # one number for the process
 
     def load(self, file: Path, options: BackendOptions) -> "PyTorchModel":

@@ -1,4 +1,4 @@
-"""instance_group of config.pbtxt as frozen values: how many runs at the same time, and what each of them needs."""
+"""instance_group of config.pbtxt as frozen values: how many runs at the same time, where, and what each needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,8 @@ from typing import Any
 
 from serving_runtime.errors import ModelError
 
-GPU_BACKENDS = ("pytorch",)
+GPU_BACKENDS = ("onnxruntime", "pytorch")
+_KINDS = ("KIND_AUTO", "KIND_CPU", "KIND_GPU")
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,7 @@ class InstanceGroup:
     """Instances that are alike.
 
     Attributes:
+        count: of all its devices together.
         resources: how much of each a run takes, by name (Triton: rate limiter).
         priority: 1 is the highest; a run of priority 2 gets half the chances of one of 1.
     """
@@ -26,34 +28,41 @@ class InstanceGroup:
 def instance_groups(config: Any) -> tuple[InstanceGroup, ...]:
     """Return the instance groups of a ModelConfig message, at least one; raises ModelError."""
     where = f"model '{config.name}': instance_group"
-    gpu_of(config)
+    check_kinds(config)
     return tuple(_group(message, where) for message in config.instance_group) or (InstanceGroup(1),)
 
 
-def gpu_of(config: Any) -> int | None:
-    """Return the number of the GPU that a model runs on, None for the CPU; raises ModelError.
-
-    All instances of a model are on one device; a process under MIG sees one.
-    """
+def check_kinds(config: Any) -> None:
+    """Raise ModelError for a kind or for numbers of GPUs that no machine could serve."""
     where = f"model '{config.name}': instance_group"
-    devices: set[int | None] = set()
     for message in config.instance_group:
-        kind = _kind(message)
+        kind = kind_of(message)
+        if kind not in _KINDS:
+            raise ModelError(f"{where} kind {kind} is not supported; use KIND_AUTO, KIND_CPU or KIND_GPU")
         if kind == "KIND_GPU" and config.backend not in GPU_BACKENDS:
             raise ModelError(f"{where} kind KIND_GPU is not supported by backend '{config.backend}'; use KIND_CPU")
-        if kind not in ("KIND_AUTO", "KIND_CPU", "KIND_GPU"):
-            raise ModelError(f"{where} kind {kind} is not supported; use KIND_CPU")
-        if message.gpus and kind != "KIND_GPU":
+        if message.gpus and kind == "KIND_CPU":
             raise ModelError(f"{where} names gpus; they need kind KIND_GPU")
-        devices.update((message.gpus or [0]) if kind == "KIND_GPU" else [None])
-    if len(devices) > 1 or any(device is not None and device < 0 for device in devices):
-        raise ModelError(f"{where} asks for several devices; one is served, the CPU or one of gpus")
-    return next(iter(devices), None)
+        if any(gpu < 0 for gpu in message.gpus) or len(set(message.gpus)) < len(message.gpus):
+            raise ModelError(f"{where} gpus must be different numbers from 0, found {list(message.gpus)}")
 
 
-def _kind(message: Any) -> str:
+def kind_of(message: Any) -> str:
+    """Return the name of an instance group's kind."""
     name: str = type(message).DESCRIPTOR.enum_types_by_name["Kind"].values_by_number[message.kind].name
     return name
+
+
+def count_by_gpu(config: Any) -> dict[int | None, int]:
+    """Return how many instances of a ModelConfig message are on each GPU, by its number; None stands for the CPU.
+
+    Groups of KIND_AUTO count for the CPU: where there are GPUs they have been made KIND_GPU.
+    """
+    counts: dict[int | None, int] = {}
+    for message in config.instance_group:
+        for device in message.gpus if kind_of(message) == "KIND_GPU" else (None,):
+            counts[device] = counts.get(device, 0) + (message.count or 1)
+    return counts or {None: 1}
 
 
 def _group(message: Any, where: str) -> InstanceGroup:
@@ -67,4 +76,5 @@ def _group(message: Any, where: str) -> InstanceGroup:
         if resource.name in resources:
             raise ModelError(f"{where}: rate_limiter names resource '{resource.name}' twice")
         resources[resource.name] = resource.count
-    return InstanceGroup(message.count or 1, resources, limiter.priority or 1)
+    devices = len(message.gpus) if kind_of(message) == "KIND_GPU" else 1
+    return InstanceGroup((message.count or 1) * max(devices, 1), resources, limiter.priority or 1)

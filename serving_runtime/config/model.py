@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from serving_runtime.config.accelerators import Accelerator, accelerators
 from serving_runtime.config.batching import BatchPolicy, batch_policy
 from serving_runtime.config.ensembles import Ensemble, ensemble
-from serving_runtime.config.instances import InstanceGroup, gpu_of, instance_groups
+from serving_runtime.config.instances import InstanceGroup, instance_groups
 from serving_runtime.config.metrics import MetricsConfig, metrics_config
 from serving_runtime.config.ragged import Ragged, ragged
 from serving_runtime.config.sequences import SequencePolicy, sequence_policy
@@ -40,7 +41,8 @@ class BackendOptions:
         inputs, outputs: those that the config's author wrote; empty where the file is to say.
         max_batch_size: as written; 0 where nothing is.
         gpu: the number of the one to run on; None for the CPU.
-        instance_count: how many runs there may be at the same time.
+        instance_count: how many runs there may be at the same time on that device.
+        gpu_accelerators, cpu_accelerators: what is to run the model there, the first ones first.
     """
 
     parameters: Mapping[str, str]
@@ -54,6 +56,8 @@ class BackendOptions:
     max_batch_size: int = 0
     instance_count: int = 1
     gpu: int | None = None
+    gpu_accelerators: tuple[Accelerator, ...] = ()
+    cpu_accelerators: tuple[Accelerator, ...] = ()
 
     @classmethod
     def from_message(cls, config: Any) -> "BackendOptions":
@@ -65,7 +69,8 @@ class BackendOptions:
             outputs=written_tensors(config.output),
             max_batch_size=config.max_batch_size,
             instance_count=sum(group.count or 1 for group in config.instance_group) or 1,
-            gpu=gpu_of(config),
+            gpu_accelerators=accelerators(config, "gpu"),
+            cpu_accelerators=accelerators(config, "cpu"),
         )
 
 

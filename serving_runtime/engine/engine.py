@@ -12,7 +12,7 @@ from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.controller import Controller
 from serving_runtime.engine.door import Door
 from serving_runtime.engine.lifecycle import Lifecycle
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.location import Location
 from serving_runtime.engine.ondemand import OnDemand
 from serving_runtime.engine.repository import Repository

@@ -21,7 +21,8 @@ from serving_runtime.engine.budget import Budget
 from serving_runtime.engine.ensemble_servable import Answering
 from serving_runtime.engine.factory import make_servable, measure
 from serving_runtime.engine.idle import loaded_for, needs, unused
-from serving_runtime.engine.loading import LoadPlan, LoadSettings, OpenedModel
+from serving_runtime.engine.load_settings import LoadSettings
+from serving_runtime.engine.loading import LoadPlan, OpenedModel
 from serving_runtime.engine.memory import give_back
 from serving_runtime.engine.override import Override, materialize
 from serving_runtime.engine.parts import Parts

@@ -3,7 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,41 +11,20 @@ from serving_runtime import proto
 from serving_runtime.backends import registry
 from serving_runtime.backends.base import Backend, ParameterizedModel, RemoteModel, RequestModel, StreamingModel
 from serving_runtime.config import text
-from serving_runtime.config.model import BackendOptions, ModelConfig
+from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.support import PLATFORMS, refuse_unsupported
 from serving_runtime.datatypes import Array
-from serving_runtime.engine import checksums, completion, ensembles, labels, sequences
+from serving_runtime.engine import checksums, completion, ensembles, labels, on_device, sequences
 from serving_runtime.engine.checksums import Expected
 from serving_runtime.engine.classification import Labels
 from serving_runtime.engine.ensembles import EnsembleModel
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.memory import growth
 from serving_runtime.engine.repository import CONFIG_FILENAME, ModelFolder, chosen_versions, version_bytes
 from serving_runtime.engine.samples import run_samples
 from serving_runtime.errors import ModelError
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class LoadSettings:
-    """What the command line says about loading.
-
-    Attributes:
-        backend_settings: --backend-config, by backend.
-        backend_directory: where the operator's own backends are.
-        config_name: of the files configs/<name>.pbtxt that go before config.pbtxt; empty for none.
-        retry_count: how often to try again to open a version that failed.
-        summaries: whether models keep quantiles of their latencies.
-        allow_python_models: whether a model's file may be code, or hold code.
-    """
-
-    auto_complete: bool = True
-    backend_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    backend_directory: Path | None = None
-    config_name: str = ""
-    retry_count: int = 0
-    summaries: bool = False
-    allow_python_models: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,33 +181,6 @@ def _files(wanted: LoadPlan, version: int) -> set[str]:
     return {path.removeprefix(prefix).rstrip("/") for path in wanted.folder.marks if path.startswith(prefix)}
 
 
-def _options(message: Any, settings: LoadSettings, folder: ModelFolder) -> BackendOptions:
-    """Return what the backend is told; raises ModelError for a library of operators that is not the operator's own.
-
-    Code in files that came with a request is never run.
-    """
-    options = BackendOptions.from_message(message)
-    libraries = []
-    for filename in message.model_operations.op_library_filename:
-        if settings.backend_directory is None:
-            raise ModelError(
-                f"model_operations.op_library_filename '{filename}' is code; it must be in the folder "
-                f"{message.backend} of --backend-directory, which is not given"
-            )
-        folder = (settings.backend_directory / message.backend).resolve()
-        library = (folder / filename).resolve()
-        if not library.is_relative_to(folder) or not library.is_file():
-            raise ModelError(f"model_operations.op_library_filename '{filename}' is not a file in {folder}")
-        libraries.append(library)
-    return dataclasses.replace(
-        options,
-        op_libraries=tuple(libraries),
-        config=message,
-        auto_complete=settings.auto_complete,
-        allow_python_models=settings.allow_python_models and not folder.temporary,
-    )
-
-
 def _open_version(
     wanted: LoadPlan, version: int, backend: Backend | None, settings: LoadSettings, loaded: Any
 ) -> OpenedModel:
@@ -248,11 +200,10 @@ def _open_version(
     )
     try:
         names = labels.read(wanted.folder.path, message)
+        on_device.settle(message, backend)
         model = loaded
         if model is None:
-            _check_origin(wanted.folder, message.backend)
-            file = _model_file(wanted.folder.path / str(version), message.default_model_filename)
-            model = _load(backend, file, _options(message, settings, wanted.folder), where, settings.retry_count)
+            model = on_device.open_model(message, backend, wanted.folder, version, settings)
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
     try:
@@ -277,11 +228,6 @@ def _open_version(
         raise
 
 
-def _check_origin(folder: ModelFolder, backend: str) -> None:
-    if folder.temporary and backend == "python":
-        raise ModelError("its files came with the request; code runs only where it lies in a model repository")
-
-
 def _warm_up(config: ModelConfig, model: Any, folder: Path, states: Mapping[str, Array], where: str) -> None:
     try:
         run_samples(config, model, folder, states)
@@ -298,28 +244,3 @@ def _check_kind(config: ModelConfig, model: Any, where: str) -> None:
         raise ModelError(
             f"{where} answers by the parameters of a request too, which response_cache does not look at; leave it out"
         )
-
-
-def _load(backend: Backend, file: Path, options: BackendOptions, where: str, retry_count: int) -> Any:
-    for attempt in range(retry_count):
-        try:
-            return _load_once(backend, file, options)
-        except ModelError as error:
-            logger.warning("%s: %s; trying again (%d of %d)", where, error, attempt + 1, retry_count)
-    return _load_once(backend, file, options)
-
-
-def _load_once(backend: Backend, file: Path, options: BackendOptions) -> Any:
-    try:
-        return backend.load(file, options)
-    except ModelError:
-        raise
-    except Exception as error:  # whatever an operator's backend throws is that model's failure
-        raise ModelError(f"its backend failed to load it: {type(error).__name__}: {error}") from error
-
-
-def _model_file(folder: Path, filename: str) -> Path:
-    """Return the model's file, or the version's folder for a model that is one; raises ModelError where it is not."""
-    if filename and not (folder / filename).exists():
-        raise ModelError(f"there is no {filename} in {folder}")
-    return folder / filename

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from serving_runtime.engine import loading, repository
-from serving_runtime.engine.loading import LoadPlan, LoadSettings, OpenedModel
+from serving_runtime.engine.load_settings import LoadSettings
+from serving_runtime.engine.loading import LoadPlan, OpenedModel
 from serving_runtime.engine.warmup import measure_us
 from serving_runtime.errors import ModelError
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import itertools
 import socket
 from collections.abc import Callable
 
@@ -28,6 +29,7 @@ from serving_runtime.server.grpc_options import H2
 from serving_runtime.server.metrics_options import MetricsOptions
 from serving_runtime.server.options import Options
 from serving_runtime.telemetry.cpu import CpuMeter
+from serving_runtime.telemetry.gpus import GpuMeter
 from serving_runtime.telemetry.tap.taps import Taps
 
 
@@ -73,7 +75,18 @@ def metrics_listener(options: MetricsOptions, engine: Engine, sock: socket.socke
         meter = CpuMeter()
         again_and_again(meter.look, options.interval_ms / 1000)
         cpu = meter.current
-    application = metrics.MetricsApplication(engine, options.settings, cpu, taps.families)
+    gpus = GpuMeter()
+    if options.gpu:
+        loop = asyncio.get_running_loop()
+
+        def look() -> None:
+            loop.run_in_executor(None, gpus.look)
+
+        look()
+        again_and_again(look, options.interval_ms / 1000)
+    application = metrics.MetricsApplication(
+        engine, options.settings, cpu, lambda: itertools.chain(taps.families(), gpus.families())
+    )
     return Listener(application, sock, HttpLimits(), metrics.keeps_header)
 
 

@@ -15,20 +15,20 @@ class MetricsOptions:
 
     Attributes:
         cpu: whether to show how the machine is used.
+        gpu: whether to show how its GPUs are used, where it has any.
     """
 
     allow: bool
     address: str
     port: int
     cpu: bool
+    gpu: bool
     interval_ms: int
     settings: MetricsSettings
 
     @classmethod
-    def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "MetricsOptions":
-        """Return the options in a parsed command line; ends the process where one is not offered."""
-        if found.allow_gpu_metrics:
-            parser.error("--allow-gpu-metrics=true: there are no GPU metrics, because models run on the CPU")
+    def parsed(cls, found: argparse.Namespace) -> "MetricsOptions":
+        """Return the options in a parsed command line."""
         settings = MetricsSettings()
         for name, value in found.metrics_config:
             settings = dataclasses.replace(settings, **{name: value})
@@ -37,6 +37,7 @@ class MetricsOptions:
             address=found.metrics_address if found.metrics_address is not None else found.http_address,
             port=found.metrics_port,
             cpu=found.allow_cpu_metrics,
+            gpu=found.allow_gpu_metrics,
             interval_ms=found.metrics_interval_ms,
             settings=settings,
         )
@@ -56,13 +57,13 @@ def add(group: "argparse._ArgumentGroup") -> None:
         help="port of the metrics endpoint, 0 for a free one (8002)",
     )
     add_bool(group, "--allow-cpu-metrics", default=True, text="show the machine's CPU and memory")
-    add_bool(group, "--allow-gpu-metrics", default=False, text="only false: models run on the CPU")
+    add_bool(group, "--allow-gpu-metrics", default=True, text="show the GPUs or slices that this process may use")
     group.add_argument(
         "--metrics-interval-ms",
         type=positive,
         default=2000,
         metavar="N",
-        help="milliseconds between two looks at the machine's CPU and memory (2000)",
+        help="milliseconds between two looks at the machine's CPU, memory and GPUs (2000)",
     )
     group.add_argument(
         "--metrics-config",

@@ -80,7 +80,7 @@ def parse(arguments: Sequence[str]) -> Options:
         models=ModelOptions.parsed(parser, found),
         http=HttpOptions.parsed(parser, found),
         grpc=GrpcOptions.parsed(parser, found),
-        metrics=MetricsOptions.parsed(parser, found),
+        metrics=MetricsOptions.parsed(found),
         tap=TapOptions.parsed(found),
         logger=LoggerOptions.parsed(found),
         port_file=found.port_file,

@@ -20,7 +20,7 @@ from serving_runtime.engine import memory
 from serving_runtime.engine.budget import SHARE
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.engine.traced import follow
 from serving_runtime.protocol.grpc.server import GrpcServer

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from serving_runtime.engine import telling
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import ServingError
 from serving_runtime.server.flag_types import add_bool
 from serving_runtime.server.options import Parser

@@ -4,13 +4,16 @@ import re
 from pathlib import Path
 
 from serving_runtime.config.support import HONOURED
+from serving_runtime.devices.gpu import Gpu
+from serving_runtime.devices.nvml import Reading
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.protocol.http.v2 import V2Application
 from serving_runtime.server import options
 from serving_runtime.server.refused_flags import REFUSED
 from serving_runtime.telemetry.cpu import CpuMeter
 from serving_runtime.telemetry.families import families
+from serving_runtime.telemetry.gpus import gpu_families
 from serving_runtime.telemetry.settings import MetricsSettings
 from serving_runtime.telemetry.tap.tap import TapCounts
 from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, events_family
@@ -56,6 +59,7 @@ def test_every_metric_is_listed_with_its_kind_and_nothing_else() -> None:
     settings = MetricsSettings(summary_latencies=True, histogram_latencies=True)
     every = [
         *families([], settings, CpuMeter().use),
+        *gpu_families([Reading(Gpu("GPU-a", "H100", 1), 0, 0, 0, 0, 0, 0)]),
         *(events_family(name, TapCounts()) for name in (TAP_METRIC, LOGGER_METRIC)),
     ]
     kinds = {family.name: family.kind for family in every}

@@ -18,7 +18,8 @@ from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.datatypes import Array
 from serving_runtime.engine import loading, memory, repository, telling
-from serving_runtime.engine.loading import LoadSettings, OpenedModel
+from serving_runtime.engine.load_settings import LoadSettings
+from serving_runtime.engine.loading import OpenedModel
 from serving_runtime.errors import BackendError, ModelError
 from tests.serving_runtime.backends.conformance import CASES, Case, Expected, rows
 

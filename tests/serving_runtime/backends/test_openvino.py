@@ -12,7 +12,7 @@ from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.datatypes import DATATYPES
 from serving_runtime.engine import loading, repository
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import ModelError
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.backends.conformance import FIXTURES

@@ -1,5 +1,6 @@
 """PyTorch models: what a file says, what the config must say, devices, and what is code."""
 
+import dataclasses
 import warnings
 from pathlib import Path
 
@@ -54,13 +55,11 @@ def exported(tmp_path: Path, module: torch.nn.Module, *given, **named) -> Path:
     return tmp_path / "model.pt2"
 
 
-def load(file: Path, config: str = "", *, allow: bool = False):
+def load(file: Path, config: str = "", *, allow: bool = False, gpu: int | None = None):
     written = text.read(configure(file.parent / "m", config) / "config.pbtxt", "m")
     written.backend = "pytorch"
     options = BackendOptions.from_message(written)
-    options = BackendOptions(
-        **{field: getattr(options, field) for field in options.__slots__} | {"allow_python_models": allow}
-    )
+    options = dataclasses.replace(options, allow_python_models=allow, gpu=gpu)
     return registry.find("pytorch", None, {}).load(file, options)
 
 
@@ -167,7 +166,7 @@ def test_a_program_with_pickled_objects_is_not_opened_unless_code_is_allowed(tmp
 def test_a_gpu_that_is_not_there_refuses_the_load(tmp_path: Path) -> None:
     file = exported(tmp_path, Twice(), torch.ones(3, 2))
     with pytest.raises(ModelError, match="instance_group asks for GPU 63; torch finds "):
-        load(file, "instance_group { kind: KIND_GPU gpus: [63] }")
+        load(file, gpu=63)
 
 
 @pytest.mark.parametrize(

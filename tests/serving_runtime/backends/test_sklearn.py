@@ -19,7 +19,7 @@ from serving_runtime.backends import registry
 from serving_runtime.config import text
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.engine import loading, repository
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import InvalidArgument, ModelError
 from tests.serving_runtime.onnx_models import configure
 

@@ -65,12 +65,16 @@ def parsed(text: str) -> ModelConfig:
             id="a resource without a name",
         ),
         pytest.param("instance_group { kind: KIND_GPU }", "KIND_GPU is not supported", id="instances on GPUs"),
-        pytest.param("instance_group { gpus: [0] }", "names gpus; they need kind KIND_GPU", id="GPUs for the CPU"),
         pytest.param(
-            'backend: "pytorch" instance_group [ { kind: KIND_GPU }, { kind: KIND_CPU } ]', "several devices", id="both"
+            "instance_group { kind: KIND_CPU gpus: [0] }", "names gpus; they need kind KIND_GPU", id="GPUs for the CPU"
         ),
         pytest.param(
-            'backend: "pytorch" instance_group { kind: KIND_GPU gpus: [0, 1] }', "several devices", id="two GPUs"
+            "instance_group { kind: KIND_MODEL }", "kind KIND_MODEL is not supported", id="the model's choice"
+        ),
+        pytest.param(
+            'backend: "pytorch" instance_group { kind: KIND_GPU gpus: [1, 1] }',
+            "gpus must be different numbers from 0, found [1, 1]",
+            id="a GPU twice",
         ),
         pytest.param('input { name: "x" dims: [4] }', "'x' must have a data_type", id="no data type"),
         pytest.param('input { name: "x" data_type: TYPE_FP32 }', "dims must not be empty", id="empty dims"),
@@ -136,6 +140,13 @@ def test_a_whole_config() -> None:
     assert (batching.max_batch_size, batching.max_queue_delay_us) == (8, 100)
     assert batching.preferred_batch_sizes == {4, 8}
     assert batching.queues == {1: QueuePolicy(TimeoutAction.DELAY), 2: QueuePolicy(max_queue_size=5)}
+
+
+@pytest.mark.feature("C5")
+def test_a_count_is_of_each_gpu_that_is_listed() -> None:
+    config = parsed(f"""backend: "onnxruntime" {X} instance_group {{ kind: KIND_GPU gpus: [0, 2] count: 3 }}
+        instance_group {{ kind: KIND_CPU count: 2 }}""")
+    assert config.instance_count == 8
 
 
 @pytest.mark.parametrize(

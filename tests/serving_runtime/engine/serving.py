@@ -11,7 +11,7 @@ import numpy as np
 from serving_runtime.datatypes import DATATYPES, Array
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import ServingError
 from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
 

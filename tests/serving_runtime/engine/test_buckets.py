@@ -15,7 +15,7 @@ import pytest
 from serving_runtime.engine import buckets as module
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.location import Bucket, parse
 from serving_runtime.errors import ModelError
 from tests.servers import buckets

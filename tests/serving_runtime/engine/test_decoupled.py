@@ -9,7 +9,7 @@ import pytest
 
 from serving_runtime.datatypes import DATATYPES
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.statistics import statistics_message
 from serving_runtime.errors import BackendError, FailureReason, ModelError, ServingError, Unavailable, Unsupported
 from serving_runtime.request import InferRequest, Outcome, Tensor

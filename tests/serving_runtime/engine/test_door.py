@@ -10,7 +10,7 @@ import pytest
 from serving_runtime.datatypes import DATATYPES
 from serving_runtime.engine.door import WAITING_PER_PLACE, Door
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import FailureReason, InvalidArgument, ServingError, Unavailable
 from serving_runtime.request import InferRequest, InferResponse, OnDone, Outcome, Tensor
 from serving_runtime.telemetry.statistics import ModelStatistics

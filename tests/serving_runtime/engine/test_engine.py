@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from serving_runtime.datatypes import DATATYPES, Array
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.statistics import statistics_message
 from serving_runtime.errors import BackendError, FailureReason, InvalidArgument, NotFound, ServingError
 from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor

@@ -15,7 +15,7 @@ from onnx import TensorProto
 from serving_runtime.datatypes import DATATYPES, Array
 from serving_runtime.engine.control import Control
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import FailureReason, InvalidArgument, ModelError, ServingError, Unavailable
 from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
 from serving_runtime.scheduler.job import Job

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from serving_runtime.datatypes import DATATYPES, Array
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
 from tests.serving_runtime import onnx_models
 

@@ -8,7 +8,7 @@ import pytest
 
 from serving_runtime.datatypes import DATATYPES
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.statistics import statistics_message
 from serving_runtime.errors import BackendError
 from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor

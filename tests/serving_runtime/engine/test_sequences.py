@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from serving_runtime.datatypes import DATATYPES, Array
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import Cancelled, FailureReason, InvalidArgument, ServingError, Unavailable
 from serving_runtime.request import InferRequest, InferResponse, Outcome, Tensor
 from serving_runtime.scheduler.job import Job

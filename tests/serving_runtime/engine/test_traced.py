@@ -9,7 +9,7 @@ import pytest
 from serving_runtime.datatypes import DATATYPES, Array
 from serving_runtime.engine.control import Control
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.traced import follow
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.request import InferRequest, Outcome, RequestContext, Tensor

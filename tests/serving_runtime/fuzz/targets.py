@@ -20,7 +20,7 @@ from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.support import refuse_unsupported
 from serving_runtime.datatypes import DATATYPES
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import ModelError, ServingError
 from serving_runtime.proto import ModelInferRequest
 from serving_runtime.protocol import tensors

@@ -1,6 +1,8 @@
 """The metrics port of real servers, as their flags ask for it."""
 
+import os
 import subprocess
+import time
 import urllib.request
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from serving_runtime import proto
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.processes import ServerProcess, command, server
 
+STAND_INS = Path(__file__).parents[1] / "devices" / "nvidia"
 OWN = Path(__file__).parents[1] / "own_backends"
 PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 
@@ -103,13 +106,34 @@ def test_scrapers_that_ask_for_protobuf_get_native_histograms(repository: Path, 
         assert b"# TYPE" not in page
 
 
+@pytest.mark.feature("M5")
+def test_gpus_and_slices_are_shown_where_there_are_any(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server(repository, f"--backend-directory={OWN}", scratch=tmp_path) as process:
+        assert "nv_gpu" not in process.metrics_page()
+    monkeypatch.setenv("PYTHONPATH", str(STAND_INS), prepend=os.pathsep)
+    monkeypatch.setenv("FAIRLEAD_TEST_GPUS", "whole 1g.10gb+2g.20gb")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1-1")
+    with server(repository, f"--backend-directory={OWN}", "--metrics-interval-ms=10", scratch=tmp_path) as process:
+        deadline = time.monotonic() + 60
+        while not process.metric("nv_gpu_memory_total_bytes"):
+            assert time.monotonic() < deadline
+        slice_labels = {"gpu_uuid": "MIG-1-1", "mig_profile": "2g.20gb", "parent_uuid": "GPU-1"}
+        assert process.metric("nv_gpu_memory_total_bytes") == 20 << 30
+        assert process.metric("nv_gpu_memory_used_bytes", **slice_labels) == 1 << 30
+        assert process.metric("nv_gpu_power_usage", gpu_uuid="GPU-1") == 250.5
+        assert "nv_gpu_utilization" not in process.metrics_page(), "NVML tells none of slices"
+    with server(repository, f"--backend-directory={OWN}", "--allow-gpu-metrics=false", scratch=tmp_path) as process:
+        assert "nv_gpu" not in process.metrics_page()
+
+
 @pytest.mark.parametrize(
     ("flag", "sentence"),
     [
         pytest.param("--metrics-config=rate=1", "there is no 'rate'; there are counter_latencies", id="unknown"),
         pytest.param("--metrics-config=summary_quantiles=0.5", "'0.5' is not QUANTILE:ERROR", id="no error"),
         pytest.param("--metrics-config=summary_quantiles=2:0.1", "must be from 0 to 1", id="no quantile"),
-        pytest.param("--allow-gpu-metrics", "there are no GPU metrics", id="GPU metrics"),
         pytest.param("--metrics-interval-ms=0", "'0' is not a number >= 1", id="no interval"),
     ],
 )

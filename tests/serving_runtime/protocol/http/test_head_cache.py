@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from serving_runtime.datatypes import DATATYPES
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol.http.head_cache import HeadCache, without_id
 from serving_runtime.protocol.http.infer import InferCodec

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from serving_runtime.datatypes import DATATYPES, Array
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
 from serving_runtime.protocol.http.infer import InferCodec

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.loading import LoadSettings
+from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import NotFound
 from serving_runtime.protocol.http.message import Request, Response
 from serving_runtime.protocol.http.v2 import V2Application

@@ -1,0 +1,27 @@
+"""What the command line says about loading models."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSettings:
+    """What the command line says about loading.
+
+    Attributes:
+        backend_settings: --backend-config, by backend.
+        backend_directory: where the operator's own backends are.
+        config_name: of the files configs/<name>.pbtxt that go before config.pbtxt; empty for none.
+        retry_count: how often to try again to open a version that failed.
+        summaries: whether models keep quantiles of their latencies.
+        allow_python_models: whether a model's file may be code, or hold code.
+    """
+
+    auto_complete: bool = True
+    backend_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    backend_directory: Path | None = None
+    config_name: str = ""
+    retry_count: int = 0
+    summaries: bool = False
+    allow_python_models: bool = False

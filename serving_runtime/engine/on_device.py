@@ -1,0 +1,119 @@
+"""A version's file opened by its backend, on each of the devices that its config asks for. Runs in threads."""
+
+import dataclasses
+import logging
+from pathlib import Path
+from typing import Any
+
+from serving_runtime.backends.base import Backend
+from serving_runtime.config.accelerators import Accelerator
+from serving_runtime.config.instances import count_by_gpu, kind_of
+from serving_runtime.config.model import BackendOptions
+from serving_runtime.devices import nvml
+from serving_runtime.engine import placing
+from serving_runtime.engine.load_settings import LoadSettings
+from serving_runtime.engine.repository import ModelFolder
+from serving_runtime.errors import ModelError
+
+logger = logging.getLogger(__name__)
+
+_PLUGINS = "trt_extra_plugin_lib_paths"
+
+
+def settle(config: Any, backend: Backend) -> None:
+    """Write into a ModelConfig message which devices its instances run on; raises ModelError where they are not there.
+
+    NVML is asked only for models that could run on a GPU.
+    """
+    capable = bool(getattr(backend, "runs_on_gpus", False))
+    wanted = capable or any(kind_of(group) == "KIND_GPU" for group in config.instance_group)
+    found = nvml.mine() if wanted else nvml.Found()
+    placing.settle(config, found.gpus, found.why_none, capable=capable)
+
+
+def open_model(config: Any, backend: Backend, folder: ModelFolder, version: int, settings: LoadSettings) -> Any:
+    """Return a settled model, open on its devices; raises ModelError."""
+    _check_origin(folder, config.backend)
+    options = _options(config, settings, folder)
+    counts = count_by_gpu(config)
+
+    def load(gpu: int | None) -> Any:
+        filename: str = config.default_model_filename
+        if gpu is not None:
+            filename = str(config.cc_model_filenames.get(nvml.mine().gpus[gpu].capability, filename))
+        file = _model_file(folder.path / str(version), filename)
+        mine = dataclasses.replace(options, gpu=gpu, instance_count=counts[gpu])
+        return _load(backend, file, mine, f"model '{folder.name}' version {version}", settings.retry_count)
+
+    return placing.spread(counts, load)
+
+
+def _options(config: Any, settings: LoadSettings, folder: ModelFolder) -> BackendOptions:
+    options = BackendOptions.from_message(config)
+    filenames = config.model_operations.op_library_filename
+    return dataclasses.replace(
+        options,
+        op_libraries=tuple(
+            _library(name, "model_operations.op_library_filename", config, settings) for name in filenames
+        ),
+        gpu_accelerators=tuple(_with_plugins(each, config, settings) for each in options.gpu_accelerators),
+        config=config,
+        auto_complete=settings.auto_complete,
+        allow_python_models=settings.allow_python_models and not folder.temporary,
+    )
+
+
+def _library(filename: str, what: str, config: Any, settings: LoadSettings) -> Path:
+    """Return a library that a config names; raises ModelError where it is not the operator's own.
+
+    Code in files that came with a request is never run.
+    """
+    if settings.backend_directory is None:
+        raise ModelError(
+            f"{what} '{filename}' is code; it must be in the folder {config.backend} of --backend-directory, "
+            "which is not given"
+        )
+    folder: Path = (settings.backend_directory / config.backend).resolve()
+    library = (folder / filename).resolve()
+    if not library.is_relative_to(folder) or not library.is_file():
+        raise ModelError(f"{what} '{filename}' is not a file in {folder}")
+    return library
+
+
+def _with_plugins(accelerator: Accelerator, config: Any, settings: LoadSettings) -> Accelerator:
+    """Return an accelerator whose libraries of plugins, which are code, are the operator's own."""
+    names = [name for name in accelerator.parameters.get(_PLUGINS, "").split(";") if name]
+    if not names:
+        return accelerator
+    paths = ";".join(str(_library(name, _PLUGINS, config, settings)) for name in names)
+    return Accelerator(accelerator.name, {**accelerator.parameters, _PLUGINS: paths})
+
+
+def _check_origin(folder: ModelFolder, backend: str) -> None:
+    if folder.temporary and backend == "python":
+        raise ModelError("its files came with the request; code runs only where it lies in a model repository")
+
+
+def _load(backend: Backend, file: Path, options: BackendOptions, where: str, retry_count: int) -> Any:
+    for attempt in range(retry_count):
+        try:
+            return _load_once(backend, file, options)
+        except ModelError as error:
+            logger.warning("%s: %s; trying again (%d of %d)", where, error, attempt + 1, retry_count)
+    return _load_once(backend, file, options)
+
+
+def _load_once(backend: Backend, file: Path, options: BackendOptions) -> Any:
+    try:
+        return backend.load(file, options)
+    except ModelError:
+        raise
+    except Exception as error:  # whatever an operator's backend throws is that model's failure
+        raise ModelError(f"its backend failed to load it: {type(error).__name__}: {error}") from error
+
+
+def _model_file(folder: Path, filename: str) -> Path:
+    """Return the model's file, or the version's folder for a model that is one; raises ModelError where it is not."""
+    if filename and not (folder / filename).exists():
+        raise ModelError(f"there is no {filename} in {folder}")
+    return folder / filename
