@@ -41,7 +41,15 @@ class SummaryValues(NamedTuple):
     quantiles: tuple[float, ...]
 
 
-Value: TypeAlias = float | Histogram | SummaryValues
+class Buckets(NamedTuple):
+    """A histogram of a model's own; `counts` are not cumulative, the last one is above the last edge."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    total: float
+
+
+Value: TypeAlias = float | Histogram | SummaryValues | Buckets
 
 
 class Family(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from serving_runtime import proto
-from serving_runtime.telemetry.families import Family, SummaryValues, Value
+from serving_runtime.telemetry.families import Buckets, Family, SummaryValues, Value
 from serving_runtime.telemetry.histogram import NATIVE_SCHEMA, ZERO_THRESHOLD, Histogram
 
 MEDIA_TYPE = "application/vnd.google.protobuf"
@@ -77,6 +77,12 @@ def _message(family: Family) -> Any:
 def _fill(metric: Any, kind: str, value: Value) -> None:
     if isinstance(value, Histogram):
         _fill_histogram(metric.histogram, value)
+    elif isinstance(value, Buckets):
+        total = 0
+        for edge, count in zip((*value.edges, math.inf), value.counts, strict=True):
+            total += count
+            metric.histogram.bucket.add(upper_bound=edge, cumulative_count=total)
+        metric.histogram.sample_count, metric.histogram.sample_sum = total, value.total
     elif isinstance(value, SummaryValues):
         summary = value.summary
         metric.summary.sample_count, metric.summary.sample_sum = summary.count, summary.sum_ns / 1000

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from serving_runtime.telemetry.families import Family, SummaryValues
+from serving_runtime.telemetry.families import Buckets, Family, SummaryValues
 from serving_runtime.telemetry.histogram import Histogram
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -20,6 +20,8 @@ def _lines(family: Family) -> Iterator[str]:
     for labels, value in family.samples:
         if isinstance(value, Histogram):
             yield from _histogram(family.name, labels, value)
+        elif isinstance(value, Buckets):
+            yield from _buckets(family.name, labels, value.edges, value.counts, value.total)
         elif isinstance(value, SummaryValues):
             yield from _summary(family.name, labels, value)
         else:
@@ -27,11 +29,17 @@ def _lines(family: Family) -> Iterator[str]:
 
 
 def _histogram(name: str, labels: Mapping[str, str], histogram: Histogram) -> Iterator[str]:
+    return _buckets(name, labels, histogram.layout.edges, histogram.classic(), histogram.sum)
+
+
+def _buckets(
+    name: str, labels: Mapping[str, str], edges: Iterable[float], counts: Iterable[int], all_values: float
+) -> Iterator[str]:
     total = 0
-    for edge, count in zip((*histogram.layout.edges, math.inf), histogram.classic(), strict=True):
+    for edge, count in zip((*edges, math.inf), counts, strict=True):
         total += count
         yield f"{name}_bucket{_shown({**labels, 'le': _number(edge)})} {total}"
-    yield f"{name}_sum{_shown(labels)} {_number(histogram.sum)}"
+    yield f"{name}_sum{_shown(labels)} {_number(all_values)}"
     yield f"{name}_count{_shown(labels)} {total}"
 
 

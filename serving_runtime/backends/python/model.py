@@ -13,6 +13,7 @@ from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.datatypes import ABSENT, Array
 from serving_runtime.errors import BackendError, ServingError
 from serving_runtime.request import NO_PARAMETERS, Tensor
+from serving_runtime.telemetry.own import OWN
 
 A = TypeVar("A")
 
@@ -53,6 +54,7 @@ class RemotePythonModel:
 
     def close(self) -> None:
         self._pool.close()
+        OWN.close(self._calls)
 
     def _tensors(self, inputs: Sequence[Array]) -> list[Tensor]:
         return [

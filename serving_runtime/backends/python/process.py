@@ -18,11 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from serving_runtime.backends.python import own_metrics
 from serving_runtime.backends.python.calls import CallServer
 from serving_runtime.backends.python.wire.channel import Channel, ChannelClosedError
 from serving_runtime.backends.python.wire.failures import error_from
 from serving_runtime.errors import BackendError, ModelError, ServingError
 from serving_runtime.request import NO_PARAMETERS, Tensor
+from serving_runtime.telemetry.own import OWN
 
 logger = logging.getLogger(__name__)
 
@@ -193,6 +195,9 @@ class WorkerProcess:
     def _answer_call(self, message: dict[str, Any], tensors: Sequence[Tensor]) -> None:
         self._tell({**message, "do": "answer"}, tensors)
 
+    def _answer_metric(self, message: dict[str, Any]) -> None:
+        self._tell({**message, "do": "answer"})
+
     def _send_orders(self) -> None:
         with contextlib.suppress(ChannelClosedError):
             while (order := self._outbox.get()) is not None:
@@ -237,6 +242,8 @@ class WorkerProcess:
             case "log":
                 for line in message["text"].splitlines():
                     logger.log(_LEVELS[message["level"]], "%s: %s", self._where, line)
+            case "metric":
+                own_metrics.take(OWN, self._calls, message, self._answer_metric)
             case "infer" | "ready":
                 self._calls.serve(self, self._answer_call, message, tensors)
             case _:

@@ -9,6 +9,7 @@ from serving_runtime.request import Cancellable
 from serving_runtime.telemetry import protobuf, text
 from serving_runtime.telemetry.cpu import CpuUse
 from serving_runtime.telemetry.families import Family, families
+from serving_runtime.telemetry.own import OWN
 from serving_runtime.telemetry.settings import MetricsSettings
 
 _ACCEPT = b"accept"
@@ -48,6 +49,7 @@ class MetricsApplication:
             accept = b",".join(value for name, value in request.headers if name.lower() == _ACCEPT)
             form = protobuf if protobuf.wanted(accept.decode("latin-1")) else text
             cpu = self._cpu() if self._cpu is not None else None
-            page = form.render(chain(families(self._engine.series(), self._settings, cpu), self._more()))
+            shown = chain(families(self._engine.series(), self._settings, cpu), OWN.families(), self._more())
+            page = form.render(shown)
             reply(Response(200, f"Content-Type: {form.CONTENT_TYPE}\r\n".encode(), (page,), len(page)))
         return None

@@ -17,6 +17,7 @@ from serving_runtime.backends.python.worker.messages import (
     InferenceResponseSender,
     TritonError,
 )
+from serving_runtime.backends.python.worker.metrics import MetricFamily
 from serving_runtime.backends.python.worker.model_config import ModelConfig
 from serving_runtime.backends.python.worker.tensors import (
     NUMPY_TO_TRITON_TYPE,
@@ -42,6 +43,7 @@ __all__ = [
     "InferenceResponse",
     "InferenceResponseSender",
     "Logger",
+    "MetricFamily",
     "ModelConfig",
     "Tensor",
     "TritonError",

@@ -1,0 +1,27 @@
+"""What workers say of the metrics that their models make; `worker.metrics` is the other end."""
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from serving_runtime.telemetry.own import OwnMetrics
+
+
+def take(
+    metrics: OwnMetrics, owner: Hashable, message: Mapping[str, Any], answer: Callable[[dict[str, Any]], None]
+) -> None:
+    """Do what a message says; `answer` is called where it asks something.
+
+    Args:
+        owner: the model whose metric it is; it has them until `metrics.close(owner)`.
+    """
+    name, labels = message["name"], message["labels"]
+    match message["action"]:
+        case "make":
+            made = metrics.make(owner, name, message["kind"], message["text"], labels, message["buckets"])
+            answer({"call": message["call"], "problem": made, "final": True})
+        case "value":
+            answer({"call": message["call"], "value": metrics.value(name, labels), "final": True})
+        case "drop":
+            metrics.drop(owner, name, labels)
+        case action:
+            metrics.change(name, labels, action, message["value"])
