@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-START_S = 30.0
+START_S = 120.0
 
 
 @dataclass(frozen=True)
