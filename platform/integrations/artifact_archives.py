@@ -5,6 +5,8 @@ them and no more bytes than allowed, whatever its headers say. Nothing of it is 
 
     config.pbtxt        optional, as are labels and the like; one folder around everything is taken off
     1/model.onnx        one version folder, or the model's file beside the others
+
+or several such folders, one of which is an ensemble of the others.
 """
 
 import gzip
@@ -14,13 +16,13 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from common.errors import InvalidInput, TooLarge
-from integrations.model_files import ACCEPTED, has_model
+from integrations.model_files import ACCEPTED, ensemble_in, has_model
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 _CHUNK_BYTES = 1 << 20
@@ -88,8 +90,16 @@ def lay_down(members: Iterable[Member], target: Path, limits: Limits, what: str)
 
 
 def check_layout(paths: Iterable[str]) -> None:
-    """Raise InvalidInput unless the paths are those of one version of one model."""
+    """Raise InvalidInput unless the paths are those of one version of one model, or of an ensemble and its models."""
     names = list(paths)
+    if ensemble := ensemble_in(names):
+        for part in sorted({name.split("/")[0] for name in names} - {ensemble}):
+            _check_model([name.removeprefix(f"{part}/") for name in names if name.startswith(f"{part}/")])
+        return
+    _check_model(names)
+
+
+def _check_model(names: Sequence[str]) -> None:
     versions = sorted({name.split("/")[0] for name in names if "/" in name and name.split("/")[0].isdecimal()})
     if len(versions) > 1:
         raise InvalidInput(

@@ -27,3 +27,19 @@ def has_model(paths: Iterable[str], folder: str) -> bool:
     prefix = f"{folder}/" if folder else ""
     inside = (path.removeprefix(prefix) for path in paths if path.startswith(prefix))
     return any(path in _IN_FOLDERS or ("/" not in path and stored_name(path)) for path in inside)
+
+
+def ensemble_in(paths: Iterable[str]) -> str:
+    """Return which folder of a model repository is the ensemble of the others; empty for the files of one model.
+
+    It is the only one with a config.pbtxt and no model: its version's folder is empty, or holds hidden files only.
+    """
+    models: dict[str, bool] = {}
+    for path in paths:
+        top, _, inside = path.partition("/")
+        if not inside or top.isdecimal():
+            return ""
+        version, _, file = inside.partition("/")
+        models[top] = models.get(top, False) or bool(version.isdecimal() and not file.startswith("."))
+    bare = [name for name, has_files in models.items() if not has_files]
+    return bare[0] if len(bare) == 1 and len(models) > 1 else ""

@@ -1,12 +1,14 @@
 """What `inspect` and `profile` tell about one model's folder: versioned JSON, the control plane's only way to ask."""
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
 
-from serving_runtime.engine import loading, repository
+from serving_runtime.engine import loading, repository, telling_ensembles
 from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.loading import LoadPlan, OpenedModel
+from serving_runtime.engine.memory import resident_bytes
 from serving_runtime.engine.warmup import measure_us
 from serving_runtime.errors import ModelError
 
@@ -14,6 +16,7 @@ INSPECT_SCHEMA = "fairlead.inspect/v1"
 PROFILE_SCHEMA = "fairlead.profile/v1"
 
 _RUNS = 50
+_ENOUGH_S = 2.5
 _DEFAULTS = LoadSettings()
 
 
@@ -22,6 +25,8 @@ def inspect(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
     opened = _opened(*_planned(folder, settings), settings)
     opened.model.close()
     config = opened.config
+    if config.ensemble is not None:
+        asyncio.run(telling_ensembles.check(folder.resolve(), settings))
     batch = [-1] if config.max_batch_size else []
     tensors = {
         kind: [
@@ -51,18 +56,30 @@ def profile(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
     model's own processes are added.
     """
     plan, version = _planned(folder, settings)
+    if plan.written.HasField("ensemble_scheduling"):
+        return _ensemble_profile(folder.resolve(), settings)
     loading.backend_of(plan, version, settings)  # the library is not the model's memory, nor its load time
-    before = _resident_bytes()
+    before = resident_bytes()
     started = time.perf_counter()
     opened = _opened(plan, version, settings)
-    if opened.config.ensemble is not None:
-        raise ModelError(f"model '{opened.config.name}' is an ensemble; the models of its steps can be profiled")
     if opened.config.decoupled:
         raise ModelError(f"model '{opened.config.name}' is decoupled; only models that answer once can be profiled")
     load_seconds = time.perf_counter() - started
-    batches = [_measured(opened, size) for size in _batch_sizes(opened.config.max_batch_size)]
-    memory_bytes = max(0, _resident_bytes() - before) + loading.remote_bytes(opened.model)
+    sizes = _batch_sizes(opened.config.max_batch_size)
+    batches = [_measured(size, measure_us(opened.model, size, runs=_RUNS)) for size in sizes]
+    memory_bytes = max(0, resident_bytes() - before) + loading.remote_bytes(opened.model)
     opened.model.close()
+    return _profile(load_seconds, memory_bytes, batches)
+
+
+def _ensemble_profile(folder: Path, settings: LoadSettings) -> dict[str, Any]:
+    measuring = telling_ensembles.measure(folder, settings, _batch_sizes, runs=_RUNS, enough_s=_ENOUGH_S)
+    found = asyncio.run(measuring)
+    batches = [_measured(size, times) for size, times in found.times_us.items()]
+    return _profile(found.load_seconds, found.memory_bytes, batches)
+
+
+def _profile(load_seconds: float, memory_bytes: int, batches: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "schema": PROFILE_SCHEMA,
         "load_seconds": round(load_seconds, 6),
@@ -90,18 +107,11 @@ def _batch_sizes(max_batch_size: int) -> list[int]:
     return sorted({1 << power for power in range(max_batch_size.bit_length())} | {max_batch_size})
 
 
-def _measured(opened: OpenedModel, batch_size: int) -> dict[str, Any]:
-    times = sorted(measure_us(opened.model, batch_size, runs=_RUNS))
+def _measured(batch_size: int, times_us: list[float]) -> dict[str, Any]:
+    times = sorted(times_us)
     return {
         "batch_size": batch_size,
         "iterations": len(times),
         "latency_p50_us": round(times[len(times) // 2], 1),
         "latency_p99_us": round(times[min(len(times) - 1, int(len(times) * 0.99))], 1),
     }
-
-
-def _resident_bytes() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    return 0

@@ -1,6 +1,7 @@
 """The command `prepare`: a stored model into a model repository, before a server starts in the same pod.
 
-What is stored is one model file, or one model's folder in Triton's layout; the model gets the name and the version it
+What is stored is one model file, or one model's folder in Triton's layout, or an ensemble's with those of the models of
+its steps beside it, which keep their names; the model gets the name and the version it
 is to be served by, and fields of its configuration are replaced. It is in a folder here (`--artifact`), or it is
 fetched (`--origin`, `--registry`), with or without a cache that pods share. Exit 0, or 2 when it cannot be done.
 """
@@ -20,6 +21,7 @@ from google.protobuf import json_format, text_format
 
 from serving_runtime.artifacts.cache import Cache, CacheUnusableError
 from serving_runtime.artifacts.fetching import INCOMING, Order, fetch
+from serving_runtime.artifacts.model_files import ensemble_in
 from serving_runtime.artifacts.receiving import Patience
 from serving_runtime.artifacts.remotes import InterruptedTransferError, Remote
 from serving_runtime.artifacts.unpacking import digest_of_folder
@@ -159,10 +161,17 @@ def lay_out(
         ModelError: its config.pbtxt does not parse, or `config` has fields that a ModelConfig has not.
     """
     shutil.rmtree(model, ignore_errors=True)
+    ensemble = ensemble_in(path.relative_to(artifact).as_posix() for path in artifact.rglob("*") if path.is_file())
+    if ensemble:
+        _lay_out_parts(artifact, ensemble, model, copy)
+        artifact = artifact / ensemble
     versions = [path for path in artifact.iterdir() if path.is_dir() and path.name.isdecimal()]
     newest = max(versions, key=lambda path: int(path.name), default=None)
     without_config = shutil.ignore_patterns(_CONFIG)
-    if newest is None:
+    if newest is None and ensemble:
+        shutil.copytree(artifact, model, ignore=without_config, copy_function=copy)
+        (model / version).mkdir()
+    elif newest is None:
         shutil.copytree(artifact, model / version, ignore=without_config, copy_function=copy)
     else:
         others = shutil.ignore_patterns(_CONFIG, *(path.name for path in versions))
@@ -175,6 +184,18 @@ def lay_out(
         written = _configured(own, model.name, config)
         own.unlink()  # it may be a link to the artifact's
         own.write_text(text_format.MessageToString(written), encoding="utf-8")
+
+
+def _lay_out_parts(artifact: Path, ensemble: str, model: Path, copy: Callable[[str, str], object]) -> None:
+    for part in artifact.iterdir():
+        if part.name == model.name:
+            raise ModelError(
+                f"a model of the ensemble's steps is called {part.name}, which is what the ensemble is served as; "
+                "rename one of them"
+            )
+        if part.name != ensemble:
+            shutil.rmtree(model.parent / part.name, ignore_errors=True)
+            shutil.copytree(part, model.parent / part.name, copy_function=copy)
 
 
 def _configured(file: Path, name: str, fields: dict[str, Any]) -> Any:

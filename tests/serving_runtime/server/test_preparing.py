@@ -38,6 +38,11 @@ CASES = [
         {"dynamic_batching": {"max_queue_delay_microseconds": 100}, "parameters": {"k": {"string_value": "v"}}},
         id="a folder in Triton's layout: its newest version, its labels, its other fields",
     ),
+    pytest.param(
+        {"e__config_pbtxt": 'name: "e"', "e__labels_txt": "cat", "a__config_pbtxt": "", "a__1__model_onnx": "A"},
+        {"max_batch_size": 2},
+        id="an ensemble with a model of its steps",
+    ),
     pytest.param({"config_pbtxt": "max_batch_size: 4", "1__m_onnx": "M"}, {"max_batch_size": 0}, id="a field set to 0"),
 ]
 
@@ -52,6 +57,14 @@ def test_pods_and_the_local_cluster_serve_the_same_files(
     assert _contents(tmp_path / "pod") == _contents(tmp_path / "local")
     first, second = (text.read(tmp_path / place / "digits" / "config.pbtxt", "digits") for place in ("pod", "local"))
     assert first == second
+
+
+def test_a_model_of_an_ensembles_steps_cannot_have_the_served_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    artifact = stored(tmp_path / "artifact", e__config_pbtxt="", digits__1__model_onnx="M")
+    assert prepare(artifact, tmp_path / "pod") == 2
+    assert "is called digits, which is what the ensemble is served as" in capsys.readouterr().err
 
 
 def test_running_it_again_repairs_what_an_interrupted_run_left(tmp_path: Path) -> None:

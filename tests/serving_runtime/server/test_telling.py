@@ -65,3 +65,34 @@ def test_a_model_that_cannot_be_served_is_one_sentence_and_exit_2(tmp_path: Path
         assert (code, answer["schema"]) == (2, f"fairlead.{command}/v1")
         assert sentence in answer["error"]
         assert "\n" not in answer["error"]
+
+
+def test_an_ensemble_is_told_of_with_the_models_of_its_steps(tmp_path: Path) -> None:
+    onnx_models.mlp(onnx_models.configure(tmp_path / "mlp", "max_batch_size: 4") / "1" / "model.onnx")
+    onnx_models.configure(tmp_path / "e", ENSEMBLE)
+    (tmp_path / "e" / "1").mkdir()
+    code, found = told("inspect", str(tmp_path / "e"), "--json")
+    assert (code, found["platform"], found["inputs"]) == (
+        0,
+        "ensemble",
+        [{"name": "a", "datatype": "FP32", "shape": [-1, 8]}],
+    )
+    code, profile = told("profile", str(tmp_path / "e"), "--json")
+    assert (code, [batch["batch_size"] for batch in profile["batches"]]) == (0, [1, 2, 4])
+    assert profile["memory_bytes"] > 0
+    (tmp_path / "mlp" / "1" / "model.onnx").write_text("damaged")
+    for command in ("inspect", "profile"):
+        code, refused = told(command, str(tmp_path / "e"), "--json")
+        assert code == 2
+        assert "ensemble 'e' contains model 'mlp', which is not available" in refused["error"]
+
+
+ENSEMBLE = """
+platform: "ensemble" max_batch_size: 4
+input { name: "a" data_type: TYPE_FP32 dims: 8 }
+output { name: "b" data_type: TYPE_FP32 dims: 3 }
+ensemble_scheduling { step {
+  model_name: "mlp" model_version: -1
+  input_map { key: "x" value: "a" } output_map { key: "y" value: "b" }
+} }
+"""

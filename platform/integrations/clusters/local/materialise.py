@@ -1,6 +1,7 @@
 """Turns an artifact into a model repository as the runtime wants it. Called by the agent and by jobs.
 
-An artifact is either one model file, or one model's folder in Triton's layout (`config.pbtxt`, `1/model.onnx`, labels).
+An artifact is one model file, or one model's folder in Triton's layout (`config.pbtxt`, `1/model.onnx`, labels), or an
+ensemble's folder with those of the models of its steps beside it, which keep their names.
 Its files are linked, not copied, where the file system allows. The served name and version are the service's, not the
 artifact's.
 """
@@ -11,10 +12,12 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from common.errors import InvalidInput
 from integrations.artifacts import folder_of
 from integrations.clusters.base import DesiredRevision
 from integrations.clusters.local.model_config import rewrite
 from integrations.clusters.local.seals import check_artifact
+from integrations.model_files import ensemble_in
 
 _CONFIG = "config.pbtxt"
 
@@ -44,19 +47,35 @@ def _seal_of(repository: Path) -> Path:
 
 
 def lay_out(artifact: Path, model: Path, *, version: str, config: Mapping[str, object]) -> None:
-    """Make the model folder `model` out of `artifact`; its name becomes the model's."""
+    """Make the model folder `model` out of `artifact`; its name becomes the model's.
+
+    Raises:
+        InvalidInput: the config.pbtxt cannot be understood, or a model of an ensemble's steps has the name of `model`.
+    """
+    model.parent.mkdir(parents=True, exist_ok=True)
+    ensemble = ensemble_in(path.relative_to(artifact).as_posix() for path in artifact.rglob("*") if path.is_file())
+    if ensemble:
+        for part in artifact.iterdir():
+            if part.name == model.name:
+                raise InvalidInput(
+                    f"a model of the ensemble's steps is called {part.name}, which is what the ensemble is served as; "
+                    "rename one of them"
+                )
+            if part.name != ensemble:
+                _link_tree(part, model.parent / part.name)
+        artifact = artifact / ensemble
     versions = sorted(
         (path for path in artifact.iterdir() if path.is_dir() and path.name.isdecimal()),
         key=lambda path: int(path.name),
     )
     files = [path for path in artifact.iterdir() if path not in versions and path.name != _CONFIG]
-    model.mkdir(parents=True)
+    model.mkdir()
     if versions:
         _link_tree(versions[-1], model / version)
     else:
         (model / version).mkdir()
     for path in files:
-        _link_tree(path, (model if versions else model / version) / path.name)
+        _link_tree(path, (model if versions or ensemble else model / version) / path.name)
     text = (artifact / _CONFIG).read_text(encoding="utf-8") if (artifact / _CONFIG).exists() else ""
     if text or config:
         (model / _CONFIG).write_text(rewrite(text, name=model.name, fields=config), encoding="utf-8")
