@@ -45,6 +45,7 @@ BUILT_IN = {
         ("model.xml", "model.savedmodel", "model.graphdef", "saved_model.pb", "model.onnx"),
     ),
     "pytorch": BuiltIn("pytorch", "PyTorchBackend", "torch", ("model.pt2", "model.pt")),
+    "tensorrt": BuiltIn("tensorrt", "TensorRtBackend", "tensorrt", ("model.plan",)),
     "xgboost": BuiltIn(
         "xgboost", "XGBoostBackend", "xgboost", ("xgboost.ubj", "xgboost.json", "model.ubj", "model.json", "model.bst")
     ),

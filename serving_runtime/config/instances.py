@@ -6,7 +6,8 @@ from typing import Any
 
 from serving_runtime.errors import ModelError
 
-GPU_BACKENDS = ("onnxruntime", "pytorch")
+GPU_BACKENDS = ("onnxruntime", "pytorch", "tensorrt")
+_PROFILED = "tensorrt"
 _KINDS = ("KIND_AUTO", "KIND_CPU", "KIND_GPU")
 
 
@@ -43,6 +44,8 @@ def check_kinds(config: Any) -> None:
             raise ModelError(f"{where} kind KIND_GPU is not supported by backend '{config.backend}'; use KIND_CPU")
         if message.gpus and kind == "KIND_CPU":
             raise ModelError(f"{where} names gpus; they need kind KIND_GPU")
+        if message.profile and config.backend != _PROFILED:
+            raise ModelError(f"{where} profile is of TensorRT's plans; backend '{config.backend}' has none")
         if any(gpu < 0 for gpu in message.gpus) or len(set(message.gpus)) < len(message.gpus):
             raise ModelError(f"{where} gpus must be different numbers from 0, found {list(message.gpus)}")
 
@@ -63,6 +66,11 @@ def count_by_gpu(config: Any) -> dict[int | None, int]:
         for device in message.gpus if kind_of(message) == "KIND_GPU" else (None,):
             counts[device] = counts.get(device, 0) + (message.count or 1)
     return counts or {None: 1}
+
+
+def profiles_of(config: Any) -> tuple[str, ...]:
+    """Return the optimization profiles that the groups of a ModelConfig message list, each once."""
+    return tuple(dict.fromkeys(name for message in config.instance_group for name in message.profile))
 
 
 def _group(message: Any, where: str) -> InstanceGroup:

@@ -12,7 +12,7 @@ from typing import Any
 from serving_runtime.config.accelerators import Accelerator, accelerators
 from serving_runtime.config.batching import BatchPolicy, batch_policy
 from serving_runtime.config.ensembles import Ensemble, ensemble
-from serving_runtime.config.instances import InstanceGroup, instance_groups
+from serving_runtime.config.instances import InstanceGroup, instance_groups, profiles_of
 from serving_runtime.config.metrics import MetricsConfig, metrics_config
 from serving_runtime.config.ragged import Ragged, ragged
 from serving_runtime.config.sequences import SequencePolicy, sequence_policy
@@ -43,6 +43,7 @@ class BackendOptions:
         gpu: the number of the one to run on; None for the CPU.
         instance_count: how many runs there may be at the same time on that device.
         gpu_accelerators, cpu_accelerators: what is to run the model there, the first ones first.
+        profiles: TensorRT's optimization profiles that are to be used, by their numbers; empty for the first.
     """
 
     parameters: Mapping[str, str]
@@ -58,6 +59,7 @@ class BackendOptions:
     gpu: int | None = None
     gpu_accelerators: tuple[Accelerator, ...] = ()
     cpu_accelerators: tuple[Accelerator, ...] = ()
+    profiles: tuple[str, ...] = ()
 
     @classmethod
     def from_message(cls, config: Any) -> "BackendOptions":
@@ -71,6 +73,7 @@ class BackendOptions:
             instance_count=sum(group.count or 1 for group in config.instance_group) or 1,
             gpu_accelerators=accelerators(config, "gpu"),
             cpu_accelerators=accelerators(config, "cpu"),
+            profiles=profiles_of(config),
         )
 
 

@@ -9,6 +9,7 @@ PLATFORMS = {
     "onnxruntime_onnx": "onnxruntime",
     "python": "python",
     "pytorch_libtorch": "pytorch",
+    "tensorrt_plan": "tensorrt",
     "tensorflow_savedmodel": "openvino",
     "tensorflow_graphdef": "openvino",
 }
@@ -54,7 +55,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "output.reshape.": ("shape",),
     "batch_input.": ("kind", "target_name", "data_type", "source_input"),
     "batch_output.": ("kind", "target_name", "source_input"),
-    "instance_group.": ("name", "kind", "count", "gpus", "rate_limiter"),
+    "instance_group.": ("name", "kind", "count", "gpus", "profile", "rate_limiter"),
     "instance_group.rate_limiter.": ("resources", "priority"),
     "instance_group.rate_limiter.resources.": ("name", "count", "global"),
     "dynamic_batching.": (*_SCHEDULING, "default_priority_level", "default_queue_policy", "priority_queue_policy"),

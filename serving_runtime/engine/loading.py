@@ -209,7 +209,8 @@ def _open_version(
     try:
         clients = sequences.clients_side(message, model.signature)
         if settings.auto_complete:
-            completion.complete(message, clients, name=name, default_max_batch_size=backend.default_max_batch_size)
+            most_rows = getattr(model, "max_batch_size", 0) or backend.default_max_batch_size
+            completion.complete(message, clients, name=name, default_max_batch_size=most_rows)
         config = ModelConfig.from_message(message)
         config = replace(config, metrics=replace(config.metrics, summaries=settings.summaries))
         completion.check_batch_inputs(message, model.signature)

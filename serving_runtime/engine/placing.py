@@ -85,6 +85,7 @@ class SpreadModel:
         self._lock = threading.Lock()
         self.signature = self._models[0].signature
         self.opsets = self._models[0].opsets
+        self.max_batch_size = getattr(self._models[0], "max_batch_size", 0)  # as a plan's profiles have it
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         with self._lock:

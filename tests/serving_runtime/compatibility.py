@@ -87,7 +87,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
             "C5",
             "`instance_group`",
             "partly",
-            "`KIND_GPU` and `gpus` are not verified on hardware; not `KIND_MODEL`, `profile`, `passive`, `host_policy`",
+            "`KIND_GPU` and `gpus` are not verified on hardware; not `KIND_MODEL`, `passive`, `host_policy`",
         ),
         Row("C6", "rate limiter", "yes", "resources have no devices on the CPU"),
         Row("C7", "`dynamic_batching`", "yes"),
@@ -125,6 +125,9 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
             "PyTorch backend: TorchScript, `torch.export`",
             "partly",
             "[on the CPU](backends.md); CUDA is not verified on hardware; not strings",
+        ),
+        Row(
+            "B5", "TensorRT backend: plans", "partly", "[not verified on hardware](backends.md); not shape tensors, FP8"
         ),
         Row("C20", "`model_transaction_policy.decoupled`", "yes", "by backends of one's own, which stream"),
         Row("C21", "ragged batching", "yes"),

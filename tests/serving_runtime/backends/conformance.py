@@ -37,6 +37,7 @@ class Case:
     outputs: Sequence[tuple[str, str, list[int]]]
     copies: float = 0.5
     config: str = ""
+    gpu: int | None = None
 
 
 def rows(count: int, datatype: str = "FP32") -> Array:
@@ -149,7 +150,30 @@ def _sklearn(folder: Path) -> Expected:
     return lambda given: [trained.predict(given)[:, None], trained.predict_proba(given)]
 
 
+def _tensorrt(folder: Path) -> Expected:
+    import tensorrt  # noqa: PLC0415
+
+    weights = np.random.default_rng(3).normal(size=(FEATURES, 3))
+    plan = tensorrt.planned(
+        {"x": ("FLOAT", (-1, FEATURES))},
+        {"y": ("FLOAT", (-1, 3), weights.tolist())},
+        [{"x": ((1, FEATURES), (8, FEATURES), (50_000, FEATURES))}],
+    )
+    (folder / "model.plan").write_bytes(plan)
+    return lambda given: [(given.astype("f8") @ weights).astype("f4")]
+
+
 CASES = {
+    "tensorrt": Case(
+        "tensorrt",
+        "tensorrt",
+        _tensorrt,
+        "model.plan",
+        [("x", "FP32", [-1, FEATURES])],
+        [("y", "FP32", [-1, 3])],
+        copies=5,  # the stand-in's own
+        gpu=0,
+    ),
     "onnx": Case(
         "onnxruntime", "onnxruntime", _onnx, "model.onnx", [("x", "FP32", [-1, FEATURES])], [("y", "FP32", [-1, 3])]
     ),

@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.loading import OpenedModel
 from serving_runtime.errors import BackendError, ModelError
 from tests.serving_runtime.backends.conformance import CASES, Case, Expected, rows
+from tests.serving_runtime.devices import nvidia
 
 SETTINGS = LoadSettings()
 
@@ -40,7 +42,7 @@ class Made:
 
     def options(self, **parameters: str) -> BackendOptions:
         written = BackendOptions.from_message(text.read(self.folder / "config.pbtxt", "model"))
-        return dataclasses.replace(written, parameters={**written.parameters, **parameters})
+        return dataclasses.replace(written, parameters={**written.parameters, **parameters}, gpu=self.case.gpu)
 
     def load(self, **parameters: str) -> Any:
         return registry.find(self.case.backend, None, {}).load(self.file, self.options(**parameters))
@@ -59,12 +61,13 @@ def kinds() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module", params=kinds(), name="made")
-def one_of_each_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
+def one_of_each_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     case = CASES[request.param]
     folder = tmp_path_factory.mktemp(case.backend) / "model"
     (folder / "1").mkdir(parents=True)
     (folder / "config.pbtxt").write_text(case.config)
-    return Made(case, folder, case.make(folder / "1"))
+    with nvidia.machine("whole") if case.gpu is not None else nullcontext():
+        yield Made(case, folder, case.make(folder / "1"))
 
 
 def opened(folder: Path) -> OpenedModel:

@@ -29,14 +29,13 @@ from serving_runtime.errors import ModelError
         ),
         pytest.param("instance_group { passive: true }", "'instance_group.passive'", id="passive instances"),
         pytest.param('instance_group { host_policy: "a" }', "'instance_group.host_policy'", id="host policies"),
-        pytest.param('instance_group { profile: ["a"] }', "'instance_group.profile'", id="optimisation profiles"),
         pytest.param(
             "instance_group { secondary_devices { device_id: 1 } }",
             "'instance_group.secondary_devices'",
             id="secondary devices",
         ),
         pytest.param("optimization { cuda { graphs: true } }", "'optimization.cuda'", id="CUDA settings"),
-        pytest.param('platform: "tensorrt_plan"', "platform 'tensorrt_plan'", id="another platform"),
+        pytest.param('platform: "caffe2_netdef"', "platform 'caffe2_netdef'", id="another platform"),
     ],
 )
 def test_what_is_not_offered_is_refused_by_name(config: str, named: str) -> None:

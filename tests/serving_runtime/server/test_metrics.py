@@ -15,7 +15,7 @@ from serving_runtime import proto
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.processes import ServerProcess, command, server
 
-STAND_INS = Path(__file__).parents[1] / "devices" / "nvidia"
+STAND_INS = Path(__file__).parents[1] / "devices" / "vendor"
 OWN = Path(__file__).parents[1] / "own_backends"
 PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 
