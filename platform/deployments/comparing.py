@@ -26,7 +26,7 @@ from integrations.clusters.base import Exchange
 
 logger = logging.getLogger(__name__)
 
-_PURPOSE = "requests that wait to be compared"
+PURPOSE = "requests that wait to be compared"
 _BLAMES_REQUEST = frozenset({"INVALID_ARGUMENT", "NOT_FOUND", "UNIMPLEMENTED"})
 _NO_SUCH_VERSION = "NOT_FOUND"
 
@@ -79,7 +79,7 @@ def _report(run: ComparisonRun, terms: Terms, taken: Taken, now: datetime) -> Re
     for pair in pairs:
         report = with_pair(report, pair, terms)
     run.report, run.worst, run.problem = report_json(report), worst_json(report), taken.problem
-    run.waiting = seal_bytes(waiting_bytes(waiting), purpose=_PURPOSE)
+    run.waiting = seal_bytes(waiting_bytes(waiting), purpose=PURPOSE)
     run.stable_alone, run.shadow_alone = alone(waiting)["stable"], alone(waiting)["shadow"]
     run.compared_at = run.compared_at if taken.problem else now
     return report
@@ -89,7 +89,7 @@ def _waiting(run: ComparisonRun) -> Waiting:
     if not run.waiting:
         return Waiting(stable_alone=run.stable_alone, shadow_alone=run.shadow_alone)
     try:
-        return stored_waiting(unseal_bytes(bytes(run.waiting), purpose=_PURPOSE))
+        return stored_waiting(unseal_bytes(bytes(run.waiting), purpose=PURPOSE))
     except Unavailable as error:
         logger.warning("%s: the halves that waited are given up: %s", run, error)
         return Waiting(stable_alone=run.stable_alone, shadow_alone=run.shadow_alone)

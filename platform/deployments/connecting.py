@@ -18,7 +18,7 @@ from integrations.clusters.kubernetes.access import Access, AsPod, Credentials, 
 
 LOCAL = "local"
 """The kind, and the name, of the cluster that is this machine."""
-_PURPOSE = "kubeconfigs of clusters"
+PURPOSE = "kubeconfigs of clusters"
 
 
 def driver_of(cluster: Cluster) -> ClusterDriver:
@@ -85,12 +85,12 @@ def access_of(connection: Connection, sealed: str) -> Access:
 
 def sealed(credentials: Credentials) -> str:
     """Return credentials as the database keeps them."""
-    return seal(json.dumps(asdict(credentials)), purpose=_PURPOSE)
+    return seal(json.dumps(asdict(credentials)), purpose=PURPOSE)
 
 
 def opened(stored: str) -> Credentials:
     """Return credentials that were sealed; raises Unavailable under another `FAIRLEAD_SECRET_KEY`."""
-    return Credentials(**json.loads(unseal(stored, purpose=_PURPOSE)))
+    return Credentials(**json.loads(unseal(stored, purpose=PURPOSE)))
 
 
 def _mounted(connection: Connection) -> KubeconfigFile:

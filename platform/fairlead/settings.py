@@ -17,6 +17,7 @@ HOME = Path(env.text("FAIRLEAD_HOME", ".fairlead")).resolve()
 
 DEBUG = env.flag("FAIRLEAD_DEBUG", default=False)
 SECRET_KEY = env.secret("FAIRLEAD_SECRET_KEY", required=True)
+SECRET_KEY_FALLBACKS = env.secret("FAIRLEAD_SECRET_KEY_FALLBACKS").split()
 PUBLIC_URL = env.origin("FAIRLEAD_URL", "http://127.0.0.1:8080")
 ALLOWED_HOSTS = [
     *env.names("FAIRLEAD_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]", "testserver"]),

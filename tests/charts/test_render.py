@@ -127,6 +127,48 @@ def test_a_control_plane_without_services_here_may_do_nothing_here() -> None:
     assert _of(found, "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding") == []
 
 
+def test_prometheus_is_asked_by_web_and_worker_with_the_token_of_its_secret() -> None:
+    asking = {
+        name: {each["name"]: each for each in container["env"] if each["name"].startswith("FAIRLEAD_PROMETHEUS")}
+        for name, spec in pods(
+            objects({"prometheus": {"url": "https://prometheus.example.com", "existingSecret": "p"}})
+        )
+        for container in spec["containers"]
+        if "env" in container and name.startswith("fairlead") and "postgresql" not in name
+    }
+    told = {name: found for name, found in asking.items() if found}
+    assert set(told) == {"fairlead-web", "fairlead-worker"}
+    for found in told.values():
+        assert found["FAIRLEAD_PROMETHEUS_URL"]["value"] == "https://prometheus.example.com"
+        assert found["FAIRLEAD_PROMETHEUS_TOKEN"]["valueFrom"] == {"secretKeyRef": {"name": "p", "key": "token"}}
+        assert found["FAIRLEAD_PROMETHEUS_CA"]["valueFrom"]["secretKeyRef"]["optional"] is True
+
+
+def test_models_in_python_run_only_where_the_values_say_so() -> None:
+    def file(**cluster: object) -> Json:
+        (found,) = (
+            each
+            for each in objects({"cluster": cluster})
+            if each["metadata"]["name"] == f"{RELEASE}-cluster" and each["kind"] == "ConfigMap"
+        )
+        parsed: Json = yaml.safe_load(found["data"]["cluster.yaml"])
+        return parsed
+
+    assert file()["allowPythonModels"] is False
+    assert file(allowPythonModels=True)["allowPythonModels"] is True
+
+
+def test_no_pod_of_the_web_ends_before_another_is_ready_or_while_requests_may_still_come() -> None:
+    (web,) = (each for each in _of(objects({}), "Deployment") if each["metadata"]["name"] == "fairlead-web")
+    assert web["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    spec = web["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    said = next(word for word in container["command"] if word.startswith("--timeout-graceful-shutdown="))
+    pause_s = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pause_s >= 5
+    assert pause_s + int(said.partition("=")[2]) < spec["terminationGracePeriodSeconds"]
+
+
 def test_migrations_come_with_the_rest_at_install_and_before_it_at_an_upgrade() -> None:
     def job(is_upgrade: bool) -> Json:
         found = objects({}, is_upgrade=is_upgrade)
@@ -137,7 +179,11 @@ def test_migrations_come_with_the_rest_at_install_and_before_it_at_an_upgrade() 
     assert "annotations" not in job(is_upgrade=False)["metadata"]
     hook = job(is_upgrade=True)["metadata"]
     assert hook["annotations"]["helm.sh/hook"] == "pre-upgrade"
+    assert hook["annotations"]["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
     assert hook["name"] != job(is_upgrade=False)["metadata"]["name"]
+    assert job(is_upgrade=True)["spec"]["ttlSecondsAfterFinished"] == 86400, (
+        "of one that failed the log is left, for a day"
+    )
 
 
 def test_what_holds_data_stays_at_uninstall_and_nothing_else_does() -> None:

@@ -59,6 +59,15 @@ def test_the_schema_knows_every_value() -> None:
             id="no way to the database",
         ),
         pytest.param(
+            {"settings": {"FAIRLEAD_SECRET_KEY_FALLBACKS": "x"}},
+            "'FAIRLEAD_SECRET_KEY_FALLBACKS'",
+            id="an earlier secret key",
+        ),
+        pytest.param({"prometheus": {"url": "http://a?b=c"}}, "/prometheus/url", id="an address with a query"),
+        pytest.param(
+            {"prometheus": {"existingSecret": "token"}}, "but prometheus.url is empty", id="a token that nobody is told"
+        ),
+        pytest.param(
             {"expose": {"kind": "httpRoute"}},
             "neither gatewayClassName nor gateway.name",
             id="a route that leads nowhere",

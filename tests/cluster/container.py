@@ -180,7 +180,9 @@ class Container:
         for source in self._spec.get("envFrom", ()):
             env.update(self._pod.secret(source["secretRef"]["name"]))
         for each in self._spec.get("env", ()):
-            env[each["name"]] = _filled(self._value(each, folders), env)
+            value = self._value(each, folders)
+            if value is not None:
+                env[each["name"]] = _filled(value, env)
         command = self._pod.command(self._spec, [_here(_filled(each, env), folders) for each in argv])
         temporary = {"TMPDIR": str(folders["/tmp"])} if "/tmp" in folders else {}
         # The settings of the tests' own process are none of an image's.
@@ -204,10 +206,15 @@ class Container:
         for probe in self._probes.values():
             probe.begin()
 
-    def _value(self, env: Json, folders: Mapping[str, Path]) -> str:
-        if "valueFrom" in env:
+    def _value(self, env: Json, folders: Mapping[str, Path]) -> str | None:
+        """Return a variable's value; None where it is of a Secret's key that is optional and not there."""
+        if "valueFrom" not in env:
+            return _here(env.get("value", ""), folders)
+        if "fieldRef" in env["valueFrom"]:
             return self._pod.field(env["valueFrom"]["fieldRef"]["fieldPath"])
-        return _here(env.get("value", ""), folders)
+        source = env["valueFrom"]["secretKeyRef"]
+        found = self._pod.secret(source["name"])
+        return found.get(source["key"]) if source.get("optional") else found[source["key"]]
 
     def _ended(self, code: int) -> None:
         spoken = self._message.read_bytes() if self._message.exists() else self.said(previous=False) or b""

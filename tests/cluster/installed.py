@@ -71,6 +71,12 @@ class Installed:
         (pod,) = [each for each in self.pods("web") if _is_ready(each)]
         return f"http://{pod['status']['podIP']}:8080"
 
+    @property
+    def service(self) -> str:
+        """Return the address of the web's Service."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/services/{RELEASE}"
+        return f"http://{self.api.get(path).raise_for_status().json()['spec']['clusterIP']}"
+
     def pods(self, component: str) -> list[Json]:
         """Return a component's pods that are not about to end."""
         labels = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component={component}"

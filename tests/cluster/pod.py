@@ -1,6 +1,6 @@
 """One pod as processes of this machine, as the stand-in for the kubelet runs it.
 
-Honoured: init containers, command, args with $(VARIABLES), env (also from the pod's own fields and whole Secrets),
+Honoured: init containers, command, args with $(VARIABLES), env (also from the pod's own fields, and from Secrets),
 volumes (emptyDir, hostPath, persistentVolumeClaim, configMap, secret, projected tokens; see `volumes.py`), the token of
 its account and names of Services (see `around.py`), startup, readiness and liveness probes (httpGet, tcpSocket, exec),
 the preStop hook `sleep`, the termination grace, termination messages from their file or logs, memory limits (by the

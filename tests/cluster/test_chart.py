@@ -13,6 +13,7 @@ from tests.charts.chart import CHART, ROOT
 from tests.cluster import images
 from tests.cluster.installed import NAMESPACE, RELEASE, WITHIN_S, Installed, cluster_for_the_chart
 from tests.cluster.plane import ControlPlane
+from tests.cluster.visitors import Visitors
 from tests.integrations.conftest import Traffic, model
 
 pytestmark = pytest.mark.cluster
@@ -92,10 +93,13 @@ def test_a_canary_runs_to_its_end_on_the_cluster_that_the_chart_is_on(
 
 
 def test_an_upgrade_with_a_migration_is_noticed_by_nobody(installed: Installed, token: str) -> None:
-    with Traffic(installed.harness.gateway.url, clients=1) as traffic:
+    with Traffic(installed.harness.gateway.url, clients=1) as traffic, _visitors(installed, token) as visitors:
+        visitors.until_asked(5, within_s=WITHIN_S)
         _upgrade(installed, "with-a-migration")
         traffic.until_sent(20, within_s=WITHIN_S)
+        visitors.until_asked(20, within_s=WITHIN_S)
     assert traffic.failures == []
+    assert visitors.failures == []
     assert installed.images() == {"fairlead/control-plane:with-a-migration"}
     assert "_added" in installed.manage("showmigrations", "deployments", "--list")
     assert installed.manage("migrate", "--check") == ""
@@ -128,6 +132,10 @@ def test_an_uninstall_leaves_what_holds_data_and_nothing_else(installed: Install
         ("secrets", RELEASE),
         *(("persistentvolumeclaims", name) for name in installed.claims),
     }
+
+
+def _visitors(installed: Installed, token: str) -> Visitors:
+    return Visitors(installed.service, host=RELEASE, token=token)
 
 
 def _upgrade(installed: Installed, version: str, *, timeout_s: int = WITHIN_S) -> None:

@@ -156,8 +156,8 @@ CALLS = {
     ),
     "events": Asked("s", {"GET /services/default/s/events?limit=50": listed({"seq": 1})}),
 }
-LOCAL = {"backup", "restore"}
-"""These need a home; `commands/test_backup.py` asks them."""
+LOCAL = {"backup", "restore", "rotate-secret-key"}
+"""These need a home; `commands/test_backup.py` and `test_secret_key.py` ask them."""
 
 
 def test_every_command_that_answers_is_asked() -> None:

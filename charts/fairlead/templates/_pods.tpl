@@ -87,6 +87,8 @@ securityContext:
 - {name: FAIRLEAD_HOME, value: /var/lib/fairlead}
 - {name: FAIRLEAD_ARTIFACTS_FOLDER, value: /var/lib/fairlead/artifacts}
 - {name: FAIRLEAD_SECRET_KEY_FILE, value: /etc/fairlead/secrets/secret-key}
+- name: FAIRLEAD_SECRET_KEY_FALLBACKS
+  valueFrom: {secretKeyRef: {name: {{ include "fairlead.secretName" .root }}, key: secret-key-fallbacks, optional: true}}
 - {name: FAIRLEAD_DATABASE_URL_FILE, value: /etc/fairlead/secrets/database-url}
 - {name: FAIRLEAD_BROKER_URL_FILE, value: /etc/fairlead/secrets/broker-url}
 - {name: FAIRLEAD_URL, value: {{ .root.Values.url | quote }}}
@@ -95,11 +97,29 @@ securityContext:
 - {name: FAIRLEAD_DEFAULT_CLUSTER, value: {{ .root.Values.cluster.name }}}
 - {name: FAIRLEAD_GATEWAY_URL, value: {{ .root.Values.cluster.gateway.url | quote }}}
 {{- end }}
+{{- if .files }}
+{{- include "fairlead.prometheus" .root.Values.prometheus }}
+{{- end }}
 {{- with .metrics }}
 - {name: {{ . }}, value: "$(POD_IP):8082"}
 {{- end }}
 {{- range $key, $value := .root.Values.settings }}
 - {name: {{ $key }}, value: {{ $value | toString | quote }}}
+{{- end }}
+{{- end -}}
+
+{{- /* Who measures rollouts; of web and worker, which have the files too. */ -}}
+{{- define "fairlead.prometheus" -}}
+{{- if .url }}
+- {name: FAIRLEAD_PROMETHEUS_URL, value: {{ .url | quote }}}
+{{- with .existingSecret }}
+- name: FAIRLEAD_PROMETHEUS_TOKEN
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: token}}
+- name: FAIRLEAD_PROMETHEUS_CA
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: ca.crt, optional: true}}
+{{- end }}
+{{- else if .existingSecret }}
+{{- fail "prometheus.existingSecret is set, but prometheus.url is empty; say where Prometheus answers" }}
 {{- end }}
 {{- end -}}
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from django.conf import settings
 
 from common.errors import Unavailable
-from common.sealing import seal_bytes, unseal_bytes
+from common.sealing import resealed, seal_bytes, unseal_bytes
 from integrations.clusters.base import Exchange
 
 _PURPOSE = "recording of requests"
@@ -60,6 +60,29 @@ def read(recording_id: int, *, length: int) -> Iterator[Exchange]:
                 yield from (Exchange(**each) for each in json.loads(content))
     except OSError as error:
         raise Unavailable(f"the recording's file {place} cannot be read: {error}") from error
+
+
+def reseal(recording_id: int, *, length: int) -> bool:
+    """Seal the first `length` bytes under the present key, in the same places; returns whether that changed anything.
+
+    Nothing may be appended meanwhile. Raises what `read` raises.
+    """
+    place = _place(recording_id)
+    if not length:
+        return False
+    try:
+        before = place.read_bytes()[:length]
+        after = b"".join(resealed(line, purpose=_PURPOSE) + b"\n" for line in before.splitlines())
+        if after == before:
+            return False
+        new = place.with_suffix(".new")
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(after)
+            os.fsync(file.fileno())
+        new.replace(place)
+    except OSError as error:
+        raise Unavailable(f"the recording's file {place} cannot be written anew: {error}") from error
+    return True
 
 
 def delete_others(kept: Collection[int]) -> int:

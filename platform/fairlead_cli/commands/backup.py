@@ -27,7 +27,7 @@ from fairlead_cli.up.home import Home, prepare
 
 SCHEMA = "fairlead.backup/v1"
 _MANIFEST = "fairlead-backup.json"
-_DATABASE, _SECRETS, _ARTIFACTS = "fairlead.sqlite3", ("secret-key", "token"), "artifacts"
+_DATABASE, _SECRETS, _ARTIFACTS = "fairlead.sqlite3", ("secret-key", "secret-key-fallbacks", "token"), "artifacts"
 _ELSEWHERE = {
     "FAIRLEAD_DATABASE_URL": "the database is elsewhere; use its own tools, such as pg_dump",
     "FAIRLEAD_ARTIFACTS_FOLDER": "the model files are elsewhere; copy that folder and the home with your own tools",

@@ -34,6 +34,8 @@ def environment(home: Home, *, url: str, gateway_url: str, allow_python_models: 
         variables["FAIRLEAD_ALLOW_PYTHON_MODELS"] = "true"
     if not variables.get("FAIRLEAD_SECRET_KEY"):
         variables["FAIRLEAD_SECRET_KEY_FILE"] = str(home.secret_key)
+        if home.earlier_secret_keys.exists():
+            variables["FAIRLEAD_SECRET_KEY_FALLBACKS_FILE"] = str(home.earlier_secret_keys)
     return variables
 
 

@@ -23,6 +23,11 @@ class Home:
         return self.path / "secret-key"
 
     @property
+    def earlier_secret_keys(self) -> Path:
+        """There while the secret key is being replaced: what is still sealed under the one before is read by it."""
+        return self.path / "secret-key-fallbacks"
+
+    @property
     def token(self) -> Path:
         return self.path / "token"
 
@@ -54,6 +59,11 @@ def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:
     temporary.replace(path)
 
 
+def new_secret_key() -> str:
+    """Return the content of a new `secret-key` file."""
+    return secrets.token_urlsafe(50) + "\n"
+
+
 def prepare(path: Path) -> Home:
     """Make the folder with what every start needs, private to its owner; what exists stays as it is."""
     home = Home(path.resolve())
@@ -62,7 +72,7 @@ def prepare(path: Path) -> Home:
         for folder in (home.logs, home.run, home.path / "broker" / "queue", home.path / "broker" / "control"):
             folder.mkdir(parents=True, exist_ok=True)
         if not home.secret_key.exists():
-            write_atomic(home.secret_key, secrets.token_urlsafe(50) + "\n", mode=0o600)
+            write_atomic(home.secret_key, new_secret_key(), mode=0o600)
     except OSError as error:
         raise CliError(f"{home.path} cannot be used as home: {error.strerror} ({error.filename})") from error
     return home

@@ -1,0 +1,25 @@
+"""`manage.py secrets_reseal`: after `FAIRLEAD_SECRET_KEY` was replaced, lets the earlier keys be forgotten."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from deployments.resealing import reseal_everything
+
+
+class Command(BaseCommand):
+    """Encrypts anew what the database and recordings keep; running it again finds nothing to do."""
+
+    help = "Encrypt stored secrets, and sign sessions, under the present secret key instead of an earlier one."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--stopped", action="store_true", help="no worker runs: recordings under way as well")
+
+    def handle(self, *_args: Any, stopped: bool, **_options: Any) -> None:
+        """Say how many of each kind were changed; CommandError where something still needs an earlier key."""
+        done = list(reseal_everything(is_stopped=stopped))
+        self.stdout.write(", ".join(f"{each.what} {each.changed}" for each in done))
+        left = [f"{each.what}: {sentence}" for each in done for sentence in each.left]
+        if left:
+            raise CommandError(f"keep the earlier secret key, it may still be needed; {'; '.join(left)}")

@@ -1,0 +1,51 @@
+"""`fairlead rotate-secret-key`: another secret key for the embedded platform, without signing anybody out."""
+
+import argparse
+import os
+from pathlib import Path
+
+from fairlead_cli.call import Call
+from fairlead_cli.errors import CliError
+from fairlead_cli.up import preparation
+from fairlead_cli.up.components import environment
+from fairlead_cli.up.home import Home, locked, new_secret_key, prepare, write_atomic
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `rotate-secret-key` takes."""
+    default = Path(os.environ.get("FAIRLEAD_HOME") or ".fairlead")
+    parser.add_argument(
+        "--home", type=Path, default=default, help="folder of `fairlead up` (FAIRLEAD_HOME, else .fairlead)"
+    )
+
+
+def rotate(call: Call) -> None:
+    """Replace the secret key while nothing runs, and encrypt what is stored under the new one.
+
+    The key before is kept in a file until all is encrypted anew: one that was interrupted is finished by the next.
+    """
+    path = call.options.home.resolve()
+    if os.environ.get("FAIRLEAD_SECRET_KEY") or os.environ.get("FAIRLEAD_SECRET_KEY_FILE"):
+        raise CliError(
+            "the secret key is set by FAIRLEAD_SECRET_KEY or FAIRLEAD_SECRET_KEY_FILE; change it there, name the one "
+            "before in FAIRLEAD_SECRET_KEY_FALLBACKS, and run `python -m django secrets_reseal`"
+        )
+    if not Home(path).secret_key.is_file():
+        raise CliError(f"{path} holds no secret key; name the folder of `fairlead up` with --home")
+    home = prepare(path)
+    with locked(home):
+        _replace(home)
+        variables = environment(home, url="http://127.0.0.1:8080", gateway_url="http://127.0.0.1:8090")
+        preparation.migrate(variables)
+        changed = preparation.manage(["secrets_reseal", "--stopped"], variables).strip()
+        home.earlier_secret_keys.unlink()
+    call.done(f"{home.secret_key} is new; encrypted or signed anew: {changed}", home=str(home.path))
+
+
+def _replace(home: Home) -> None:
+    """Make a new key, unless the present one is new already; the one before is on disk first."""
+    present, earlier = home.secret_key.read_text(encoding="utf-8"), home.earlier_secret_keys
+    if not earlier.exists():
+        write_atomic(earlier, present, mode=0o600)
+    if earlier.read_text(encoding="utf-8") == present:
+        write_atomic(home.secret_key, new_secret_key(), mode=0o600)
