@@ -29,10 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from serving_runtime.server import options  # noqa: PLC0415
 
     chosen = options.parse(arguments)
-    from serving_runtime.server import serve  # noqa: PLC0415 - --help and bad flags answer before anything is loaded
+    from serving_runtime.server import slices  # noqa: PLC0415 - --help and bad flags answer before anything is loaded
 
     try:
-        return serve.run(chosen)
+        return slices.run(chosen, arguments)
     except ServingError as error:
         sys.stderr.write(f"fairlead-serve: {error}\n")
         return 1

@@ -16,6 +16,7 @@ class LoadSettings:
         retry_count: how often to try again to open a version that failed.
         summaries: whether models keep quantiles of their latencies.
         allow_python_models: whether a model's file may be code, or hold code.
+        one_of_several: whether the requests of one client may reach other processes too.
     """
 
     auto_complete: bool = True
@@ -25,3 +26,4 @@ class LoadSettings:
     retry_count: int = 0
     summaries: bool = False
     allow_python_models: bool = False
+    one_of_several: bool = False

@@ -212,6 +212,11 @@ def _open_version(
             most_rows = getattr(model, "max_batch_size", 0) or backend.default_max_batch_size
             completion.complete(message, clients, name=name, default_max_batch_size=most_rows)
         config = ModelConfig.from_message(message)
+        if config.sequences is not None and settings.one_of_several:
+            raise ModelError(
+                f"{where}: the requests of a sequence belong to one process, and this server has one for each MIG "
+                "slice; give it one slice by CUDA_VISIBLE_DEVICES"
+            )
         config = replace(config, metrics=replace(config.metrics, summaries=settings.summaries))
         completion.check_batch_inputs(message, model.signature)
         completion.check_agrees(message, clients)

@@ -42,6 +42,9 @@ from serving_runtime.telemetry.tracing.triton_file import TritonFile
 
 logger = logging.getLogger(__name__)
 
+ONE_OF_SEVERAL = "FAIRLEAD_ONE_OF_SEVERAL"
+"""The environment variable by which a worker knows that others listen on its ports."""
+
 _SWITCH_INTERVAL_S = 0.0005
 """How long a thread may keep the GIL while another wants it; Python's 5 ms would be added to every threaded model."""
 
@@ -84,6 +87,7 @@ def make_engine(every: Options) -> Engine:
         config_name=options.config_name,
         retry_count=options.load_retry_count,
         summaries=every.metrics.settings.summary_latencies,
+        one_of_several=os.environ.get(ONE_OF_SEVERAL) == "1",
     )
     control = Control(
         mode=ControlMode(options.control_mode),
