@@ -1,31 +1,30 @@
 """`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile, prepare,
-replay or check-config."""
+replay, transformer or check-config."""
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from serving_runtime.errors import ServingError
+
+_COMMANDS = {
+    "check-config": "checking",
+    "inspect": "telling",
+    "prepare": "preparing",
+    "profile": "telling",
+    "replay": "replaying",
+    "transformer": "transforming",
+}
+"""Modules of `server`, by the command that each runs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments and arguments[0] in ("inspect", "profile"):
-        from serving_runtime.server import telling  # noqa: PLC0415 - each command imports what it needs
-
-        return telling.main(arguments)
-    if arguments and arguments[0] == "check-config":
-        from serving_runtime.server import checking  # noqa: PLC0415
-
-        return checking.main(arguments)
-    if arguments and arguments[0] == "replay":
-        from serving_runtime.server import replaying  # noqa: PLC0415
-
-        return replaying.main(arguments)
-    if arguments and arguments[0] == "prepare":
-        from serving_runtime.server import preparing  # noqa: PLC0415
-
-        return preparing.main(arguments)
+    if arguments and arguments[0] in _COMMANDS:
+        command = import_module(f"serving_runtime.server.{_COMMANDS[arguments[0]]}")  # each imports what it needs
+        exit_code: int = command.main(arguments)
+        return exit_code
     from serving_runtime.server import options  # noqa: PLC0415
 
     chosen = options.parse(arguments)

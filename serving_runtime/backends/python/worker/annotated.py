@@ -62,19 +62,19 @@ class Described:
     outputs: dict[str, ArraySpec]
 
 
-def described(predict: Callable[..., Any]) -> Described:
-    """Return the signature of a function; raises TypeError with a sentence where an annotation is missing."""
-    hints = get_type_hints(predict, include_extras=True)
-    parameters = dict(inspect.signature(predict).parameters)
+def described(first: Callable[..., Any], last: Callable[..., Any]) -> Described:
+    """Return what `first` takes and `last` gives; raises TypeError with a sentence where an annotation is missing."""
+    hints = get_type_hints(first, include_extras=True)
+    parameters = dict(inspect.signature(first).parameters)
     parameters.pop("self", None)  # of a class of which there is no object yet
-    inputs = {name: _spec(hints.get(name), f"predict() has parameter '{name}'") for name in parameters}
+    inputs = {name: _spec(hints.get(name), f"{first.__name__}() has parameter '{name}'") for name in parameters}
     optional = frozenset(name for name, given in parameters.items() if given.default is not inspect.Parameter.empty)
-    returned = hints.get("return")
+    returned = get_type_hints(last, include_extras=True).get("return")
     if isinstance(returned, type) and getattr(returned, "__annotations__", None):
         fields = get_type_hints(returned, include_extras=True)
         outputs = {name: _spec(hint, f"{returned.__name__} has '{name}'") for name, hint in fields.items()}
     else:
-        outputs = {ONLY_OUTPUT: _spec(returned, "predict() has a return value")}
+        outputs = {ONLY_OUTPUT: _spec(returned, f"{last.__name__}() has a return value")}
     return Described(inputs, optional, outputs)
 
 

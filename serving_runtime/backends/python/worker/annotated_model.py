@@ -1,6 +1,10 @@
 """A model of arrays: `class Model` with `predict`, or a function `predict`, whose annotations are its signature.
 
 It is called once for a batch, with the rows of all its requests; where that fails, once per request.
+
+    preprocess(**inputs) -> predict(what that returned) -> postprocess(what that returned) -> outputs
+
+Each of the three may be left out, as in KServe. In the place of a missing `predict` the predictor is asked.
 """
 
 import traceback
@@ -13,6 +17,7 @@ from serving_runtime.backends.python.worker.annotated import ONLY_OUTPUT, Descri
 from serving_runtime.backends.python.worker.connection import current
 from serving_runtime.backends.python.worker.messages import InferenceResponse, TritonError
 from serving_runtime.backends.python.worker.model_config import ModelConfig
+from serving_runtime.backends.python.worker.predictor import Predictor, PredictorError
 from serving_runtime.backends.python.worker.tensors import Tensor
 from serving_runtime.datatypes import Array
 from serving_runtime.request import Tensor as WireTensor
@@ -23,7 +28,7 @@ Asked = tuple[Mapping[str, Any], dict[str, Array]]
 
 def completed(model: Any, config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a config with what the annotations of a model say, where it leaves that out."""
-    found = described(model.predict)
+    found = described_stages(model)
     filled = ModelConfig(config)
     if not config.get("max_batch_size"):
         filled.set_max_batch_size(getattr(model, "max_batch_size", 0))
@@ -37,6 +42,18 @@ def completed(model: Any, config: Mapping[str, Any]) -> dict[str, Any]:
     return filled.as_dict()
 
 
+def described_stages(model: Any) -> Described:
+    """Return what the first of a model's methods takes and the last one gives; raises TypeError."""
+    first = getattr(model, "preprocess", None) or getattr(model, "predict", None)
+    last = getattr(model, "postprocess", None) or getattr(model, "predict", None)
+    if first is None or last is None:
+        raise TypeError(
+            "a model without predict() needs preprocess() and postprocess(), whose annotations say what it takes and "
+            "gives; each may return what it is given"
+        )
+    return described(first, last)
+
+
 class AnnotatedModel:
     """The model and how it is called.
 
@@ -46,7 +63,8 @@ class AnnotatedModel:
 
     def __init__(self, source: Any, *, batched: bool) -> None:
         self._model = source() if isinstance(source, type) else source
-        self._described: Described = described(self._model.predict)
+        self._described: Described = described_stages(self._model)
+        self._predictor = None if hasattr(self._model, "predict") else _predictor()
         self._batched = batched
         self.explains = hasattr(self._model, "explain")
 
@@ -57,7 +75,7 @@ class AnnotatedModel:
             (request, {tensor.name: tensor.array for tensor in [next(remaining) for _ in range(request["inputs"])]})
             for request in told
         ]
-        run = self._model.explain if explain else self._model.predict
+        run = self._model.explain if explain else self._run
         together = self._batched and len(requests) > 1
         if not (together and self._answered(run, requests, explain=explain, alone=False)):
             for request in requests:
@@ -66,6 +84,16 @@ class AnnotatedModel:
     def finalize(self) -> None:
         if hasattr(self._model, "close"):
             self._model.close()
+
+    def _run(self, **inputs: Array) -> Any:
+        """Return what the last stage returns."""
+        model, payload = self._model, None
+        if not hasattr(model, "preprocess"):
+            payload = model.predict(**inputs)
+        else:
+            payload = model.preprocess(**inputs)
+            payload = model.predict(payload) if self._predictor is None else self._predictor.ask(_by_name(payload))
+        return model.postprocess(payload) if hasattr(model, "postprocess") else payload
 
     def _answered(self, run: Callable[..., Any], requests: Sequence[Asked], *, explain: bool, alone: bool) -> bool:
         """Send the responses, or where requests are alone the error; returns whether they have been sent."""
@@ -76,6 +104,8 @@ class AnnotatedModel:
                 return False
             if isinstance(error, Refused):
                 failure = TritonError(str(error), TritonError.INVALID_ARG)
+            elif isinstance(error, PredictorError):
+                failure = TritonError(str(error), error.code)
             else:
                 traceback.print_exc()
                 failure = TritonError(f"the model failed: {type(error).__name__}: {error}")
@@ -108,18 +138,30 @@ class AnnotatedModel:
     def _named(self, returned: Any, *, explain: bool) -> dict[str, Array]:
         """Return what the model returned by the names of outputs; what it explains has the names it likes."""
         specs = {} if explain else self._described.outputs
-        if isinstance(returned, Mapping):
-            named: Mapping[str, Any] = returned
-        elif hasattr(returned, "_asdict"):
-            named = returned._asdict()
-        else:
-            named = {ONLY_OUTPUT: returned}
+        named = _by_name(returned)
         for name in specs:
             if name not in named:
-                raise ValueError(f"predict() returned {', '.join(named) or 'nothing'}; its annotation has '{name}'")
+                raise ValueError(f"the model returned {', '.join(named) or 'nothing'}; its annotation has '{name}'")
         return {
             name: _array(value, specs[name].datatype.dtype if name in specs else None) for name, value in named.items()
         }
+
+
+def _by_name(returned: Any) -> Mapping[str, Any]:
+    """Return arrays by name: of a mapping, of a NamedTuple, or the one array that has none."""
+    if isinstance(returned, Mapping):
+        return returned
+    return returned._asdict() if hasattr(returned, "_asdict") else {ONLY_OUTPUT: returned}
+
+
+def _predictor() -> Predictor:
+    found = Predictor.of_environment()
+    if found is None:
+        raise TypeError(
+            "it has no predict(), and no predictor is named by PREDICTOR_HOST and MODEL_NAME; start it by "
+            "fairlead-serve transformer"
+        )
+    return found
 
 
 def _array(value: Any, dtype: Any) -> Array:

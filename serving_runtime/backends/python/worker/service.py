@@ -12,7 +12,7 @@ from serving_runtime.backends.python.worker.connection import Connection
 from serving_runtime.backends.python.worker.model_config import ModelConfig
 from serving_runtime.backends.python.worker.triton_model import CLASS_NAME, TritonModel
 
-_OWN_CLASS_NAME = "Model"
+_OWN_CLASS_NAMES = ("Model", "Transformer")
 
 
 class MistakeError(Exception):
@@ -84,13 +84,14 @@ class Service:
     def _source(self) -> Any:
         """Return the model's class, or its module where that has `predict`; raises MistakeError."""
         module = _imported(self._file)
-        for name in (CLASS_NAME, _OWN_CLASS_NAME):
+        for name in (CLASS_NAME, *_OWN_CLASS_NAMES):
             if hasattr(module, name):
                 return getattr(module, name)
         if hasattr(module, "predict"):
             return module
         raise MistakeError(
-            f"{self._file.name} has neither a class {CLASS_NAME}, nor a class {_OWN_CLASS_NAME}, nor a function predict"
+            f"{self._file.name} has neither a class {CLASS_NAME}, nor a class {' or '.join(_OWN_CLASS_NAMES)}, nor a "
+            "function predict"
         )
 
 

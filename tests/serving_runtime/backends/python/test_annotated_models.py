@@ -130,7 +130,9 @@ def test_explain_of_nobody_is_not_found(served: ServerProcess) -> None:
             "input 'x' has dims [3] in config.pbtxt",
             id="a config that says otherwise",
         ),
-        pytest.param("x = 1", "", "has neither a class TritonPythonModel, nor a class Model, nor", id="no model"),
+        pytest.param(
+            "x = 1", "", "has neither a class TritonPythonModel, nor a class Model or Transformer, nor", id="no model"
+        ),
         pytest.param(
             "from fairlead_python import INT32\ndef predict(x: INT32[2]) -> INT32[2]: ...",
             "model_transaction_policy { decoupled: true }",
