@@ -151,7 +151,8 @@ def autoscaling_of(revision: RevisionState) -> Autoscaling | None:
     scaling = revision.scaling
     if not scaling.is_automatic:
         return None
-    return Autoscaling(scaling.max_replicas, {str(metric): target for metric, target in scaling.targets.items()})
+    targets = {str(metric): target for metric, target in scaling.targets.items()}
+    return Autoscaling(scaling.max_replicas, targets, scaling.behavior)
 
 
 def transformer_of(revision: RevisionState, *, stopped: bool) -> DesiredTransformer | None:

@@ -56,7 +56,7 @@ def _answered(sample: Sample) -> int:
     return sample.requests - sample.client_errors - sample.server_errors
 
 
-def readings(looks: Looks, targets: Mapping[ScaleMetric, float]) -> list[Reading]:
+def readings(looks: Looks, targets: Mapping[str, float]) -> list[Reading]:
     """Return each metric's mean over the replicas."""
     found = []
     for metric, target in targets.items():
@@ -66,15 +66,17 @@ def readings(looks: Looks, targets: Mapping[ScaleMetric, float]) -> list[Reading
     return found
 
 
-def _value(metric: ScaleMetric, looks: Sequence[Look]) -> float | None:
+def _value(metric: str, looks: Sequence[Look]) -> float | None:
     """Return one replica's value; None where the looks do not tell it."""
     first, last = looks[0], looks[-1]
-    if metric is ScaleMetric.CONCURRENCY:
+    if metric == ScaleMetric.CONCURRENCY:
         return sum(look.in_flight for look in looks) / len(looks)
     if last.at == first.at:
         return None
-    if metric is ScaleMetric.RPS:
+    if metric == ScaleMetric.RPS:
         return (last.requests - first.requests) / (last.at - first.at)
+    if metric != ScaleMetric.QUEUE_TIME:
+        return None  # the cluster's autoscaler alone knows it
     answered = last.answered - first.answered
     if not answered:
         return None if last.in_flight else 0.0

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from deployments import capacity, load, no_surge, rows
-from deployments.autoscaling import Bounds, Decision, decide, hold, memory_json, stored_memory
+from deployments.autoscaling import Bounds, Decision, decide, hold, memory_json, stored_memory, window_of
 from deployments.desired import Role
 from deployments.history import Kind
 from deployments.models import Revision
@@ -131,6 +131,8 @@ def _set(
 ) -> None:
     looks = load.looked(load.stored_looks(row.load.get("looks", {})), measured, row.name, change.now.timestamp())
     memory = stored_memory(row.load.get("memory", {}))
+    behavior = rows.scaling_of(row).behavior
+    window = window_of(behavior, window)
     if scaling is not None and not scaling.problem:
         decision = hold(row.replicas, bounds, memory, window=window, now=change.now)
         why = f"the cluster's autoscaler has come to {scaling.replicas}, not below {decision.replicas}: {decision.why}"
@@ -142,6 +144,7 @@ def _set(
             memory,
             window=window,
             now=change.now,
+            behavior=behavior,
         )
         why = decision.why
         if scaling is not None:

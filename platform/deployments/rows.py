@@ -13,7 +13,7 @@ from deployments.models import Approval, InferenceService, Revision, Rollout
 from deployments.phases import Code, Phase, Reason
 from deployments.policy import Strategy, match_json, stored_match, stored_policy
 from deployments.rollout import Portion, RolloutState, approvals
-from deployments.scaling import ScaleMetric, Scaling
+from deployments.scaling import Scaling
 from deployments.spec import (
     PATCHES,
     ServiceSpec,
@@ -26,7 +26,7 @@ from deployments.spec import (
     transformer_json,
 )
 from deployments.waits import Condition, ServiceFacts, condition_of
-from integrations.clusters.base import DriftPolicy, Patch, Resources
+from integrations.clusters.base import DriftPolicy, Patch, Resources, behavior_from_json, behavior_json
 from registry.lineage import origin_of
 
 
@@ -71,7 +71,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         revision.cpu_cores,
         revision.memory_bytes,
         *([revision.accelerator] if revision.accelerator else []),
-        asdict(scaling_of(revision)),
+        _scaling_of_approval(scaling_of(revision)),
         *([revision.logger] if revision.logger else []),
         *([revision.patches] if any(revision.patches.values()) else []),
         *([revision.transformer] if revision.transformer else []),
@@ -134,6 +134,14 @@ def resources_of(row: Revision) -> Resources:
     return Resources(row.cpu_cores, row.memory_bytes, row.accelerator)
 
 
+def _scaling_of_approval(scaling: Scaling) -> dict[str, Any]:
+    """Return what an approval is for; what is left to the defaults is left out, as before there was a choice."""
+    said = asdict(scaling)
+    del said["behavior"]
+    behavior = behavior_json(scaling.behavior)
+    return {**said, "behavior": behavior} if behavior else said
+
+
 def patches_of_service(row: Revision) -> tuple[Patch, ...]:
     """Return the patches that the service's file had when the revision was made."""
     return stored_patches(row.patches.get("service", ()), PATCHES)
@@ -144,9 +152,10 @@ def scaling_of(row: Revision) -> Scaling:
     return Scaling(
         min_replicas=row.min_replicas,
         max_replicas=row.max_replicas,
-        metric=ScaleMetric(row.scale_metric) if row.scale_metric else None,
+        metric=row.scale_metric or None,
         target=row.scale_target,
         container_concurrency=row.container_concurrency,
+        behavior=behavior_from_json(row.scale_behavior),
     )
 
 
@@ -158,6 +167,7 @@ def scaling_columns(scaling: Scaling) -> dict[str, Any]:
         "scale_metric": scaling.metric or "",
         "scale_target": scaling.target,
         "container_concurrency": scaling.container_concurrency,
+        "scale_behavior": behavior_json(scaling.behavior),
     }
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployments.autoscaling import (
-    SCALE_UP_PERIOD,
     TOLERANCE,
     Bounds,
     Decision,
@@ -18,6 +17,7 @@ from deployments.autoscaling import (
     memory_json,
     stored_memory,
 )
+from deployments.pace import PERIOD_S
 from deployments.scaling import ScaleMetric
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -138,4 +138,4 @@ def test_what_is_remembered_survives_being_stored_and_stays_small() -> None:
     assert stored_memory(memory_json(memory)) == memory
     assert stored_memory({}) == Memory()
     assert len(memory.right) < 20
-    assert all(NOW + timedelta(seconds=598) - at < SCALE_UP_PERIOD for at, _ in memory.added)
+    assert all(NOW + timedelta(seconds=598) - at < timedelta(seconds=PERIOD_S) for at, _ in memory.added)

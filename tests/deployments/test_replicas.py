@@ -157,6 +157,21 @@ def test_another_worker_goes_on_from_what_is_recorded(busy: Platform) -> None:
     assert wanted(busy) == {"digits-00001": 1}
 
 
+def test_a_service_says_how_fast_its_replicas_follow_the_load(platform: Platform) -> None:
+    slowly = {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}
+    platform.live(**SCALED, autoScaling={"behavior": {"scaleUp": slowly, "scaleDown": {"selectPolicy": "Disabled"}}})
+    platform.metrics.in_flight["digits-00001"] = 100
+    platform.until(lambda: wanted(platform) == {"digits-00001": 2})
+    platform.turn(seconds=50)
+    assert wanted(platform) == {"digits-00001": 2}
+    platform.turn(seconds=10)
+    assert wanted(platform) == {"digits-00001": 3}
+    platform.metrics.in_flight["digits-00001"] = 0
+    for _ in range(10):
+        platform.turn(seconds=50)
+    assert wanted(platform)["digits-00001"] >= 3, "never down"
+
+
 def test_a_change_of_scaling_is_a_new_revision_and_the_way_back_brings_it_back(busy: Platform) -> None:
     busy.apply(policy=None, maxReplicas=4)
     busy.until(lambda: busy.rollout().phase == "Healthy")

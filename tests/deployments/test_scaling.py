@@ -30,6 +30,12 @@ def _parse(**predictor: Any) -> Scaling:
             id="queue time",
         ),
         pytest.param({"containerConcurrency": 0}, Scaling(1, 1), id="no limit"),
+        pytest.param({"maxReplicas": 3, "scaleMetric": "cpu"}, Scaling(1, 3, ScaleMetric.CPU), id="CPU"),
+        pytest.param(
+            {"maxReplicas": 3, "scaleMetric": "pods/nv_gpu_utilization", "scaleTarget": 0.7},
+            Scaling(1, 3, "pods/nv_gpu_utilization", 0.7),
+            id="a metric of the cluster's",
+        ),
     ],
 )
 def test_a_predictor_is_read_and_written(predictor: dict[str, Any], scaling: Scaling) -> None:
@@ -46,10 +52,21 @@ def test_a_predictor_is_read_and_written(predictor: dict[str, Any], scaling: Sca
         pytest.param({"minReplicas": 0}, "minReplicas", "is 0; expected a whole number from 1", id="to zero"),
         pytest.param({"minReplicas": 3, "maxReplicas": 2}, "maxReplicas", "less than minReplicas", id="max below min"),
         pytest.param(
-            {"maxReplicas": 2, "scaleMetric": "cpu"}, "scaleMetric", "use concurrency, rps, avg_time_queue_ms", id="cpu"
+            {"maxReplicas": 2, "scaleMetric": "cpu", "scaleTarget": 101},
+            "scaleTarget",
+            "from 1 to 100",
+            id="cpu above all",
+        ),
+        pytest.param(
+            {"maxReplicas": 2, "scaleMetric": "pods/a-b"}, "scaleMetric", "or pods/NAME", id="no metric's name"
+        ),
+        pytest.param(
+            {"maxReplicas": 2, "scaleMetric": "pods/q"}, "scaleTarget", "how much pods/q", id="named, no target"
         ),
         pytest.param({"maxReplicas": 2, "scaleMetric": "memory"}, "scaleMetric", "when it is loaded", id="memory"),
-        pytest.param({"maxReplicas": 2, "scaleMetric": "gpu"}, "scaleMetric", "expected concurrency or", id="unknown"),
+        pytest.param(
+            {"maxReplicas": 2, "scaleMetric": "gpu"}, "scaleMetric", "expected concurrency, rps", id="unknown"
+        ),
         pytest.param({"maxReplicas": 2, "scaleMetric": "rps"}, "scaleTarget", "is missing", id="rps without target"),
         pytest.param({"maxReplicas": 2, "scaleTarget": 0}, "scaleTarget", "expected a number from", id="target 0"),
         pytest.param({"scaleTarget": 4}, "scaleTarget", "raise maxReplicas", id="target of what does not scale"),
@@ -74,7 +91,9 @@ def test_what_cannot_be_honoured_is_refused_by_its_name(predictor: dict[str, Any
         pytest.param(Scaling(1, 2, target=3), {"concurrency": 3}, id="a target alone is concurrency's"),
         pytest.param(Scaling(1, 2, ScaleMetric.CONCURRENCY), {"concurrency": 10}, id="one metric"),
         pytest.param(Scaling(1, 2, ScaleMetric.RPS, 200), {"rps": 200}, id="another"),
+        pytest.param(Scaling(1, 2, ScaleMetric.CPU), {"cpu": 80}, id="percent of the CPU"),
+        pytest.param(Scaling(1, 2, "pods/depth", 3), {"pods/depth": 3}, id="one by its name"),
     ],
 )
 def test_what_is_watched(scaling: Scaling, targets: dict[str, float]) -> None:
-    assert {metric.value: target for metric, target in scaling.targets.items()} == targets
+    assert scaling.targets == targets

@@ -5,7 +5,7 @@ import pytest
 
 from common.errors import InvalidInput
 from deployments.scaling import Scaling
-from deployments.spec import ServiceSpec, parse_service
+from deployments.spec import ServiceSpec, parse_service, refuse_on
 from integrations.clusters.base import Resources
 
 FILE: dict[str, Any] = {
@@ -61,6 +61,17 @@ def test_the_least_a_file_can_say() -> None:
     spec = parse_service({**head, "spec": {"predictor": {"model": model}}}, namespace="default", name="digits")
     assert (spec.namespace, spec.name, spec.scaling, spec.policy) == ("default", "digits", Scaling(1, 1), None)
     assert not spec.follows_alias
+
+
+@pytest.mark.parametrize(("metric", "target"), [("cpu", 70), ("pods/queue_depth", 3)])
+def test_what_the_local_cluster_does_not_measure_is_refused_there(metric: str, target: float) -> None:
+    document = _with("spec.predictor.scaleMetric", metric)
+    document["spec"]["predictor"] |= {"minReplicas": 1, "maxReplicas": 3, "scaleTarget": target}
+    spec = parse_service(document)
+    refuse_on("kubernetes", spec)
+    with pytest.raises(InvalidInput, match=f"scaleMetric is {metric}, which the local cluster does not") as refused:
+        refuse_on("local", spec)
+    assert refused.value.field == "spec.predictor.scaleMetric"
 
 
 @pytest.mark.parametrize(

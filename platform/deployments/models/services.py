@@ -139,6 +139,7 @@ class Revision(models.Model):
         patches: as they were when it was made: {"cluster": [...], "service": [...]}, as the files have them.
         accelerator: the GPU, or slice of one, that each replica asks for (`Resources.accelerator`).
         logger: who is told of every request: {"url", "mode"}; empty for nobody.
+        scale_behavior: how fast its replicas follow the load, in the words of autoscaling/v2; empty for the defaults.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: since when it runs no more; None while it should run.
         replicas: how many it should have while it runs; where minReplicas and maxReplicas differ, by its load.
@@ -157,8 +158,9 @@ class Revision(models.Model):
     artifact_uri = models.TextField()
     min_replicas = models.PositiveIntegerField()
     max_replicas = models.PositiveIntegerField()
-    scale_metric = models.CharField(max_length=20, blank=True)
+    scale_metric = models.CharField(max_length=100, blank=True)
     scale_target = models.FloatField(null=True)
+    scale_behavior = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     container_concurrency = models.PositiveIntegerField(default=0)
     model_config = models.JSONField(default=dict)
     env = models.JSONField(default=dict)

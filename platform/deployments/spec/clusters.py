@@ -38,6 +38,12 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             "after the other; leave it out",
             field="spec.predictor.deploymentStrategy",
         )
+    if kind == LOCAL and spec.scaling.is_measured_by_cluster:
+        raise InvalidInput(
+            f"spec.predictor.scaleMetric is {spec.scaling.metric}, which the local cluster does not measure; use "
+            "concurrency, rps or avg_time_queue_ms there",
+            field="spec.predictor.scaleMetric",
+        )
     if kind == LOCAL and spec.transformer is not None:
         raise InvalidInput(
             "spec.transformer cannot be honoured on the local cluster, which runs models and no images; choose a "

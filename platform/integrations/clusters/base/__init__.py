@@ -50,12 +50,22 @@ from integrations.clusters.base.observed import (
 from integrations.clusters.base.patches import Patch
 from integrations.clusters.base.rolling import Rolling
 from integrations.clusters.base.samples import BatchTime, Sample
+from integrations.clusters.base.scaling import (
+    Behavior,
+    ScalingPolicy,
+    ScalingRules,
+    Selection,
+    Unit,
+    behavior_from_json,
+    behavior_json,
+)
 
 __all__ = [
     "AUDIENCE",
     "PREVIEW_SUFFIX",
     "Autoscaling",
     "BatchTime",
+    "Behavior",
     "Candidate",
     "ClusterDriver",
     "Component",
@@ -91,9 +101,15 @@ __all__ = [
     "Resources",
     "Rolling",
     "Sample",
+    "ScalingPolicy",
+    "ScalingRules",
+    "Selection",
     "SessionAffinity",
     "Tap",
+    "Unit",
     "WorkloadIdentity",
+    "behavior_from_json",
+    "behavior_json",
     "failure_from_json",
     "hidden",
     "last_lines",

@@ -7,6 +7,7 @@ from enum import StrEnum
 from integrations.clusters.base.drift import DriftPolicy
 from integrations.clusters.base.patches import Patch
 from integrations.clusters.base.rolling import Rolling
+from integrations.clusters.base.scaling import Behavior
 
 PREVIEW_SUFFIX = "-preview"
 """A service's preview is reached as the service is, under its name with this at the end."""
@@ -105,11 +106,14 @@ class Autoscaling:
 
     Attributes:
         most: the highest number of replicas.
-        targets: what each replica should have of `concurrency`, `rps` or `avg_time_queue_ms`.
+        targets: what each replica should have of `concurrency`, `rps`, `avg_time_queue_ms`, or of `pods/<metric>`, a
+            metric of pods that the cluster's metrics have; of `cpu` percent of what it requests.
+        behavior: how fast.
     """
 
     most: int
     targets: Mapping[str, float]
+    behavior: Behavior = field(default_factory=Behavior)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ from integrations.clusters.base import (
     Resources,
     SessionAffinity,
     Tap,
+    behavior_from_json,
+    behavior_json,
     failure_from_json,
 )
 
@@ -219,7 +221,7 @@ def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "resources": asdict(revision.resources),
         "match": [asdict(each) for each in revision.match],
         "tap": None if revision.tap is None else asdict(revision.tap),
-        "autoscaling": None if revision.autoscaling is None else asdict(revision.autoscaling),
+        "autoscaling": _autoscaling_to_json(revision.autoscaling),
         "logger": None if revision.logger is None else asdict(revision.logger),
     }
     return {**value, **own}
@@ -231,10 +233,24 @@ def _revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
         "resources": Resources(**value.get("resources", {})),
         "match": _match_from_json(value),
         "tap": Tap(**value["tap"]) if value.get("tap") else None,
-        "autoscaling": Autoscaling(**value["autoscaling"]) if value.get("autoscaling") else None,
+        "autoscaling": _autoscaling_from_json(value.get("autoscaling")),
         "logger": _logger_from_json(value),
     }
     return DesiredRevision(**{**_known(DesiredRevision, value), **own})
+
+
+def _autoscaling_to_json(scaling: Autoscaling | None) -> dict[str, Any] | None:
+    if scaling is None:
+        return None
+    behavior = behavior_json(scaling.behavior)
+    said: dict[str, Any] = {"most": scaling.most, "targets": dict(scaling.targets)}
+    return {**said, "behavior": behavior} if behavior else said
+
+
+def _autoscaling_from_json(value: Mapping[str, Any] | None) -> Autoscaling | None:
+    if not value:
+        return None
+    return Autoscaling(value["most"], value["targets"], behavior_from_json(value.get("behavior", {})))
 
 
 def _logger_from_json(value: Mapping[str, Any]) -> Logger | None:

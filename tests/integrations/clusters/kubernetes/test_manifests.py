@@ -29,6 +29,7 @@ from integrations.clusters.base import (
     Rolling,
     SessionAffinity,
     Tap,
+    behavior_from_json,
 )
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.manifests import Manifest, render
@@ -56,7 +57,7 @@ def given(case: str) -> tuple[Desired, dict[str, int], Options]:
 
 
 def _revision(each: dict[str, Any]) -> DesiredRevision:
-    scaling = Autoscaling(**each["autoscaling"]) if "autoscaling" in each else None
+    scaling = _autoscaling(**each["autoscaling"]) if "autoscaling" in each else None
     logger = Logger(**each["logger"]) if "logger" in each else None
     match = (HeaderMatch(one["header"], MatchKind(one["kind"]), tuple(one["values"])) for one in each.get("match", ()))
     resources = Resources(**each.get("resources", {}))
@@ -69,6 +70,10 @@ def _revision(each: dict[str, Any]) -> DesiredRevision:
         words = {name: tuple(its[name]) for name in ("command", "args")}
         own["transformer"] = DesiredTransformer(**{**its, **parts, **words})
     return DesiredRevision(**{**each, **own})
+
+
+def _autoscaling(most: int, targets: dict[str, float], behavior: dict[str, Any] | None = None) -> Autoscaling:
+    return Autoscaling(most, targets, behavior_from_json(behavior or {}))
 
 
 def rendered(case: str) -> list[Manifest]:
@@ -114,6 +119,21 @@ def test_a_strict_api_server_takes_the_manifests_and_the_restricted_pods(case: s
             pod = {**template, "metadata": {**template["metadata"], "name": "one"}}
             pod["spec"] = {**pod["spec"], "serviceAccountName": "default"}
             core.create_namespaced_pod(namespace, pod, dry_run="All")
+
+
+def test_cpu_needs_no_custom_metrics_and_a_metric_of_the_clusters_own_is_refused_without_them() -> None:
+    desired, shares, options = given("autoscaled")
+    bare = replace(options, custom_metrics=False)
+    of_cpu = replace(desired, revisions=desired.revisions[2:3])
+    kinds = [each["kind"] for each in render(of_cpu, shares, bare)]
+    assert "HorizontalPodAutoscaler" in kinds
+    of_queue = replace(desired, revisions=desired.revisions[:1])
+    assert "HorizontalPodAutoscaler" not in [each["kind"] for each in render(of_queue, shares, bare)]
+    with pytest.raises(
+        InvalidInput, match=r"scaleMetric is pods/nv_gpu_utilization, but cluster .* neither"
+    ) as refused:
+        render(desired, shares, bare)
+    assert refused.value.field == "spec.predictor.scaleMetric"
 
 
 @pytest.mark.cluster

@@ -17,7 +17,7 @@ from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.manifests.patched import patched
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
 from integrations.clusters.kubernetes.manifests.routes import routes
-from integrations.clusters.kubernetes.manifests.scaling import autoscaler
+from integrations.clusters.kubernetes.manifests.scaling import autoscaler, refuse_unmeasured
 from integrations.clusters.kubernetes.manifests.transformer import transformer
 from integrations.clusters.kubernetes.options import Options
 
@@ -34,6 +34,7 @@ def render(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
         InvalidInput: `desired` asks for something that cannot be done on Kubernetes, by name.
     """
     refuse_unknown(desired)
+    refuse_unmeasured(desired, options)
     made = [
         workload.service_account(desired, options),
         workload.network_policy(desired, options),

@@ -5,6 +5,7 @@ the chart give, summed over a revision's pods: KEDA divides by the number of rep
 """
 
 from integrations.clusters.base import Autoscaling, DesiredRevision
+from integrations.clusters.kubernetes.manifests.behavior import behavior_of
 from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.options import Keda
 
@@ -19,35 +20,48 @@ _QUERIES = {
 }
 
 
+_CPU = "cpu"
+_NAMED = "pods/"
+
+
 def scaled_object(namespace: str, revision: DesiredRevision, scaling: Autoscaling, keda: Keda) -> Manifest:
     """Return the specification of a revision's ScaledObject.
 
     Where Prometheus is away, or knows nothing of the revision, the number stays, and does not fall below what the
-    reconciler wants.
+    reconciler wants; of the CPU alone KEDA takes no such word.
     """
-    triggers = [
-        _trigger(name, target, namespace, revision.name, keda) for name, target in sorted(scaling.targets.items())
-    ]
+    behavior = behavior_of(scaling)
     fallback = {"failureThreshold": _FAILURES, "replicas": revision.replicas, "behavior": "currentReplicasIfHigher"}
+    selector = f'namespace="{namespace}",revision="{revision.name}"'
+    triggers = [
+        _cpu(target) if name == _CPU else _prometheus(name, target, selector, keda)
+        for name, target in sorted(scaling.targets.items())
+    ]
     return {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": revision.name},
         "pollingInterval": keda.polling_s,
         "minReplicaCount": revision.replicas,
         "maxReplicaCount": max(revision.replicas, scaling.most),
-        "fallback": fallback,
+        **({} if set(scaling.targets) == {_CPU} else {"fallback": fallback}),
+        **({"advanced": {"horizontalPodAutoscalerConfig": {"behavior": behavior}}} if behavior else {}),
         "triggers": triggers,
     }
 
 
-def _trigger(name: str, target: float, namespace: str, revision: str, keda: Keda) -> Manifest:
-    selector = f'namespace="{namespace}",revision="{revision}"'
+def _cpu(percent: float) -> Manifest:
+    return {"type": "cpu", "metricType": "Utilization", "metadata": {"value": str(round(percent))}}
+
+
+def _prometheus(name: str, target: float, selector: str, keda: Keda) -> Manifest:
+    metric = name.removeprefix(_NAMED)
+    query = _QUERIES.get(name, "sum(" + metric + "{{{selector}}})")
     return {
         "type": "prometheus",
-        "name": name,
+        "name": metric,
         "metricType": "AverageValue",
         "metadata": {
             "serverAddress": keda.prometheus,
-            "query": _QUERIES[name].format(selector=selector),
+            "query": query.format(selector=selector),
             "threshold": f"{target:g}",
             "ignoreNullValues": "false",  # else nothing known would be no load
         },

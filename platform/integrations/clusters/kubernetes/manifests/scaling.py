@@ -5,24 +5,48 @@ It and a rollout never fight over replicas: the reconciler moves the least numbe
 it with the load, by the same formula.
 """
 
+from common.errors import InvalidInput
 from integrations.clusters.base import Autoscaling, Desired, DesiredRevision
 from integrations.clusters.kubernetes.kinds import AUTOSCALER, SCALED_OBJECT
+from integrations.clusters.kubernetes.manifests.behavior import behavior_of
 from integrations.clusters.kubernetes.manifests.keda import scaled_object
 from integrations.clusters.kubernetes.manifests.names import Manifest, manifest, quantity, revision_labels
 from integrations.clusters.kubernetes.options import Options
 
+CPU = "cpu"
 METRICS = {
     "concurrency": "fairlead_inflight_requests",
     "rps": "fairlead_requests_per_second",
     "avg_time_queue_ms": "avg_time_queue_ms",
 }
 """What a scale metric is called in the custom metrics API, where it is a metric of pods."""
+_NAMED = "pods/"
 
 
 def is_autoscaled(revision: DesiredRevision, options: Options) -> bool:
-    """Return whether a revision has an autoscaler; one that is stopped has none, which takes no 0."""
-    is_there = options.custom_metrics or options.keda is not None
-    return is_there and revision.autoscaling is not None and revision.replicas > 0
+    """Return whether a revision has an autoscaler; one that is stopped has none, which takes no 0.
+
+    Every cluster with a metrics server measures the CPU.
+    """
+    scaling = revision.autoscaling
+    if scaling is None or not revision.replicas:
+        return False
+    return options.custom_metrics or options.keda is not None or set(scaling.targets) == {CPU}
+
+
+def refuse_unmeasured(desired: Desired, options: Options) -> None:
+    """Raise InvalidInput where a revision is to be scaled on a metric that nobody asks the cluster for."""
+    if options.custom_metrics or options.keda is not None:
+        return
+    for revision in desired.revisions:
+        names = () if revision.autoscaling is None else revision.autoscaling.targets
+        unknown = next((name for name in names if name.startswith(_NAMED)), None)
+        if unknown is not None:
+            raise InvalidInput(
+                f"spec.predictor.scaleMetric is {unknown}, but cluster {options.name or 'file'} says neither "
+                "customMetrics nor keda, so that nothing there knows it; choose another, or let the operator say one",
+                field="spec.predictor.scaleMetric",
+            )
 
 
 def autoscaler(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest | None:
@@ -39,14 +63,22 @@ def autoscaler(desired: Desired, revision: DesiredRevision, options: Options) ->
 
 
 def _specification(revision: DesiredRevision, scaling: Autoscaling) -> Manifest:
+    behavior = behavior_of(scaling)
     return {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": revision.name},
         "minReplicas": revision.replicas,
         "maxReplicas": max(revision.replicas, scaling.most),
-        "metrics": [_metric(METRICS[name], target) for name, target in sorted(scaling.targets.items())],
+        "metrics": [_metric(name, target) for name, target in sorted(scaling.targets.items())],
+        **({"behavior": behavior} if behavior else {}),
     }
 
 
 def _metric(name: str, target: float) -> Manifest:
-    pods = {"metric": {"name": name}, "target": {"type": "AverageValue", "averageValue": quantity(target)}}
-    return {"type": "Pods", "pods": pods}
+    if name == CPU:
+        utilization = {"type": "Utilization", "averageUtilization": round(target)}
+        return {"type": "Resource", "resource": {"name": CPU, "target": utilization}}
+    metric = {"name": METRICS.get(name) or name.removeprefix(_NAMED)}
+    return {
+        "type": "Pods",
+        "pods": {"metric": metric, "target": {"type": "AverageValue", "averageValue": quantity(target)}},
+    }
