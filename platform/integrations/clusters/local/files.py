@@ -230,13 +230,17 @@ def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
 def _revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
     own = {
         "patches": (),
-        "resources": Resources(**value.get("resources", {})),
+        "resources": _resources_from_json(value.get("resources", {})),
         "match": _match_from_json(value),
         "tap": Tap(**value["tap"]) if value.get("tap") else None,
         "autoscaling": _autoscaling_from_json(value.get("autoscaling")),
         "logger": _logger_from_json(value),
     }
     return DesiredRevision(**{**_known(DesiredRevision, value), **own})
+
+
+def _resources_from_json(value: Mapping[str, Any]) -> Resources:
+    return Resources(**{**value, "products": tuple(value.get("products", ()))})
 
 
 def _autoscaling_to_json(scaling: Autoscaling | None) -> dict[str, Any] | None:
