@@ -3,8 +3,8 @@
 `KUBEBUILDER_ASSETS` (envtest's convention: a folder with etcd and kube-apiserver, here also kube-controller-manager and
 kube-scheduler) comes first. Else the Go program in `control-plane/` is built once and kept in the cache outside the
 work tree, under the digest of its sources. So are Envoy Gateway and Helm, out of their own modules at the versions that
-`envoy-gateway/` and `helm/` pin; tests that want them are left out where they were not built. Kustomize is small and
-built on use. `python -m tests.cluster.binaries` builds all ahead of the tests.
+`envoy-gateway/` and `helm/` pin; tests that want them are left out where they were not built. Kustomize and kubectl are
+small and built on use. `python -m tests.cluster.binaries` builds all ahead of the tests.
 """
 
 import fcntl
@@ -77,6 +77,7 @@ _ENVOY_GATEWAY = _Program(
 _KUSTOMIZE = _Program(
     "kustomize", ("go.mod", "go.sum"), "sigs.k8s.io/kustomize/kustomize/v5", "Kustomize, once (about two minutes"
 )
+_KUBECTL = _Program("kubectl", ("go.mod", "go.sum", "main.go"), ".", "kubectl, once (about two minutes")
 _HELM = _Program("helm", ("go.mod", "go.sum"), "helm.sh/helm/v4/cmd/helm", "Helm, once (about four minutes")
 
 
@@ -126,6 +127,11 @@ def envoy_gateway() -> Path:
 def kustomize() -> Path:
     """Return Kustomize's program, built where it must; raises MissingPartError."""
     return _built(_KUSTOMIZE)
+
+
+def kubectl() -> Path:
+    """Return kubectl's program, built where it must; raises MissingPartError."""
+    return _built(_KUBECTL)
 
 
 def helm() -> Path:
@@ -211,6 +217,7 @@ def main() -> int:
         binaries()
         _built(_ENVOY_GATEWAY)
         _built(_KUSTOMIZE)
+        _built(_KUBECTL)
         _built(_HELM)
     except MissingPartError as missing:
         sys.stderr.write(f"{'failed' if is_everything_required() else 'skipped'}: {missing}\n")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runbooks.following import Page, Shell, Step, is_as_shown, steps
+from tests.runbooks.following import ROOT, Page, Shell, Step, is_as_shown, steps
 
 PAGE = """
 1. Write `a.yaml`, with your names:
@@ -86,3 +86,10 @@ def test_a_step_that_is_left_out_is_found_out(tmp_path: Path) -> None:
 )
 def test_outputs_are_compared_word_by_word(shown: str, printed: str, same: bool) -> None:
     assert is_as_shown(shown, printed) is same
+
+
+def test_every_runbook_is_followed_by_a_test() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    pages = {f"runbooks/{path.name}" for path in (ROOT / "docs" / "runbooks").glob("*.md")}
+    pages |= {"how-to/back-up-and-restore.md", "how-to/add-a-cluster.md"}
+    assert [page for page in sorted(pages) if f'followed("{page}"' not in sources] == []
