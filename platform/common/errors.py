@@ -7,7 +7,8 @@
     ├── NotFound
     ├── Conflict            right in itself, but not in the present state
     │   ├── InvalidTransition   a rollout cannot do that in its phase
-    │   └── ContractBroken      a rollout would break clients; `details` says by what
+    │   ├── ContractBroken      a rollout would break clients; `details` says by what
+    │   └── DoesNotFit          the cluster has no room for it
     ├── TooLarge            more bytes than the limit
     └── Unavailable         try again later; the only one worth a retry
 
@@ -63,6 +64,10 @@ class InvalidTransition(Conflict):
 
 class ContractBroken(Conflict):
     code = "contract_broken"
+
+
+class DoesNotFit(Conflict):
+    code = "does_not_fit"
 
 
 class TooLarge(FairleadError):

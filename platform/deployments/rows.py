@@ -118,7 +118,7 @@ def revision_state(row: Revision) -> RevisionState:
         replicas=row.replicas,
         model_config=row.model_config,
         env=row.env,
-        resources=resources_of(row),
+        resources=_placed_resources(row),
         logger=stored_logger(row.logger),
         patches=(*stored_patches(row.patches.get("cluster", ()), "patches of the cluster"), *patches_of_service(row)),
         scaling=scaling_of(row),
@@ -140,6 +140,14 @@ def _scaling_of_approval(scaling: Scaling) -> dict[str, Any]:
     del said["behavior"]
     behavior = behavior_json(scaling.behavior)
     return {**said, "behavior": behavior} if behavior else said
+
+
+def _placed_resources(row: Revision) -> Resources:
+    """Return what the cluster is asked for: where the file leaves open which GPU, the one that was chosen."""
+    placed = row.placement
+    if not placed:
+        return resources_of(row)
+    return Resources(row.cpu_cores, row.memory_bytes, placed["accelerator"], tuple(placed["products"]))
 
 
 def patches_of_service(row: Revision) -> tuple[Patch, ...]:

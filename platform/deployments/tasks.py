@@ -36,6 +36,7 @@ from deployments.connecting import LOCAL
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
 from deployments.services import alias_follow, cluster_local_made, import_follow, recordings_forget
+from deployments.services.placing import gpus_due, gpus_note
 from deployments.services.replays import MAX_CONCURRENT, replays_due
 from integrations import metrics
 from integrations.clusters.away import away
@@ -234,7 +235,11 @@ def _looked_at(cluster: Cluster) -> tuple[ClusterDriver, bool]:
     except FairleadError as error:
         return _silent(cluster, error), False
     try:
-        watching.note_components(cluster_id=cluster.pk, nodes=driver.inventory(), now=now)
+        with_gpus = gpus_due(cluster, now)
+        nodes = driver.inventory(with_nodes=with_gpus)
+        watching.note_components(cluster_id=cluster.pk, nodes=nodes, now=now)
+        if with_gpus:
+            gpus_note(cluster_id=cluster.pk, nodes=nodes, now=now)
     except Unavailable as error:
         return _silent(cluster, error), False
     except FairleadError as error:

@@ -1,20 +1,24 @@
 """Nodes with MIG slices: where the real scheduler puts pods that ask for them, and what the driver tells of that."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deployments.placement.choosing import Chosen, NoRoom, as_named, automatic
 from deployments.placement.inventory import Use, gpu_node
-from integrations.clusters.base import GpuPod
+from deployments.placement.offers import offers
+from integrations.clusters.base import Desired, DesiredRevision, GpuPod, Resources
 from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.driver import KubernetesDriver
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.integrations.conftest import until
 
 pytestmark = pytest.mark.cluster
-_SLICE = "nvidia.com/mig-1g.10gb"
+_SLICE, _LARGE, _WHOLE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "nvidia.com/gpu"
 _LABELS = {
     "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
     "nvidia.com/gpu.memory": "81559",
@@ -34,11 +38,12 @@ def cluster(plane: ControlPlane, tmp_path: Path) -> Iterator[Harness]:
             client.delete(kinds.NODE.path("", "gpu-node")).raise_for_status()
 
 
-def _make_node(running: Harness, name: str, slices: dict[str, str]) -> None:
+def _make_node(running: Harness, name: str, slices: dict[str, str], **labels: str) -> None:
     amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", **slices}
     ready = {"type": "Ready", "status": "True", "reason": "Test", "message": ""}
     with running.plane.client() as client:
-        body = {"metadata": {"name": name, "labels": _LABELS}}
+        own = {f"nvidia.com/{label.replace('_', '.')}": value for label, value in labels.items()}
+        body = {"metadata": {"name": name, "labels": _LABELS | own}}
         client.post(kinds.NODE.path(""), json={"apiVersion": "v1", "kind": "Node", **body}).raise_for_status()
         status = {"status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}}
         headers = {"content-type": "application/merge-patch+json"}
@@ -85,3 +90,102 @@ def test_slices_are_told_with_who_has_them(cluster: Harness) -> None:
         ("1g.10gb", 3, False),
         ("3g.40gb", 4, False),
     ]
+
+
+@pytest.fixture
+def several(cluster: Harness) -> Iterator[Harness]:
+    """The cluster with nodes of other products and strategies, too: all slices called whole GPUs, and uncut."""
+    made = {
+        "gpu-node-single": ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "single", "4864", {_WHOLE: "7"}),
+        "gpu-node-uncut": ("NVIDIA-A30", "none", "24576", {_WHOLE: "2"}),
+    }
+    for name, (product, strategy, memory, offered) in made.items():
+        _make_node(cluster, name, offered, gpu_product=product, mig_strategy=strategy, gpu_memory=memory)
+    yield cluster
+    with cluster.plane.client() as client:
+        for name in made:
+            client.delete(kinds.NODE.path("", name)).raise_for_status()
+
+
+_A30, _A100 = ("NVIDIA-A30",), ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb",)
+_ASKED = {  # by service: GiB that were measured, replicas, and what is promised: resource, products, node
+    "small": (1, 7, _WHOLE, _A100, "gpu-node-single"),
+    "middling": (5, 4, _SLICE, (), "gpu-node"),
+    "large": (15, 2, _WHOLE, _A30, "gpu-node-uncut"),
+}
+
+
+def _desired(running: Harness, service: str, replicas: int, resources: Resources) -> Desired:
+    artifact = running.store(service.encode())
+    revision = DesiredRevision(
+        name=f"{service}-00001",
+        model_name=service,
+        model_version="1",
+        artifact_uri=artifact.uri,
+        artifact_digest=artifact.digest,
+        replicas=replicas,
+        weight_percent=100,
+        resources=resources,
+    )
+    return Desired("default", service, 1, (revision,))
+
+
+def _pods(running: Harness, service: str) -> list[Any]:
+    return running.api.list(kinds.POD, "default", {"fairlead/service": service})
+
+
+def _forget(running: Harness, service: str) -> None:
+    """Remove a service whose pods no kubelet ends."""
+    running.driver.delete("default", service, 2)
+
+    def is_gone() -> bool:
+        with running.plane.client() as client:
+            for pod in _pods(running, service):
+                name = pod["metadata"]["name"]
+                client.request("DELETE", kinds.POD.path("default", name), json={"gracePeriodSeconds": 0})
+        return not _pods(running, service) and not running.api.list(
+            kinds.DEPLOYMENT, "default", {"fairlead/service": service}
+        )
+
+    until(is_gone, f"nothing of {service} is left", 120)
+
+
+def test_the_scheduler_puts_replicas_where_the_planner_says(several: Harness) -> None:
+    driver = KubernetesDriver(several.api, replace(several.options, gpu_runtime_image="fairlead/runtime:cuda"))
+
+    def seen() -> Any:
+        return driver.inventory(with_nodes=True).gpus
+
+    try:
+        for service, (measured_gib, replicas, resource, products, node) in _ASKED.items():
+            found = automatic(measured_gib << 30, replicas, seen())
+            assert isinstance(found, Chosen)
+            assert (found.accelerator, found.products) == (resource, products)
+            driver.apply(_desired(several, service, replicas, Resources(0.1, 1 << 20, resource, products)))
+
+            def nodes(service: str = service) -> list[str]:
+                return [each["spec"].get("nodeName", "") for each in _pods(several, service)]
+
+            until(lambda node=node, count=replicas: nodes() == [node] * count, f"all of {service} are on {node}", 120)
+        free = {(each.node, each.resource): each.free for each in offers(seen())}
+        assert free == {
+            ("gpu-node", _SLICE): 0,
+            ("gpu-node", _LARGE): 1,
+            ("gpu-node-single", _WHOLE): 0,
+            ("gpu-node-uncut", _WHOLE): 0,
+        }
+        assert isinstance(as_named(_WHOLE, 1, seen()), NoRoom)
+        assert isinstance(automatic(15 << 30, 1, seen()), Chosen)
+        driver.apply(_desired(several, "late", 1, Resources(0.1, 1 << 20, _WHOLE)))
+        why = f"Insufficient {_WHOLE}"
+        until(lambda: why in str(_pods(several, "late")[:1]), "the scheduler finds no room for it either", 120)
+    finally:
+        for service in (*_ASKED, "late"):
+            _forget(several, service)
+
+
+def test_the_cut_that_would_make_room_is_planned_on_a_free_node(several: Harness) -> None:
+    found = as_named(_LARGE, 2, several.driver.inventory(with_nodes=True).gpus)
+    assert isinstance(found, NoRoom)
+    assert found.plan is not None
+    assert (found.plan.node, found.plan.after) == ("gpu-node", ((("3g.40gb", 2),),))

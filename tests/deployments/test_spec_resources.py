@@ -49,6 +49,12 @@ def test_other_limits_are_refused_by_their_names(limits: dict[str, Any], field: 
     assert told in caught.value.message
 
 
+def test_which_gpu_may_be_left_open() -> None:
+    assert parse_service(saying(limits={"nvidia.com/gpu": "auto"})).resources == Resources(accelerator="auto")
+    with pytest.raises(InvalidInput):
+        parse_service(saying(limits={"nvidia.com/mig-1g.10gb": "auto"}))
+
+
 def test_a_transformer_gets_no_gpu() -> None:
     document = copy.deepcopy(FILE)
     container = {"image": "t", "resources": {"limits": {"nvidia.com/gpu": 1}}}

@@ -29,6 +29,7 @@ class ClusterFile:
     Attributes:
         patches: of what is rendered for every service there.
         allows_service_patches: services may have patches of their own, which can make anything of a pod.
+        gpus_autoscaled: nodes with GPUs are added as pods wait for them, so that what does not fit yet is taken.
         gateway_url: where V2 clients reach the cluster's Gateway, without a slash at its end; shown on pages.
     """
 
@@ -38,6 +39,7 @@ class ClusterFile:
     options: Options
     patches: tuple[Patch, ...] = ()
     allows_service_patches: bool = False
+    gpus_autoscaled: bool = False
 
 
 def parse_cluster(value: object, *, name: str | None = None) -> ClusterFile:
@@ -70,6 +72,7 @@ def parse_cluster(value: object, *, name: str | None = None) -> ClusterFile:
         options=_options(found, document, gateway),
         patches=_patches(document),
         allows_service_patches=document.flag("servicePatches", default=False),
+        gpus_autoscaled=document.flag("gpuNodesAutoscaled", default=False),
     )
     document.refuse_unknown()
     if result.patches:

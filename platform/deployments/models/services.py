@@ -22,6 +22,7 @@ class Cluster(models.Model):
         event_seq: the number of the newest event of the cluster itself.
         watch: how the watches of a Kubernetes cluster do, by the word of the process that keeps them: {"streaming",
             "total", "problems", "seen_at"}; empty where none does.
+        gpus: of its nodes, as they were seen at `gpus_at` (`services.placing`); None where nobody looked yet.
         checked_at: when the worker looked last; `problem` says why it saw nothing then.
         silent_since, silent_looks: since when it answers nothing, and how often it was asked in vain; None and 0 while
             it answers. `look_at` is when it is asked next.
@@ -37,6 +38,8 @@ class Cluster(models.Model):
     components = models.JSONField(default=dict)
     event_seq = models.BigIntegerField(default=0)
     watch = models.JSONField(default=dict)
+    gpus = models.JSONField(null=True)
+    gpus_at = models.DateTimeField(null=True)
     checked_at = models.DateTimeField(null=True)
     problem = models.TextField(blank=True)
     silent_since = models.DateTimeField(null=True)
@@ -137,7 +140,8 @@ class Revision(models.Model):
         number: counts up within the service; the name is `<service>-<5 digits>`.
         role: where it stands (`deployments.desired.Role`).
         patches: as they were when it was made: {"cluster": [...], "service": [...]}, as the files have them.
-        accelerator: the GPU, or slice of one, that each replica asks for (`Resources.accelerator`).
+        accelerator: the GPU, or slice of one, that each replica asks for by the file; `auto` leaves it open.
+        placement: which that is, and why: {"accelerator", "products", "why"}; empty without a GPU.
         logger: who is told of every request: {"url", "mode"}; empty for nobody.
         scale_behavior: how fast its replicas follow the load, in the words of autoscaling/v2; empty for the defaults.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
@@ -169,6 +173,7 @@ class Revision(models.Model):
     cpu_cores = models.FloatField(null=True)
     memory_bytes = models.BigIntegerField(null=True)
     accelerator = models.CharField(max_length=63, blank=True, default="", db_default="")
+    placement = models.JSONField(default=dict)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
     role = models.CharField(max_length=10, choices=choices(Role))

@@ -5,6 +5,8 @@ layouts.py      which slices fit on a GPU together
 needs.py        what was measured of a version -> the least slice that does
 rooms.py        slices of a cluster, and what is asked of them
 packing.py      who gets which slice
+offers.py       what a cluster has for pods, and which nodes can be cut
+choosing.py     which resource a service asks for, and whether there is room
 inventory.py    what is known of a node, as a picture
 repartition.py  which GPU to cut anew when nothing fits, and what has to leave it first
 """

@@ -10,7 +10,10 @@ from deployments.placement.rooms import Demand, Room
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A pod on a GPU node; `demand` is what it needs again elsewhere, None where it is none of a service's."""
+    """A pod on a GPU node; `demand` is what it needs again elsewhere, None where it is none of a service's.
+
+    One without a name is still to come: its slice is promised.
+    """
 
     pod: str
     demand: Demand | None

@@ -131,12 +131,11 @@ def _kept(geometry: Geometry, before: Sequence[Layout], after: Sequence[Layout])
 def _plan(node: MigNode, before: tuple[Layout, ...], after: tuple[Layout, ...], served: int, asked: int) -> Repartition:
     changed = _changed(before, after)
     gpus = f"GPU{'s' if len(changed) > 1 else ''} {', '.join(map(str, changed))}"
-    leave = f", once {len(node.tenants)} pods have left the node" if node.tenants else ""
+    leaving = tuple(tenant.pod for tenant in node.tenants if tenant.pod)
+    leave = f", once {len(leaving)} pods have left the node" if leaving else ""
     cut = f"{told(dict(after[changed[0]]))} instead of {told(dict(before[changed[0]]))}"
     why = f"with {gpus} of {node.name} cut into {cut}{leave}, {served} of {asked} replicas find a slice"
-    return Repartition(
-        node.name, node.product, before, after, tuple(tenant.pod for tenant in node.tenants), served, why
-    )
+    return Repartition(node.name, node.product, before, after, leaving, served, why)
 
 
 def told(counts: Mapping[str, int]) -> str:

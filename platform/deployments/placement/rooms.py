@@ -43,7 +43,7 @@ class Demand:
     Attributes:
         memory_bytes: of one replica, with head-room.
         shares: it may share a slice with others that do, as long as memory lasts.
-        product: the only GPU product that will do; any where it is empty.
+        product: the only GPU product that will do; any where it is empty. `profile` the same.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Demand:
     compute_slices: int = 1
     shares: bool = False
     product: str = ""
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True)

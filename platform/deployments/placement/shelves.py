@@ -37,6 +37,7 @@ class Shelf:
             kind.memory_bytes >= demand.memory_bytes
             and kind.compute_slices >= demand.compute_slices
             and demand.product in ("", kind.product)
+            and demand.profile in ("", kind.profile)
         )
 
     def changed(self, node: str) -> None:

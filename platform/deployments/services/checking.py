@@ -10,6 +10,7 @@ from deployments.cluster_file import parse_cluster
 from deployments.connecting import access_of, is_away
 from deployments.models import Cluster, InferenceService
 from deployments.services.choosing import cluster_for
+from deployments.services.placing import gpus_look
 from deployments.shapes import Plan
 from deployments.spec import CONFIG, PATCHES, parse_service
 from integrations.clusters.base import ClusterDriver
@@ -38,6 +39,8 @@ def service_check(
     if is_new and not is_away(cluster, now):
         with suppress(Unavailable):  # it is brought there once the cluster answers again
             driver_of(cluster).check_namespace(namespace)
+    if spec.resources.accelerator and not is_away(cluster, now):
+        gpus_look(cluster, driver_of, now)
     if not spec.model_config:
         return cluster
     try:

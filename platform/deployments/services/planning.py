@@ -14,6 +14,7 @@ from deployments.analysis.traffic import Traffic, traffic_of
 from deployments.desired import RevisionState
 from deployments.fitting import Room, Wanted, room_for, room_shared
 from deployments.models import Revision
+from deployments.placement.choosing import NoRoom, as_named
 from deployments.policy import Policy
 from deployments.rollout import Portion
 from deployments.shapes import AnalysisPlan
@@ -76,6 +77,8 @@ def room_plan(*, policy: Policy, stable: Revision, canary: RevisionState, survey
             now.resources,
             nodes,
         )
+    if canary.resources.accelerator and not nodes.unknown:
+        return _gpu_room(canary, capacity.at_full(now, canary), nodes)
     its = canary.transformer
     return room_for(
         [
@@ -88,3 +91,12 @@ def room_plan(*, policy: Policy, stable: Revision, canary: RevisionState, survey
         ],
         nodes,
     )
+
+
+def _gpu_room(canary: RevisionState, replicas: int, nodes: Nodes) -> Room:
+    """Return whether replicas on GPUs fit; a GPU node is taken to have the CPUs and the memory that its slices need."""
+    found = as_named(canary.resources.accelerator, replicas, nodes.gpus)
+    if isinstance(found, NoRoom):
+        plan = f"; {found.plan.why}" if found.plan is not None else ""
+        return Room(False, replicas, 0, f"it does not fit: {found.why}{plan}")
+    return Room(True, replicas, replicas, f"it fits: {found.why}")

@@ -5,6 +5,7 @@ Called with the service under its lock.
 
 from collections.abc import Iterable
 from dataclasses import asdict, replace
+from typing import Any
 
 from django.conf import settings
 
@@ -21,7 +22,9 @@ from deployments.recording import Change
 from deployments.rollout import Portion, RolloutState
 from deployments.rollout.approvals import Author
 from deployments.services.contracts import contract_agreed
+from deployments.services.placing import placed
 from deployments.spec import ServiceSpec, logger_json, patches_json, transformer_json
+from deployments.spec.resources import limit_of
 from registry.lifecycle import Status
 from registry.models import ModelVersion
 
@@ -77,7 +80,7 @@ def turn_to(
         accept: why `actor` accepts what would break clients; None where that is refused.
 
     Raises:
-        Conflict: the version cannot be served.
+        Conflict: the version cannot be served; it does not fit.
         ContractBroken: it would break clients of the live one.
     """
     stable = change.revision(Role.STABLE)
@@ -118,7 +121,9 @@ def begin(
     chosen = DIRECT if policy is None else stored_policy(policy.document)
     check_measurable(chosen)
     give_up(change, by)
-    canary = _create_revision(change, spec, version, Role.CANARY, actor)
+    replicas = spec.scaling.within(stable.replicas)
+    placement = placed(change.service, spec, version, replicas, in_place=not chosen.surge)
+    canary = _create_revision(change, spec, version, Role.CANARY, actor=actor, placement=placement)
     if not chosen.surge:
         canary.replicas = 0  # until stable has given up some
         canary.save(update_fields=["replicas"])
@@ -225,10 +230,13 @@ def _replace(change: Change, old: Revision | None, spec: ServiceSpec, version: M
         old.role, old.stopped_at = Role.RETIRED, change.now
         old.save(update_fields=["role", "stopped_at"])
         change.event(Kind.REVISION_STOPPED, f"{old.name} was replaced before it served", revision=old.name)
-    _create_revision(change, spec, version, Role.STABLE, actor)
+    placement = placed(change.service, spec, version, spec.scaling.min_replicas, in_place=True)
+    _create_revision(change, spec, version, Role.STABLE, actor=actor, placement=placement)
 
 
-def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, role: Role, actor: str) -> Revision:
+def _create_revision(
+    change: Change, spec: ServiceSpec, version: ModelVersion, role: Role, *, actor: str, placement: dict[str, Any]
+) -> Revision:
     service = change.service
     _refuse_without_image(service.cluster, spec)
     service.revision_seq += 1
@@ -248,6 +256,7 @@ def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, r
         cpu_cores=spec.resources.cpu_cores,
         memory_bytes=spec.resources.memory_bytes,
         accelerator=spec.resources.accelerator,
+        placement=placement,
         created_at=change.now,
         created_by=actor,
         transformer=transformer_json(spec.transformer),
@@ -255,7 +264,8 @@ def _create_revision(change: Change, spec: ServiceSpec, version: ModelVersion, r
         role=role,
     )
     change.revisions.append(revision)
-    change.event(Kind.REVISION_CREATED, f"{revision.name} serves {version}", revision=revision.name)
+    on = f" on {placement['accelerator']}: {placement['why']}" if placement else ""
+    change.event(Kind.REVISION_CREATED, f"{revision.name} serves {version}{on}", revision=revision.name)
     return revision
 
 
@@ -263,7 +273,7 @@ def _refuse_without_image(cluster: Cluster, spec: ServiceSpec) -> None:
     """Raise InvalidInput where a GPU is asked for on a cluster whose file has no image that could use it."""
     asked, file = spec.resources.accelerator, file_of(cluster)
     if asked and file is not None and not file.options.gpu_runtime_image:
-        field = f"spec.predictor.model.resources.limits.{asked}"
+        field = limit_of(spec.resources)
         raise InvalidInput(
             f"{field}: the file of cluster {cluster.name} names no image with CUDA; apply it with gpuRuntimeImage, or "
             "leave the GPU out",

@@ -2,6 +2,7 @@
 
 from common.errors import InvalidInput
 from deployments.document import Document
+from deployments.spec.resources import limit_of
 from deployments.spec.values import ServiceSpec
 from integrations.clusters.base import DriftPolicy
 
@@ -26,7 +27,7 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             field="spec.drift",
         )
     if kind == LOCAL and spec.resources.accelerator:
-        field = f"spec.predictor.model.resources.limits.{spec.resources.accelerator}"
+        field = limit_of(spec.resources)
         raise InvalidInput(
             f"{field} is for services on Kubernetes: the local cluster runs models on this machine's CPUs; leave it "
             "out, or choose a Kubernetes cluster with GPU nodes",

@@ -10,6 +10,9 @@ from integrations.clusters.base import Resources
 
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([a-zA-Z]*)")
 _ACCELERATOR = re.compile(r"nvidia\.com/(gpu|mig-\d+g\.\d+gb)(\.shared)?")
+GPU = "nvidia.com/gpu"
+AUTO = "auto"
+"""Of `Resources.accelerator`: which GPU or slice is left to the platform."""
 _CPU_UNITS = {"": Decimal(1), "m": Decimal("0.001")}
 _INSTEAD = {
     "cpu": "a replica is never throttled: write cpu under requests",
@@ -70,8 +73,15 @@ def resources_json(resources: Resources) -> dict[str, dict[str, str]]:
     cpu = {} if resources.cpu_cores is None else {"cpu": f"{Decimal(str(resources.cpu_cores)):f}"}
     memory = {} if resources.memory_bytes is None else {"memory": str(resources.memory_bytes)}
     requests = cpu | memory
-    limits = {resources.accelerator: "1"} if resources.accelerator else {}
+    accelerator = resources.accelerator
+    limits = {GPU: AUTO} if accelerator == AUTO else {accelerator: "1"} if accelerator else {}
     return {name: said for name, said in (("requests", requests), ("limits", limits)) if said}
+
+
+def limit_of(resources: Resources) -> str:
+    """Return the field of a service file that asks for a GPU."""
+    name = GPU if resources.accelerator == AUTO else resources.accelerator
+    return f"spec.predictor.model.resources.limits.{name}"
 
 
 def _parse_accelerator(limits: Document, asked: Sequence[str]) -> str:
@@ -89,10 +99,12 @@ def _parse_accelerator(limits: Document, asked: Sequence[str]) -> str:
             f"{field} is no GPU known here; expected nvidia.com/gpu or a MIG slice such as nvidia.com/mig-1g.10gb",
             field=field,
         )
+    if asked[0] == GPU and limits.raw(GPU, "") == AUTO:
+        return AUTO
     if str(limits.raw(asked[0], "")) != "1":
         raise InvalidInput(
-            f"{field} is {str(limits.raw(asked[0], ''))[:20]}; a replica has one, and minReplicas says how many there "
-            "are",
+            f"{field} is {str(limits.raw(asked[0], ''))[:20]}; a replica has one (or {GPU}: auto), and "
+            "minReplicas says how many there are",
             field=field,
         )
     return asked[0]

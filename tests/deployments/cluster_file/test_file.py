@@ -57,6 +57,7 @@ MOST: dict[str, Any] = {
         "serviceAccountAnnotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/models"},
     },
     "allowPythonModels": True,
+    "gpuNodesAutoscaled": True,
     "gpuRuntimeImage": "registry.example.com/serving-runtime-cuda@sha256:0",
     "domain": "models.example.com",
     "monitoringNamespaces": ["monitoring"],

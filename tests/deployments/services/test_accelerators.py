@@ -1,14 +1,18 @@
 """A service that asks for a GPU, or a slice of one."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from common.errors import InvalidInput
-from deployments.models import Cluster, InferenceService, Revision
-from deployments.services import service_apply
-from integrations.clusters.base import Resources
+from common.errors import Conflict, DoesNotFit, InvalidInput
+from deployments.models import Cluster, Event, InferenceService, Revision
+from deployments.services import alias_follow, service_apply
+from deployments.services.placing import gpus_due, gpus_look, gpus_note
+from integrations.clusters.base import NodeGpus, Nodes, Resources
+from registry.models import ModelVersion
 from tests.deployments.conftest import Platform
+from tests.deployments.placement.test_choosing import LARGE, MIXED, SMALL, WHOLE
 from tests.deployments.services.test_patches import CLUSTER
 
 SLICE = "nvidia.com/mig-1g.10gb"
@@ -21,8 +25,8 @@ def apply(platform: Platform, **limits: Any) -> InferenceService:
     return service_apply(document=document, namespace=None, name=None, actor="ops", now=platform.clock())[0]
 
 
-def name_image(image: str) -> None:
-    document = {**CLUSTER, "name": "local", "patches": []} | ({"gpuRuntimeImage": image} if image else {})
+def name_image(image: str, **file: Any) -> None:
+    document = {**CLUSTER, "name": "local", "patches": [], **file} | ({"gpuRuntimeImage": image} if image else {})
     Cluster.objects.update(kind="kubernetes", document=document)
 
 
@@ -54,3 +58,88 @@ def test_without_an_image_for_gpus_nothing_is_made(live: Platform) -> None:
         apply(live, **{SLICE: 1})
     assert caught.value.field == f"spec.predictor.model.resources.limits.{SLICE}"
     assert Revision.objects.count() == 1
+
+
+def see(platform: Platform, *nodes: NodeGpus, unknown: str = "") -> None:
+    gpus_note(cluster_id=Cluster.objects.get().pk, nodes=Nodes(gpus=nodes, unknown=unknown), now=platform.clock())
+
+
+def measure(memory_bytes: int) -> None:
+    ModelVersion.objects.update(profile={"memory_bytes": memory_bytes})
+
+
+def test_left_open_the_least_that_does_is_chosen_and_the_event_says_why(live: Platform) -> None:
+    see(live, MIXED)
+    measure(5 << 30)
+    apply(live, **{WHOLE: "auto"})
+    live.until(lambda: live.view().stable_revision == "digits-00002")
+    assert live.cluster.applied[-1].revisions[-1].resources == Resources(accelerator=SMALL)
+    (made,) = Event.objects.filter(kind="RevisionCreated", revision="digits-00002").values_list("message", flat=True)
+    assert f"on {SMALL}: 5 GiB measured on a CPU" in made
+    apply(live, **{WHOLE: "auto"})
+    assert Revision.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("unknown", "measured", "told"),
+    [
+        pytest.param("the role is not given", 1, "the role is not given; name one", id="nothing is known of nodes"),
+        pytest.param("", None, "was not measured; name one", id="nothing was measured of the version"),
+    ],
+)
+def test_what_cannot_be_chosen_is_to_be_named(live: Platform, unknown: str, measured: int | None, told: str) -> None:
+    see(live, MIXED, unknown=unknown)
+    if measured:
+        measure(measured)
+    with pytest.raises(Conflict, match=told):
+        apply(live, **{WHOLE: "auto"})
+    assert Revision.objects.count() == 1
+
+
+def test_a_service_that_does_not_fit_says_what_would_make_room_and_nothing_is_made(live: Platform) -> None:
+    see(live, replace(MIXED, resources={SMALL: 7}))
+    with pytest.raises(DoesNotFit) as caught:
+        apply(live, **{LARGE: 1})
+    assert caught.value.message == (
+        f"service default/digits does not fit on cluster local: room for 1 replica is asked for, and no node offers "
+        f"{LARGE}, but {SMALL}; with GPU 0 of mixed cut into 4 x 1g.10gb and 1 x 3g.40gb instead of 7 x 1g.10gb, "
+        "1 of 1 replicas find a slice"
+    )
+    assert Revision.objects.count() == 1
+    assert "limits" not in str(InferenceService.objects.get().document)
+
+
+def test_where_gpu_nodes_are_added_it_waits_for_one(live: Platform) -> None:
+    name_image("cuda", gpuNodesAutoscaled=True)
+    see(live)
+    apply(live, **{LARGE: 1})
+    assert Revision.objects.get(number=2).placement["why"].endswith("but no GPU at all")
+
+
+def test_an_alias_is_not_followed_to_what_does_not_fit(live: Platform) -> None:
+    see(live, MIXED)
+    live.alias(ModelVersion.objects.get(number=1))
+    measure(1 << 30)
+    document = live.document(uri="models:/digits@champion", policy=None)
+    document["spec"]["predictor"]["model"]["resources"] = {"limits": {WHOLE: "auto"}}
+    service, _ = service_apply(document=document, namespace=None, name=None, actor="ops", now=live.clock())
+    live.until(lambda: live.view().stable_revision == "digits-00002")
+    live.alias(live.version(2))
+    ModelVersion.objects.filter(number=2).update(profile={"memory_bytes": 100 << 30})
+    alias_follow(service_id=service.pk, now=live.clock())
+    service.refresh_from_db()
+    assert "does not fit on cluster local" in service.alias_problem
+    assert Revision.objects.count() == 2
+
+
+def test_a_cluster_is_looked_at_while_services_have_gpus(live: Platform) -> None:
+    cluster = Cluster.objects.get()
+    assert not gpus_due(cluster, live.clock())
+    apply(live, **{SMALL: 1})
+    assert gpus_due(cluster, live.clock())
+    gpus_look(cluster, lambda _: live.cluster, live.clock())
+    cluster.refresh_from_db()
+    assert cluster.gpus == {"nodes": [], "unknown": ""}
+    assert not gpus_due(cluster, live.clock())
+    live.clock.go_on(31.0)
+    assert gpus_due(cluster, live.clock())

@@ -1,0 +1,108 @@
+"""Which GPU or slice a service's replicas get, and whether there is room for them. Pure.
+
+What is asked for by name has to be free; where a service leaves it open (`auto`), the resource is taken that does for
+what was measured of the version and takes the least of a GPU. Where there is no room, the repartition is told that
+would make some.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from deployments.placement.geometry import GEOMETRIES
+from deployments.placement.needs import HEAD_ROOM_PERCENT, Measured, Misfit, Need, needed
+from deployments.placement.offers import Offer, demand_for, mig_nodes, offers
+from deployments.placement.repartition import Repartition, repartition
+from deployments.placement.rooms import Demand
+from integrations.clusters.base import NodeGpus
+
+_GIB = 1 << 30
+CUDA_BYTES = _GIB // 2
+"""Assumed of what a process with CUDA has of a GPU before any model, since models are measured on CPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What each replica asks for; there is room for all.
+
+    Attributes:
+        products: labels `nvidia.com/gpu.product` of nodes of which one has to be there; none leaves it open.
+        why: a part of a sentence.
+    """
+
+    accelerator: str
+    products: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    """There is none, or not for all; `plan` would make some."""
+
+    why: str
+    plan: Repartition | None = None
+
+
+def as_named(resource: str, replicas: int, seen: Sequence[NodeGpus], *, leaving: str = "") -> Chosen | NoRoom:
+    """Return whether replicas that ask for a resource by its name have room.
+
+    Args:
+        leaving: NAMESPACE/NAME of a service whose pods make room; empty for none.
+    """
+    there = offers(seen, leaving=leaving)
+    fitting = [each for each in there if each.resource == resource]
+    free = sum(each.free for each in fitting)
+    if free >= replicas:
+        return Chosen(resource, (), f"{_count(replicas)} of {free} free {resource}")
+    kinds = ", ".join(sorted({each.resource for each in there})) or "no GPU at all"
+    nodes = mig_nodes(seen, leaving=leaving, promised=resource)
+    plan = repartition([demand_for(resource, "it", replicas - free)], nodes)
+    why = f"{free} of {resource} are free" if fitting else f"no node offers {resource}, but {kinds}"
+    return NoRoom(f"room for {_count(replicas)} is asked for, and {why}", plan)
+
+
+def automatic(measured_bytes: int, replicas: int, seen: Sequence[NodeGpus], *, leaving: str = "") -> Chosen | NoRoom:
+    """Return the resource that does and takes the least of a GPU, of those that have room for all replicas.
+
+    Args:
+        measured_bytes: what the version was measured to take on a CPU.
+        leaving: as of `as_named`.
+    """
+    measured = Measured(measured_bytes + CUDA_BYTES)
+    there = [each for each in offers(seen, leaving=leaving) if each.product and each.memory_bytes]
+    if not there:
+        return NoRoom("no node offers a GPU whose size is known")
+    needs = {product: needed(measured, GEOMETRIES[product]) for product in sorted({each.product for each in there})}
+    misfits = [each.why for each in needs.values() if isinstance(each, Misfit)]
+    doing = [each for each in there if _does(each, needs[each.product])]
+    told = (
+        f"{measured_bytes / _GIB:.3g} GiB measured on a CPU, {CUDA_BYTES / _GIB:.3g} GiB for CUDA and "
+        f"{HEAD_ROOM_PERCENT} % more"
+    )
+    ranked = sorted({(each.share, each.resource, each.profile) for each in doing})
+    for _, resource, profile in ranked:
+        alike = [each for each in doing if (each.resource, each.profile) == (resource, profile)]
+        if sum(each.free for each in alike) >= replicas:
+            what = profile or f"a whole {alike[0].product}"
+            has = min(each.memory_bytes for each in alike) / _GIB
+            why = f"{told}: {what} has {has:.3g} GiB and is the least that does with {_count(replicas)} free"
+            return Chosen(resource, _products(resource, alike, there), why)
+    if not ranked and len(misfits) == len(needs):
+        return NoRoom(misfits[0])
+    demand = Demand("it", replicas, int(measured.memory_bytes * (1 + HEAD_ROOM_PERCENT / 100)))
+    plan = repartition([demand], mig_nodes(seen, leaving=leaving))
+    return NoRoom(f"room for {_count(replicas)} is asked for, with {told}, and nothing that does is free for all", plan)
+
+
+def _does(offer: Offer, need: Need | Misfit) -> bool:
+    return isinstance(need, Need) and offer.memory_bytes >= need.memory_bytes
+
+
+def _products(resource: str, alike: Iterable[Offer], there: Iterable[Offer]) -> tuple[str, ...]:
+    """Return the labels to which pods are held; none where every node that offers the resource will do."""
+    does = {each.label for each in alike}
+    others = {each.label for each in there if each.resource == resource} - does
+    return tuple(sorted(does)) if others else ()
+
+
+def _count(replicas: int) -> str:
+    return "1 replica" if replicas == 1 else f"{replicas} replicas"

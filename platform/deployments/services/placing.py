@@ -1,0 +1,111 @@
+"""Gives a new revision its GPU or slice, by what the cluster was seen to have last; refuses one that has no room.
+
+Called with no cluster asked: what it has was looked at before (`gpus_look`), by who applies the file and by the sweep.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from common.errors import Conflict, DoesNotFit, FairleadError
+from deployments.connecting import file_of
+from deployments.models import Cluster, InferenceService, Revision
+from deployments.placement.choosing import NoRoom, as_named, automatic
+from deployments.spec import ServiceSpec
+from deployments.spec.resources import AUTO
+from integrations.clusters.base import ClusterDriver, GpuPod, NodeGpus, Nodes
+from registry.models import ModelVersion
+
+LOOKS_EVERY = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """What a cluster was seen to have; `unknown` says why nothing is known."""
+
+    nodes: tuple[NodeGpus, ...] = ()
+    unknown: str = "its nodes were not looked at yet"
+
+
+def gpus_look(cluster: Cluster, driver_of: Callable[[Cluster], ClusterDriver], now: datetime) -> None:
+    """Ask a cluster for its GPUs, and keep what it says; one that does not answer leaves what was known.
+
+    Called with no transaction open.
+    """
+    try:
+        gpus_note(cluster_id=cluster.pk, nodes=driver_of(cluster).inventory(with_nodes=True), now=now)
+    except FairleadError:
+        return
+
+
+def gpus_note(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
+    """Keep what a cluster says of its GPUs."""
+    found = {"nodes": [asdict(each) for each in nodes.gpus], "unknown": nodes.unknown}
+    Cluster.objects.filter(pk=cluster_id).update(gpus=found, gpus_at=now)
+
+
+def gpus_due(cluster: Cluster, now: datetime) -> bool:
+    """Return whether the cluster runs services on GPUs, and its nodes were not looked at for some time."""
+    if cluster.gpus_at is not None and now - cluster.gpus_at < LOOKS_EVERY:
+        return False
+    return Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(accelerator="").exists()
+
+
+def gpus_of(cluster: Cluster) -> Gpus:
+    """Return what a cluster was seen to have last."""
+    stored = cluster.gpus
+    return Gpus(tuple(_node(each) for each in stored["nodes"]), stored["unknown"]) if stored else Gpus()
+
+
+def placed(
+    service: InferenceService, spec: ServiceSpec, version: ModelVersion, replicas: int, *, in_place: bool
+) -> dict[str, Any]:
+    """Return what a new revision asks for, as it is stored; empty without a GPU.
+
+    Args:
+        replicas: for which there has to be room.
+        in_place: they take the place of what the service has now.
+
+    Raises:
+        Conflict: it is left open, and cannot be chosen by what is known.
+        DoesNotFit: there is no room; the message says which repartition would make some.
+    """
+    asked = spec.resources.accelerator
+    if not asked:
+        return {}
+    file, found = file_of(service.cluster), gpus_of(service.cluster)
+    grows = file is not None and file.gpus_autoscaled
+    leaving = str(service) if in_place else ""
+    if found.unknown and asked == AUTO:
+        raise Conflict(f"which GPU service {service} gets cannot be chosen, for {found.unknown}; name one in its file")
+    if found.unknown:
+        return _stored(asked, (), f"whether it fits is not known: {found.unknown}")
+    if asked == AUTO:
+        choice = automatic(_measured_bytes(service, version), replicas, found.nodes, leaving=leaving)
+    else:
+        choice = as_named(asked, replicas, found.nodes, leaving=leaving)
+    if not isinstance(choice, NoRoom):
+        return _stored(choice.accelerator, choice.products, choice.why)
+    if asked != AUTO and (spec.stopped or grows):
+        return _stored(asked, (), choice.why)
+    help_ = f"; {choice.plan.why}" if choice.plan is not None else ""
+    raise DoesNotFit(f"service {service} does not fit on cluster {service.cluster.name}: {choice.why}{help_}")
+
+
+def _stored(accelerator: str, products: tuple[str, ...], why: str) -> dict[str, Any]:
+    return {"accelerator": accelerator, "products": list(products), "why": why}
+
+
+def _measured_bytes(service: InferenceService, version: ModelVersion) -> int:
+    measured = version.profile.get("memory_bytes")
+    if not isinstance(measured, int):
+        raise Conflict(
+            f"which GPU service {service} gets cannot be chosen, for the memory of {version} was not measured; name "
+            "one in its file"
+        )
+    return measured
+
+
+def _node(stored: dict[str, Any]) -> NodeGpus:
+    return NodeGpus(**{**stored, "pods": tuple(GpuPod(**pod) for pod in stored["pods"])})

@@ -1,0 +1,136 @@
+"""Which slice a service gets, whether there is room, and what would make some."""
+
+from dataclasses import replace
+
+import pytest
+
+from deployments.placement.choosing import Chosen, NoRoom, as_named, automatic
+from integrations.clusters.base import GpuPod, NodeGpus
+
+_GIB = 1 << 30
+SMALL, LARGE, WHOLE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "nvidia.com/gpu"
+MIXED = NodeGpus(
+    node="mixed",
+    product="NVIDIA-H100-80GB-HBM3",
+    memory_mib=81559,
+    count=1,
+    strategy="mixed",
+    config="",
+    config_state="",
+    resources={SMALL: 4, LARGE: 1},
+    pods=(),
+)
+SINGLE = replace(
+    MIXED, node="single", product="NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", strategy="single", count=7, resources={WHOLE: 7}
+)
+UNCUT = replace(MIXED, node="uncut", product="NVIDIA-A30", memory_mib=24576, strategy="none", resources={WHOLE: 2})
+
+
+def with_pods(node: NodeGpus, resource: str, count: int, service: str = "default/other") -> NodeGpus:
+    pods = tuple(GpuPod(f"default/{number}", service, resource, 1) for number in range(count))
+    return replace(node, pods=(*node.pods, *pods))
+
+
+@pytest.mark.parametrize(
+    ("measured_gib", "accelerator", "products", "told"),
+    [
+        pytest.param(2, WHOLE, (SINGLE.product,), "1g.5gb has 4.44 GiB", id="the smallest of all, by its node's label"),
+        pytest.param(
+            5, SMALL, (), "1g.10gb has 8.89 GiB", id="the least that holds it; every node that offers it does"
+        ),
+        pytest.param(20, LARGE, (), "3g.40gb has 35.6 GiB", id="a large one"),
+    ],
+)
+def test_the_least_that_holds_the_model_is_chosen(
+    measured_gib: int, accelerator: str, products: tuple[str, ...], told: str
+) -> None:
+    found = automatic(measured_gib * _GIB, 1, [MIXED, SINGLE, UNCUT])
+    assert isinstance(found, Chosen)
+    assert (found.accelerator, found.products) == (accelerator, products)
+    assert told in found.why
+    assert f"{measured_gib} GiB measured on a CPU, 0.5 GiB for CUDA and 20 % more" in found.why
+
+
+def test_a_larger_slice_is_taken_where_the_least_are_too_few() -> None:
+    found = automatic(5 * _GIB, 1, [with_pods(MIXED, SMALL, 4)])
+    assert isinstance(found, Chosen)
+    assert found.accelerator == LARGE
+
+
+def test_a_whole_gpu_is_chosen_past_slices_of_the_same_name() -> None:
+    found = automatic(15 * _GIB, 2, [SINGLE, UNCUT])
+    assert isinstance(found, Chosen)
+    assert (found.accelerator, found.products) == (WHOLE, ("NVIDIA-A30",))
+    assert "a whole A30" in found.why
+
+
+def test_what_fits_on_no_gpu_says_what_is_too_small() -> None:
+    found = automatic(30 * _GIB, 1, [UNCUT])
+    assert isinstance(found, NoRoom)
+    assert "a whole A30 has" in found.why
+    assert found.plan is None
+
+
+def test_where_no_gpu_is_known_nothing_is_chosen() -> None:
+    found = automatic(_GIB, 1, [replace(UNCUT, product="NVIDIA-T4")])
+    assert found == NoRoom("no node offers a GPU whose size is known")
+
+
+def test_what_is_named_has_to_be_free() -> None:
+    assert isinstance(as_named(SMALL, 4, [MIXED]), Chosen)
+    found = as_named(SMALL, 3, [with_pods(MIXED, SMALL, 2)])
+    assert isinstance(found, NoRoom)
+    assert "room for 3 replicas is asked for, and 2 of nvidia.com/mig-1g.10gb are free" in found.why
+
+
+def test_nothing_is_free_on_a_node_that_takes_no_pods() -> None:
+    assert isinstance(as_named(SMALL, 1, [replace(MIXED, closed="is cordoned")]), NoRoom)
+
+
+def test_pods_that_leave_make_room() -> None:
+    full = with_pods(MIXED, LARGE, 1, "default/digits")
+    assert isinstance(as_named(LARGE, 1, [full]), NoRoom)
+    assert isinstance(as_named(LARGE, 1, [full], leaving="default/digits"), Chosen)
+
+
+def test_the_cut_that_would_make_room_is_told() -> None:
+    all_small = replace(MIXED, resources={SMALL: 7})
+    found = as_named(LARGE, 1, [all_small])
+    assert isinstance(found, NoRoom)
+    assert found.why.endswith("no node offers nvidia.com/mig-3g.40gb, but nvidia.com/mig-1g.10gb")
+    assert found.plan is not None
+    assert found.plan.after == ((("1g.10gb", 4), ("3g.40gb", 1)),)
+    left_open = automatic(20 * _GIB, 1, [all_small])
+    assert isinstance(left_open, NoRoom)
+    assert left_open.plan is not None
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        pytest.param(replace(MIXED, resources={SMALL: 7}, strategy="single"), id="another strategy than mixed"),
+        pytest.param(replace(MIXED, resources={SMALL: 7}, closed="is cordoned"), id="a cordoned node"),
+        pytest.param(with_pods(replace(MIXED, resources={SMALL: 7}), SMALL, 1, ""), id="a pod of somebody else"),
+        pytest.param(with_pods(replace(MIXED, resources={SMALL: 7}), SMALL, 5), id="pods that find no slice again"),
+    ],
+)
+def test_no_cut_is_told_of_a_node_that_cannot_be_cut(node: NodeGpus) -> None:
+    found = as_named(LARGE, 1, [node])
+    assert isinstance(found, NoRoom)
+    assert found.plan is None
+
+
+def test_a_cut_makes_just_the_slice_that_is_named() -> None:
+    found = as_named("nvidia.com/mig-2g.20gb", 1, [replace(MIXED, resources={LARGE: 2})])
+    assert isinstance(found, NoRoom)
+    assert found.plan is not None
+    assert any("2g.20gb" in dict(layout) for layout in found.plan.after)
+
+
+def test_what_is_free_already_is_not_counted_twice() -> None:
+    found = as_named(LARGE, 2, [MIXED])
+    assert isinstance(found, NoRoom)
+    assert found.plan is not None
+    assert found.plan.after == ((("3g.40gb", 2),),)
+    assert (found.plan.leaving, found.plan.served) == ((), 1)
+    assert as_named(LARGE, 3, [MIXED]).plan is None  # type: ignore[union-attr]
