@@ -65,7 +65,7 @@ images: ## the container images (IMAGES="control-plane one-machine runtime-cpu r
 	@for target in $(IMAGES); do \
 		case $$target in \
 			runtime-cpu) image=serving-runtime:$(IMAGE_TAG) ;; \
-			runtime-cuda) image=serving-runtime:$(IMAGE_TAG)-cuda ;; \
+			runtime-*) image=serving-runtime:$(IMAGE_TAG)-$${target#runtime-} ;; \
 			*) image=$$target:$(IMAGE_TAG) ;; \
 		esac; \
 		docker build $(DOCKER_BUILD_OPTIONS) --file docker/Dockerfile --target $$target --tag fairlead/$$image . || exit 1; \
@@ -108,8 +108,8 @@ test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Env
 	$(PYTEST) -m cluster $(call once_more,$(PYTEST) -m cluster)
 
 # Not in .ci/run: a first build takes ten minutes, and few machines let a test start a Docker engine.
-test-images: setup-dev ## the container images, built and run on a Docker engine (root: one of their own)
-	$(PYTEST) tests/docker
+test-images: setup-dev ## the container images, built and run on a Docker engine (root: one of their own; IMAGES as of images)
+	IMAGES="$(IMAGES)" $(PYTEST) tests/docker
 
 bench: setup-dev ## Fairlead beside its peers and the limits, on two cores (QUICK=1: six minutes; ONLY="fairlead triton"; RECORD=1: keep as the figures to compare with)
 	@$(BIN)/python -m benchmarks.serving $(if $(QUICK),--quick) $(if $(RECORD),--record) $(if $(ONLY),--only $(ONLY))

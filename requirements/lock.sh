@@ -27,7 +27,7 @@ for name in node clients/go clients/kserve images/tools; do
         --no-emit-find-links --no-emit-trusted-host "$@" -o "requirements/$name.txt" "requirements/$name.in"
 done
 lock dev.txt --extra build --extra demo --extra dev --constraint requirements/base.txt "$@"
-# What the images hold (docker/Dockerfile): of dev.txt, at its versions and with its hashes.
+# What the images hold (docker/Dockerfile): of dev.txt, at its versions and with its hashes; CUDA is not in it.
 lock_image() {
     local out=images/$1.txt
     shift
@@ -35,7 +35,8 @@ lock_image() {
     lock "$out" --constraint requirements/dev.txt --extra s3 --extra gs "$@"
 }
 control_plane=(--extra control-plane --extra serving --extra kubernetes --extra postgres --extra redis)
+formats=(--extra lightgbm --extra openvino --extra sklearn --extra xgboost-cpu)
 lock_image control-plane "${control_plane[@]}" "$@"
-lock_image one-machine "${control_plane[@]}" --extra local "$@"
-lock_image runtime-cpu --extra serving-cpu --extra tracing "$@"
-lock_image runtime-cuda --extra serving-cuda --extra tracing "$@"
+lock_image one-machine "${control_plane[@]}" --extra local "${formats[@]}" "$@"
+lock_image runtime-cpu --extra serving-cpu --extra tracing "${formats[@]}" "$@"
+lock_image runtime-cuda --extra serving-cuda --extra tracing "${formats[@]}" "$@"

@@ -1,5 +1,6 @@
 """The images, built once for all tests that ask them something."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,8 @@ from tests.docker.engine import Engine, base, engine
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 ROOT = Path(__file__).parents[2]
-BUILT = ("runtime-cpu", "control-plane", "one-machine")
+# `make test-images IMAGES="... runtime-cuda"` asks for other ones, as `make images` does.
+BUILT = tuple(os.environ.get("IMAGES", "control-plane one-machine runtime-cpu").split())
 _BUILD_S = 3600
 
 

