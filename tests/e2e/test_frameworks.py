@@ -1,6 +1,7 @@
 """Models of other libraries than ONNX's, all the way: pushed, checked, served through the gateway, pulled again."""
 
 import hashlib
+import importlib.util
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.harness import Platform
+from tests.serving_runtime.backends.conformance import CASES, rows
 
 pytestmark = pytest.mark.e2e
 
@@ -67,6 +69,37 @@ def test_xgboost_and_scikit_learn_are_served_from_their_own_files(platform: Plat
         platform.fairlead("models", "pull", name, "1", "--to", f"pulled-{name}")
         pulled = next(Path(folder / f"pulled-{name}").iterdir())
         assert digest(pulled) == digest(folder / file)
+
+
+FIL = 'backend: "fil" parameters { key: "model_type" value { string_value: "xgboost_json" } }'
+FOLDERS = [
+    pytest.param("lightgbm", "", "lightgbm", id="LightGBM"),
+    pytest.param("openvino ir", "", "openvino", id="OpenVINO's IR"),
+    pytest.param("tensorflow graphdef", "", "tensorflow", id="TensorFlow's GraphDef"),
+    pytest.param("xgboost json", FIL, "xgboost", id="a folder written for FIL"),
+]
+if importlib.util.find_spec("torch") is not None:
+    FOLDERS.append(pytest.param("torch export", "", "pytorch", id="torch.export", marks=pytest.mark.torch))
+
+
+@pytest.mark.parametrize(("kind", "config", "model_format"), FOLDERS)
+def test_folders_of_other_libraries_are_served(platform: Platform, kind: str, config: str, model_format: str) -> None:
+    case = CASES[kind]
+    name = f"{case.backend}-{model_format}"
+    folder = platform.home.parent / name
+    (folder / "1").mkdir(parents=True)
+    (folder / "config.pbtxt").write_text(config or case.config)
+    expected = case.make(folder / "1")
+    platform.fairlead("models", "push", name, "--name", name, "--wait")
+    service = SERVICE.replace("NAME", name).replace("FORMAT", model_format)
+    (platform.home.parent / "service.yaml").write_text(service)
+    platform.fairlead("services", "apply", "-f", "service.yaml", "--wait")
+    given = rows(5)
+    url = f"http://{platform.gateway}/serving/default/{name}"
+    answer = httpx.post(f"{url}/v1/models/{name}:predict", json={"instances": given.tolist()}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    np.testing.assert_allclose(answer.json()["predictions"], expected(given)[0], rtol=1e-4, atol=1e-5)
+    platform.fairlead("services", "delete", name)
 
 
 def test_a_file_that_its_library_does_not_take_is_rejected_with_the_reason(platform: Platform) -> None:
