@@ -106,6 +106,19 @@ def test_an_upgrade_with_a_migration_is_noticed_by_nobody(installed: Installed, 
     assert "digits" in installed.fairlead(token, "services", "list")
 
 
+def test_a_rollback_to_the_first_release_is_noticed_by_nobody(installed: Installed, token: str) -> None:
+    with Traffic(installed.harness.gateway.url, clients=1) as traffic, _visitors(installed, token) as visitors:
+        visitors.until_asked(5, within_s=WITHIN_S)
+        installed.helm.rollback(RELEASE, version=1, wait="watcher", timeout=WITHIN_S)
+        traffic.until_sent(20, within_s=WITHIN_S)
+        visitors.until_asked(20, within_s=WITHIN_S)
+    assert traffic.failures == []
+    assert visitors.failures == []
+    assert installed.images() == {"fairlead/control-plane:first"}
+    assert "_added" in installed.newest_migration(), "the tables are those of the version after it"
+    assert "here" in installed.fairlead(token, "clusters", "list")
+
+
 def test_a_migration_that_fails_ends_the_upgrade_before_anything_is_changed(installed: Installed, token: str) -> None:
     before = {each["metadata"]["uid"] for each in installed.pods("web")}
     with pytest.raises(helm.HelmError, match="migrations"):
