@@ -147,9 +147,9 @@ class Scheduler:
 
     def _freed(self, instance: Instance, executions: list[Execution]) -> None:
         self._idle.append(instance)
-        if self._queue and not self._dispatching:  # before answering: the instance should not wait for sockets
-            self._dispatch()
         self._finish(executions)
+        if self._queue and not self._dispatching:
+            self._dispatch()
 
     def _finish(self, executions: Sequence[Execution]) -> None:
         for execution in executions:

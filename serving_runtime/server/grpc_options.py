@@ -90,8 +90,8 @@ def add(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--grpc-server",
         choices=(GRPCIO, H2),
-        default=GRPCIO,
-        help="who speaks gRPC: grpcio, or the server's own HTTP/2",
+        default=H2,
+        help="who speaks gRPC: h2, the server's own HTTP/2, or grpcio",
     )
     group.add_argument(
         "--grpc-address",

@@ -130,14 +130,14 @@ class Connection(asyncio.Protocol):
             self.inbound.release(stream)
         if not stream.ended:
             self.out.write(frames.rst_stream(stream.id, ErrorCode.NO_ERROR))
-            self._frames_in.was_reset.append(stream.id)
+            self._frames_in.opening.was_reset.append(stream.id)
         if self._draining and not self.streams:
             self._close_if_drained()
 
     def reset(self, stream_id: int, code: ErrorCode) -> None:
         """End a stream at once."""
         self.out.write(frames.rst_stream(stream_id, code))
-        self._frames_in.was_reset.append(stream_id)
+        self._frames_in.opening.was_reset.append(stream_id)
         self.forget(stream_id)
 
     def forget(self, stream_id: int) -> None:
@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
     def accept_no_more(self) -> None:
         """Tell the client which of its streams was the last, and close when there are none."""
         if not self.over and self.last_accepted == frames.LAST_STREAM_ID:
-            self.last_accepted = self._frames_in.last_id
+            self.last_accepted = self._frames_in.opening.last_id
             self.out.write(frames.goaway(self.last_accepted, ErrorCode.NO_ERROR))
             self._close_if_drained()
 
@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
 
     def _fail(self, failure: ConnectionFailure) -> None:
         self.over = True
-        self.out.write(frames.goaway(self._frames_in.last_id, failure.code, str(failure)))
+        self.out.write(frames.goaway(self._frames_in.opening.last_id, failure.code, str(failure)))
         self._transport.close()
         self._forget_streams()
 

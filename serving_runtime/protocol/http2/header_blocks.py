@@ -10,9 +10,9 @@ from typing import Generic, TypeAlias, TypeVar
 
 import hpack
 
+from serving_runtime.protocol.http2.fields import Field, FieldDecoder
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
 
-Field: TypeAlias = tuple[bytes, bytes]
 Fields: TypeAlias = Sequence[Field]
 Head = TypeVar("Head")
 
@@ -21,6 +21,9 @@ MAX_HEADER_LIST_BYTES = 64 * 1024
 _KEPT_BLOCKS = 64
 _KEPT_BYTES = 1024
 """Of one block: longer ones are decoded every time."""
+
+_KEPT_FIELDS = 256
+_KEPT_FIELD_BYTES = 256
 
 _REQUEST = frozenset({b":method", b":scheme", b":path", b":authority"})
 _REQUIRED = frozenset({b":method", b":scheme", b":path"})
@@ -38,8 +41,9 @@ class HeaderReader(Generic[Head]):
 
     def __init__(self, interpret: Callable[[Fields], Head]) -> None:
         self._interpret = interpret
-        self._decoder = hpack.Decoder(max_header_list_size=MAX_HEADER_LIST_BYTES)
+        self._decoder = FieldDecoder(MAX_HEADER_LIST_BYTES)
         self._kept: dict[bytes, tuple[Head, int | None]] = {}
+        self._checked: set[Field] = set()
 
     def request(self, block: bytes) -> tuple[Head, int | None]:
         """Return what `interpret` made of a request's headers, and its content-length in bytes where it has one.
@@ -50,7 +54,7 @@ class HeaderReader(Generic[Head]):
         if kept is not None:
             return kept
         fields, repeats = self._decode(block)
-        content_length = check_request(fields)
+        content_length = check_request(fields, self._checked)
         found = self._interpret(fields), content_length
         if repeats and len(block) <= _KEPT_BYTES and len(self._kept) < _KEPT_BLOCKS:
             self._kept[block] = found
@@ -68,11 +72,11 @@ class HeaderReader(Generic[Head]):
 
     def _decode(self, block: bytes) -> tuple[Fields, bool]:
         """Return the fields, and whether the same bytes would mean the same once more."""
-        table = self._decoder.header_table
+        table = self._decoder.table
         entries = table.dynamic_entries
         before = (table.maxsize, len(entries), entries[0] if entries else None)
         try:
-            fields: Fields = list(self._decoder.decode(block, raw=True))
+            fields = self._decoder.decode(block)
         except hpack.OversizedHeaderListError as error:
             raise ConnectionFailure(
                 ErrorCode.ENHANCE_YOUR_CALM, f"headers are larger than {MAX_HEADER_LIST_BYTES} bytes"
@@ -86,22 +90,32 @@ class HeaderReader(Generic[Head]):
         return fields, repeats
 
 
-def check_request(fields: Fields) -> int | None:
+def check_request(fields: Fields, checked: set[Field] | None = None) -> int | None:
     """Return a request's content-length, None without one; raises StreamFailure for fields that no request has.
 
     RFC 9113, section 8.3.1.
+
+    Args:
+        checked: regular fields that were found to be right, to which others are added; content-length is none of them.
     """
+    checked = set() if checked is None else checked
     found: set[bytes] = set()
     regular = False
     content_length = None
     for name, value in fields:
         if name[:1] != b":":
             regular = True
+            if (name, value) in checked:
+                continue
             _check_field(name, value)
             if name == b"content-length":
                 if not value.isdigit() or len(value) > 18 or content_length not in (None, int(value)):
                     raise _malformed("content-length is no number, or two")
                 content_length = int(value)
+            elif len(name) + len(value) <= _KEPT_FIELD_BYTES:
+                if len(checked) >= _KEPT_FIELDS:
+                    checked.clear()
+                checked.add((name, value))
             continue
         if regular:
             raise _malformed("a pseudo-header field follows a regular one")

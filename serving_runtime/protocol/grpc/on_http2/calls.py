@@ -1,23 +1,22 @@
-"""gRPC calls as streams of HTTP/2: messages out of content, the method, its answer or what became of it.
+"""gRPC calls as streams of HTTP/2: what all have in common, and those that are refused.
 
 RefusedCall   no such method, which is told at once; or no gRPC at all
-UnaryCall     one message, one answer: without a task where the method needs none
-StreamCall    messages as they come, answers as they are written
+RunningCall   |-- UnaryCall    one message, one answer: without a task where the method needs none (unary.py)
+              `-- StreamCall   messages as they come, answers as they are written (streaming.py)
 """
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from serving_runtime.errors import InvalidArgument, ServingError
+from serving_runtime.errors import ServingError
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head
-from serving_runtime.protocol.grpc.policy import Call, parsed
+from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.http2.connection import Connection
-from serving_runtime.protocol.http2.frames import DEFAULT_WINDOW_BYTES, ErrorCode
+from serving_runtime.protocol.http2.frames import ErrorCode
 from serving_runtime.protocol.http2.stream import Stream
 
 logger = logging.getLogger(__name__)
@@ -72,7 +71,7 @@ class RefusedCall(Stream):
         self.finish()
 
 
-class _Call(Stream):
+class RunningCall(Stream):
     """What calls have in common."""
 
     __slots__ = ("_assembly", "_began", "_endpoint", "_head", "_settings", "_timer", "_work")
@@ -147,179 +146,3 @@ class _Call(Stream):
             self.reset(ErrorCode.CANCEL)
         else:
             self._fail("DEADLINE_EXCEEDED", "Deadline Exceeded")
-
-
-class UnaryCall(_Call):
-    """One message in, one out."""
-
-    __slots__ = ("_request",)
-
-    def __init__(
-        self, connection: Connection, stream_id: int, head: Head, endpoint: Endpoint, settings: CallSettings
-    ) -> None:
-        super().__init__(connection, stream_id, head, endpoint, settings)
-        self._request: messages.Message | None = None
-
-    def on_content(self, content: bytes) -> None:
-        try:
-            found = self._assembly.feed(content)
-            if len(found) > (self._request is None):
-                raise InvalidArgument("the method takes one message, and there are more")
-        except ServingError as error:
-            self._fail(error.grpc_code, error.message)
-            return
-        if found:
-            self._request = found[0]
-        if not self.ended:
-            self._need(self._assembly.needed_bytes)
-
-    def on_end(self) -> None:
-        if self._request is None or self._assembly.held_bytes:
-            self._fail("INVALID_ARGUMENT", "the method takes one message, and there is no whole one")
-            return
-        request, self._request = self._message(self._request), None
-        settings = self._settings
-        direct = self._endpoint.direct
-        if direct is None or settings.compression_level or settings.watched():
-            self._work = settings.loop.create_task(self._answer(request))
-            return
-        if isinstance(request, ServingError):
-            self._fail(request.grpc_code, request.message)
-            return
-        try:
-            work = direct(request, self._reply)
-        except ServingError as error:
-            self._fail(error.grpc_code, error.message)
-        except Exception as error:
-            self._crash(error)
-        else:
-            if not self.finished:
-                self._work = work
-
-    def _reply(self, outcome: Any) -> None:
-        self._work = None
-        if self.finished:
-            return
-        if isinstance(outcome, ServingError):
-            self._fail(outcome.grpc_code, outcome.message)
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._began = True
-        self.answer(self._settings.beginnings.plain, messages.prefixed(outcome.SerializeToString()), statuses.OK)
-
-    async def _answer(self, request: Any) -> None:
-        try:
-            answer = await self._endpoint.answer(request, Call(self._head.metadata, _no_write))
-        except ServingError as error:
-            self._work = None
-            self._fail(error.grpc_code, error.message)
-        except Exception as error:
-            self._work = None
-            self._crash(error)
-        else:
-            coding = self._settings.coding(self._head)
-            if coding is None:
-                self._reply(answer)
-                return
-            packed = await messages.compressed(answer.SerializeToString(), coding, self._settings.compression_level)
-            self._work = None
-            if self._timer is not None:
-                self._timer.cancel()
-            self._began = True
-            self.answer(self._settings.beginnings.of_coding[coding], packed, statuses.OK)
-
-
-async def _no_write(_message: bytes) -> None:
-    raise TypeError("a method with one answer writes none")
-
-
-class StreamCall(_Call):
-    """Any number of messages in and out."""
-
-    __slots__ = ("_inbox", "_inbox_bytes", "_news", "_room")
-
-    def __init__(
-        self, connection: Connection, stream_id: int, head: Head, endpoint: Endpoint, settings: CallSettings
-    ) -> None:
-        super().__init__(connection, stream_id, head, endpoint, settings)
-        self._inbox: deque[messages.Message | ServingError] = deque()
-        self._inbox_bytes = 0
-        self._news = asyncio.Event()
-        self._room = asyncio.Event()
-        self._work = settings.loop.create_task(self._answer())
-
-    def on_content(self, content: bytes) -> None:
-        try:
-            found = self._assembly.feed(content)
-        except ServingError as error:
-            self._inbox.append(error)
-            self._news.set()
-            return
-        if found:
-            self._inbox.extend(found)
-            self._inbox_bytes += sum(message.size_bytes for message in found)
-            self._news.set()
-        self._need(self._assembly.needed_bytes)
-
-    def on_end(self) -> None:
-        if self._assembly.held_bytes:
-            self._inbox.append(InvalidArgument("the call's last message is not whole"))
-        self._news.set()
-
-    def on_sent(self) -> None:
-        self._room.set()
-
-    def __aiter__(self) -> "StreamCall":
-        return self
-
-    async def __anext__(self) -> tuple[Any, int]:
-        """Return the next request message, or the error in its place, and its size in bytes."""
-        while not self._inbox:
-            if self.ended:
-                raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        message = self._inbox.popleft()
-        if isinstance(message, ServingError):
-            return message, 0
-        self._inbox_bytes -= message.size_bytes
-        self._make_room()
-        return self._message(message), message.size_bytes - messages.PREFIX_BYTES
-
-    def _make_room(self) -> None:
-        self.connection.inbound.release(self)
-        room = DEFAULT_WINDOW_BYTES - self._inbox_bytes - self._assembly.held_bytes - self.window_bytes
-        if room > DEFAULT_WINDOW_BYTES // 2:
-            self.grant(room)
-
-    async def _answer(self) -> None:
-        try:
-            await self._endpoint.answer(self, Call(self._head.metadata, self._write))
-        except ServingError as error:
-            self._work = None
-            self._fail(error.grpc_code, error.message)
-        except Exception as error:
-            self._work = None
-            self._crash(error)
-        else:
-            self._work = None
-            if self._timer is not None:
-                self._timer.cancel()
-            if self._began:
-                self.finish(statuses.OK)
-            else:
-                self.send_headers(self._settings.beginnings.plain + statuses.OK, end=True)
-
-    async def _write(self, message: bytes) -> None:
-        coding = self._settings.coding(self._head)
-        packed = (
-            messages.prefixed(message)
-            if coding is None
-            else await messages.compressed(message, coding, self._settings.compression_level)
-        )
-        self._begin(coding)
-        self.send(packed)
-        if self.unsent_bytes:
-            self._room.clear()
-            await self._room.wait()

@@ -8,9 +8,11 @@ from typing import Any
 from serving_runtime.protocol.grpc import tls
 from serving_runtime.protocol.grpc.methods import Service
 from serving_runtime.protocol.grpc.on_http2 import heads
-from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RefusedCall, StreamCall, UnaryCall
+from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RefusedCall
 from serving_runtime.protocol.grpc.on_http2.lifetime import Lifetime
 from serving_runtime.protocol.grpc.on_http2.statuses import Beginnings
+from serving_runtime.protocol.grpc.on_http2.streaming import StreamCall
+from serving_runtime.protocol.grpc.on_http2.unary import UnaryCall
 from serving_runtime.protocol.grpc.policy import CallPolicy, governed, streaming, unary
 from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSettings
 from serving_runtime.protocol.http2.connection import Connection

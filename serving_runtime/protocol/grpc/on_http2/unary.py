@@ -1,0 +1,95 @@
+"""Calls of one message and one answer: without a task where the method needs none."""
+
+from typing import Any
+
+from serving_runtime.errors import InvalidArgument, ServingError
+from serving_runtime.protocol.grpc.on_http2 import messages, statuses
+from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RunningCall
+from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head
+from serving_runtime.protocol.grpc.policy import Call
+from serving_runtime.protocol.http2.connection import Connection
+
+
+class UnaryCall(RunningCall):
+    """One message in, one out."""
+
+    __slots__ = ("_request",)
+
+    def __init__(
+        self, connection: Connection, stream_id: int, head: Head, endpoint: Endpoint, settings: CallSettings
+    ) -> None:
+        super().__init__(connection, stream_id, head, endpoint, settings)
+        self._request: messages.Message | None = None
+
+    def on_content(self, content: bytes) -> None:
+        try:
+            found = self._assembly.feed(content)
+            if len(found) > (self._request is None):
+                raise InvalidArgument("the method takes one message, and there are more")
+        except ServingError as error:
+            self._fail(error.grpc_code, error.message)
+            return
+        if found:
+            self._request = found[0]
+        if not self.ended:
+            self._need(self._assembly.needed_bytes)
+
+    def on_end(self) -> None:
+        if self._request is None or self._assembly.held_bytes:
+            self._fail("INVALID_ARGUMENT", "the method takes one message, and there is no whole one")
+            return
+        request, self._request = self._message(self._request), None
+        settings = self._settings
+        direct = self._endpoint.direct
+        if direct is None or settings.compression_level or settings.watched():
+            self._work = settings.loop.create_task(self._answer(request))
+            return
+        if isinstance(request, ServingError):
+            self._fail(request.grpc_code, request.message)
+            return
+        try:
+            work = direct(request, self._reply)
+        except ServingError as error:
+            self._fail(error.grpc_code, error.message)
+        except Exception as error:
+            self._crash(error)
+        else:
+            if not self.finished:
+                self._work = work
+
+    def _reply(self, outcome: Any) -> None:
+        self._work = None
+        if self.finished:
+            return
+        if isinstance(outcome, ServingError):
+            self._fail(outcome.grpc_code, outcome.message)
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._began = True
+        self.answer(self._settings.beginnings.plain, messages.prefixed(outcome.SerializeToString()), statuses.OK)
+
+    async def _answer(self, request: Any) -> None:
+        try:
+            answer = await self._endpoint.answer(request, Call(self._head.metadata, _no_write))
+        except ServingError as error:
+            self._work = None
+            self._fail(error.grpc_code, error.message)
+        except Exception as error:
+            self._work = None
+            self._crash(error)
+        else:
+            coding = self._settings.coding(self._head)
+            if coding is None:
+                self._reply(answer)
+                return
+            packed = await messages.compressed(answer.SerializeToString(), coding, self._settings.compression_level)
+            self._work = None
+            if self._timer is not None:
+                self._timer.cancel()
+            self._began = True
+            self.answer(self._settings.beginnings.of_coding[coding], packed, statuses.OK)
+
+
+async def _no_write(_message: bytes) -> None:
+    raise TypeError("a method with one answer writes none")
