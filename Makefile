@@ -114,6 +114,10 @@ test-images: setup-dev ## the container images, built and run on a Docker engine
 bench: setup-dev ## Fairlead beside its peers and the limits, on two cores (QUICK=1: six minutes; ONLY="fairlead triton"; RECORD=1: keep as the figures to compare with)
 	@$(BIN)/python -m benchmarks.serving $(if $(QUICK),--quick) $(if $(RECORD),--record) $(if $(ONLY),--only $(ONLY))
 
+.PHONY: bench-gpu
+bench-gpu: setup-dev ## the server beside the same torch module alone, on an NVIDIA GPU (DEVICE=cpu: try the script without; RECORD=1)
+	@$(BIN)/python -m benchmarks.gpu $(if $(DEVICE),--device $(DEVICE)) $(if $(RECORD),--record)
+
 FUZZ_SECONDS ?= 300
 fuzz: setup-dev ## every way into the serving runtime, FUZZ_SECONDS=300 seconds each; what is found is left in .fuzz/
 	@mkdir -p .fuzz

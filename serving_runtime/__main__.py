@@ -1,5 +1,5 @@
 """`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile, prepare,
-replay, transformer or check-config."""
+replay, transformer, build-plan or check-config."""
 
 import sys
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from importlib import import_module
 from serving_runtime.errors import ServingError
 
 _COMMANDS = {
+    "build-plan": "planning",
     "check-config": "checking",
     "inspect": "telling",
     "prepare": "preparing",

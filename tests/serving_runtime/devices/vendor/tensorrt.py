@@ -159,3 +159,105 @@ class IExecutionContext:
             found = self._array(name, self.get_tensor_shape(name))
             found[...] = sum(one.astype("f8") for one in given) @ np.array(weights)
         return True
+
+
+class NetworkDefinitionCreationFlag(enum.IntEnum):
+    STRONGLY_TYPED = 1
+
+
+class MemoryPoolType(enum.Enum):
+    WORKSPACE = 0
+
+
+class _Profile:
+    def __init__(self):
+        self.shapes = {}
+
+    def set_shape(self, name, smallest, usual, largest):
+        self.shapes[name] = (smallest, usual, largest)
+
+
+class _Cache:
+    def __init__(self, content):
+        self._content = content
+
+    def serialize(self):
+        return self._content or b"timings"
+
+
+class _Config:
+    def __init__(self):
+        self.profiles, self.limits, self.builder_optimization_level = [], {}, 3
+
+    def set_memory_pool_limit(self, pool, size):
+        self.limits[pool] = size
+
+    def add_optimization_profile(self, profile):
+        self.profiles.append(profile)
+
+    def create_timing_cache(self, content):
+        return _Cache(content)
+
+    def set_timing_cache(self, cache, ignore_mismatch):
+        self._cache = cache
+
+    def get_timing_cache(self):
+        return self._cache
+
+
+class _Network:
+    pass
+
+
+class OnnxParser:
+    """Takes models whose only weights are one matrix, in any precision."""
+
+    def __init__(self, network, logger):
+        self._network, self._errors = network, []
+
+    num_errors = property(lambda self: len(self._errors))
+
+    def get_error(self, index):
+        return self._errors[index]
+
+    def parse_from_file(self, path):
+        import onnx  # noqa: PLC0415
+
+        graph = onnx.load(path).graph
+        if any(node.op_type == "NonZero" for node in graph.node):
+            self._errors.append("In node 0: UNSUPPORTED_NODE: no importer for NonZero")
+            return False
+        self._network.graph = graph
+        return True
+
+
+class Builder:
+    def __init__(self, logger):
+        self._logger = logger
+
+    def create_network(self, flags):
+        assert flags == 1 << NetworkDefinitionCreationFlag.STRONGLY_TYPED
+        return _Network()
+
+    def create_builder_config(self):
+        return _Config()
+
+    def create_optimization_profile(self):
+        return _Profile()
+
+    def build_serialized_network(self, network, config):
+        graph = network.graph
+        if not config.profiles:
+            self._logger.log(
+                ILogger.Severity.ERROR,
+                "Error Code 4: Network has dynamic or shape inputs, but no optimization profile has been defined.",
+            )
+            return None
+        given = {one.name: one.type.tensor_type.elem_type for one in graph.input}
+        assert set(given.values()) == {1}, "inputs keep their datatype"
+        width = config.profiles[0].shapes[graph.input[0].name][0][-1]
+        return planned(
+            dict.fromkeys(given, ("FLOAT", (-1, width))),
+            {one.name: ("FLOAT", (-1, 1), [[1.0]] * width) for one in graph.output},
+            [profile.shapes for profile in config.profiles],
+        )

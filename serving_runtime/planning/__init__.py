@@ -1,0 +1,1 @@
+"""From an ONNX model to a TensorRT plan; what `build-plan` does. Stands apart from serving."""
