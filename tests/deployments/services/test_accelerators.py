@@ -7,9 +7,9 @@ import pytest
 
 from common.errors import Conflict, DoesNotFit, InvalidInput
 from deployments.models import Cluster, Event, InferenceService, Revision
-from deployments.services import alias_follow, service_apply
+from deployments.services import alias_follow, rollout_plan, service_apply
 from deployments.services.placing import gpus_due, gpus_look, gpus_note
-from integrations.clusters.base import NodeGpus, Nodes, Resources
+from integrations.clusters.base import NodeGpus, Nodes, Observed, Resources
 from registry.models import ModelVersion
 from tests.deployments.conftest import Platform
 from tests.deployments.placement.test_choosing import LARGE, MIXED, SMALL, WHOLE
@@ -143,3 +143,28 @@ def test_a_cluster_is_looked_at_while_services_have_gpus(live: Platform) -> None
     assert not gpus_due(cluster, live.clock())
     live.clock.go_on(31.0)
     assert gpus_due(cluster, live.clock())
+
+
+@pytest.mark.parametrize(
+    ("pools", "fits", "told"),
+    [
+        pytest.param(MIXED, True, "it fits: 1 replica of 4 free", id="there are slices"),
+        pytest.param(
+            replace(MIXED, resources={LARGE: 2}), False, "with GPU 0 of mixed cut into", id="a cut would make room"
+        ),
+    ],
+)
+def test_a_plan_of_a_rollout_looks_for_slices(live: Platform, pools: NodeGpus, fits: bool, told: str) -> None:
+    apply(live, **{SMALL: 1})
+    live.until(lambda: live.view().stable_revision == "digits-00002")
+    live.version(2)
+    live.policy()
+
+    def survey(_namespace: str, _name: str) -> tuple[Observed, Nodes]:
+        return live.cluster.observe("default", "digits"), Nodes(gpus=(pools,), unknown="")
+
+    wish = {"namespace": "default", "name": "digits", "version": "2", "policy": "careful", "actor": "ops"}
+    room = rollout_plan(**wish, now=live.clock(), survey=survey).room  # type: ignore[arg-type]
+    assert room is not None
+    assert room.fits is fits
+    assert told in room.message
