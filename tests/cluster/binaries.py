@@ -2,9 +2,10 @@
 
 `KUBEBUILDER_ASSETS` (envtest's convention: a folder with etcd and kube-apiserver, here also kube-controller-manager and
 kube-scheduler) comes first. Else the Go program in `control-plane/` is built once and kept in the cache outside the
-work tree, under the digest of its sources. So are Envoy Gateway and Helm, out of their own modules at the versions that
-`envoy-gateway/` and `helm/` pin; tests that want them are left out where they were not built. Kustomize and kubectl are
-small and built on use. `python -m tests.cluster.binaries` builds all ahead of the tests.
+work tree, under the digest of its sources. So are Envoy Gateway, Helm and Prometheus' adapter for the custom metrics
+API, out of their own modules at the versions that `envoy-gateway/`, `helm/` and `prometheus-adapter/` pin; tests that
+want them are left out where they were not built. Kustomize and kubectl are small and built on use. `python -m
+tests.cluster.binaries` builds all ahead of the tests.
 """
 
 import fcntl
@@ -79,6 +80,12 @@ _KUSTOMIZE = _Program(
 )
 _KUBECTL = _Program("kubectl", ("go.mod", "go.sum", "main.go"), ".", "kubectl, once (about two minutes")
 _HELM = _Program("helm", ("go.mod", "go.sum"), "helm.sh/helm/v4/cmd/helm", "Helm, once (about four minutes")
+_PROMETHEUS_ADAPTER = _Program(
+    "prometheus-adapter",
+    ("go.mod", "go.sum"),
+    "sigs.k8s.io/prometheus-adapter/cmd/adapter",
+    "Prometheus' metrics adapter, once (about four minutes",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,15 @@ def helm() -> Path:
     if not _HELM.place.exists():
         raise MissingPartError("Helm is not built; `make test-cluster` builds it, once (Go, about four minutes)")
     return _HELM.place
+
+
+def prometheus_adapter() -> Path:
+    """Return the program of Prometheus' adapter; raises MissingPartError where it was not built."""
+    if not _PROMETHEUS_ADAPTER.place.exists():
+        raise MissingPartError(
+            "Prometheus' metrics adapter is not built; `make test-cluster` builds it, once (Go, about four minutes)"
+        )
+    return _PROMETHEUS_ADAPTER.place
 
 
 def envoy_gateway_source() -> Path:
@@ -219,6 +235,7 @@ def main() -> int:
         _built(_KUSTOMIZE)
         _built(_KUBECTL)
         _built(_HELM)
+        _built(_PROMETHEUS_ADAPTER)
     except MissingPartError as missing:
         sys.stderr.write(f"{'failed' if is_everything_required() else 'skipped'}: {missing}\n")
         return 1 if is_everything_required() else 0

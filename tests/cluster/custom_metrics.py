@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.cluster.aggregated import aggregated
 from tests.cluster.plane import ControlPlane
 
 Json = dict[str, Any]
@@ -64,35 +65,13 @@ def custom_metrics(plane: ControlPlane, metrics: Sequence[str], measure: Measure
     thread = threading.Thread(target=server.serve_forever, name=_NAME)
     thread.start()
     try:
-        _register(plane, server.server_port)
-        yield
+        with aggregated(plane, GROUP, VERSION, server.server_port):
+            yield
     finally:
-        _unregister(plane)
         server.shutdown()
         thread.join()
         server.server_close()
         client.close()
-
-
-def _register(plane: ControlPlane, port: int) -> None:
-    """Let the API server send the group here; a name outside the cluster needs no address of it."""
-    service = {
-        "metadata": {"name": _NAME},
-        "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]},
-    }
-    where = {"namespace": "default", "name": _NAME, "port": port}
-    spec = {"group": GROUP, "version": VERSION, "service": where, "insecureSkipTLSVerify": True}
-    priorities = {"groupPriorityMinimum": 100, "versionPriority": 100}
-    registration = {"metadata": {"name": f"{VERSION}.{GROUP}"}, "spec": {**spec, **priorities}}
-    with plane.client() as client:
-        client.post("/api/v1/namespaces/default/services", json=service).raise_for_status()
-        client.post("/apis/apiregistration.k8s.io/v1/apiservices", json=registration).raise_for_status()
-
-
-def _unregister(plane: ControlPlane) -> None:
-    with plane.client() as client:
-        client.delete(f"/apis/apiregistration.k8s.io/v1/apiservices/{VERSION}.{GROUP}")
-        client.delete(f"/api/v1/namespaces/default/services/{_NAME}")
 
 
 def _resources(metrics: Sequence[str]) -> Json:

@@ -39,6 +39,7 @@ class ControlPlane:
     _server: Pair = field(init=False)
     _admin: Pair = field(init=False)
     _to_kubelets: Pair = field(init=False)
+    _to_extensions: Pair = field(init=False)
     _processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -46,6 +47,7 @@ class ControlPlane:
         self._server = self._authority.issue("kube-apiserver", addresses=["127.0.0.1", "10.96.0.1"])
         self._admin = self._authority.issue("admin", groups=["system:masters"])
         self._to_kubelets = self._authority.issue("kube-apiserver-kubelet-client")
+        self._to_extensions = self._authority.issue("front-proxy-client")
         write_key(self.folder / "service-accounts.key", ec.generate_private_key(ec.SECP256R1()))
 
     @property
@@ -119,6 +121,14 @@ class ControlPlane:
             f"--kubelet-certificate-authority={self._authority.certificate}",
             f"--kubelet-client-certificate={self._to_kubelets.certificate}",
             f"--kubelet-client-key={self._to_kubelets.key}",
+            # Aggregated API servers believe who asks where the request comes with this certificate.
+            f"--proxy-client-cert-file={self._to_extensions.certificate}",
+            f"--proxy-client-key-file={self._to_extensions.key}",
+            f"--requestheader-client-ca-file={self._authority.certificate}",
+            "--requestheader-allowed-names=front-proxy-client",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
             f"--service-account-issuer={self.url}",
             f"--service-account-key-file={accounts}",
             f"--service-account-signing-key-file={accounts}",

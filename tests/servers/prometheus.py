@@ -46,12 +46,22 @@ class Prometheus:
 
 
 @contextmanager
-def prometheus(targets: Sequence[str], scratch: Path, *, discovery: Discovery | None = None) -> Iterator[Prometheus]:
-    """Run a Prometheus that takes native histograms until the block ends; raises MissingPartError."""
+def prometheus(
+    targets: Sequence[str],
+    scratch: Path,
+    *,
+    discovery: Discovery | None = None,
+    jobs: Sequence[dict[str, Any]] = (),
+) -> Iterator[Prometheus]:
+    """Run a Prometheus that takes native histograms until the block ends; raises MissingPartError.
+
+    Args:
+        jobs: further scrape configurations.
+    """
     binary = program("prometheus", "prometheus", [Path("/usr/bin"), Path("/usr/local/bin")])
     port = free_port()
     config = scratch / "prometheus.yml"
-    config.write_text(json.dumps(_config(targets, discovery)))  # JSON is YAML
+    config.write_text(json.dumps(_config(targets, discovery, jobs)))  # JSON is YAML
     command = [
         str(binary),
         f"--config.file={config}",
@@ -73,13 +83,13 @@ def prometheus(targets: Sequence[str], scratch: Path, *, discovery: Discovery | 
             process.wait()
 
 
-def _config(targets: Sequence[str], discovery: Discovery | None) -> dict[str, Any]:
+def _config(targets: Sequence[str], discovery: Discovery | None, jobs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     job: dict[str, Any] = {"job_name": "runtime", "scrape_interval": "500ms", "scrape_timeout": "500ms"}
     job["static_configs"] = [{"targets": list(targets)}]
     if discovery is not None:
         authorization = {"type": "Bearer", "credentials_file": str(discovery.token_file)}
         job["http_sd_configs"] = [{"url": discovery.url, "refresh_interval": "1s", "authorization": authorization}]
-    return {"scrape_configs": [job]}
+    return {"scrape_configs": [job, *jobs]}
 
 
 def _is_ready(port: int) -> bool:

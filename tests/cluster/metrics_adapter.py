@@ -1,0 +1,158 @@
+"""Prometheus and its adapter for the custom metrics API as an operator has them: the chart's monitors and rules.
+
+Prometheus finds pods and gives their series the labels that the chart's PodMonitor says; the adapter
+answers the controller of HorizontalPodAutoscalers by the chart's rules. Both are the real programs, and may do what
+they may on a cluster: the adapter has the rights of its own manifests.
+"""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.charts.chart import objects, values
+from tests.cluster.aggregated import aggregated
+from tests.cluster.binaries import prometheus_adapter
+from tests.cluster.custom_metrics import GROUP, VERSION
+from tests.cluster.discovery import discovered_pods
+from tests.cluster.plane import ControlPlane, ends_with_us
+from tests.servers.parts import free_port
+from tests.servers.prometheus import Prometheus, prometheus
+
+Json = dict[str, Any]
+_NAME = "prometheus-adapter"
+_WITHIN_S = 120.0
+_ROLES = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@contextmanager
+def metrics_adapter(plane: ControlPlane, folder: Path) -> Iterator[Prometheus]:
+    """Serve the pods' metrics in the custom metrics API inside the block; raises MissingPartError."""
+    program, port = prometheus_adapter(), free_port()
+    pair = plane.issue(_NAME, addresses=["127.0.0.1"])
+    kubeconfig = plane.user(_NAME)
+    with (
+        _rights(plane),
+        discovered_pods(plane, "default") as pods,
+        prometheus([], folder, jobs=[scrape_job(pods)]) as scraper,
+    ):
+        flags = [f"--{each}kubeconfig={kubeconfig}" for each in ("lister-", "authentication-", "authorization-")]
+        rules = folder / "rules.yaml"
+        rules.write_text(_of_chart("ConfigMap", "-adapter-rules")["data"]["config.yaml"])
+        flags += [f"--config={rules}", f"--prometheus-url=http://127.0.0.1:{scraper.port}/"]
+        flags += [f"--tls-cert-file={pair.certificate}", f"--tls-private-key-file={pair.key}"]
+        flags += ["--bind-address=127.0.0.1", f"--secure-port={port}", "--metrics-relist-interval=1s"]
+        log = folder / f"{_NAME}.log"
+        with log.open("wb") as told:
+            process = subprocess.Popen(ends_with_us(str(program), *flags), stdout=told, stderr=told)
+        try:
+            with aggregated(plane, GROUP, VERSION, port):
+                _until_served(plane, process, log)
+                yield scraper
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def scrape_job(pods: str) -> Json:
+    """Return what Prometheus' operator makes of the chart's PodMonitor of services, scraped more often.
+
+    Args:
+        pods: where pods are discovered.
+    """
+    monitor = _of_chart("PodMonitor", "-services")
+    (label,) = (each["key"] for each in monitor["spec"]["selector"]["matchExpressions"])
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    meta = "__meta_kubernetes"
+    relabel = [
+        {"source_labels": [f"{meta}_pod_labelpresent_{label.replace('/', '_')}"], "regex": "true", "action": "keep"},
+        {"source_labels": [f"{meta}_pod_container_port_name"], "regex": endpoint["port"], "action": "keep"},
+        {"source_labels": [f"{meta}_namespace"], "target_label": "namespace"},
+        {"source_labels": [f"{meta}_pod_name"], "target_label": "pod"},
+        *(
+            {"source_labels": each["sourceLabels"], "target_label": each["targetLabel"]}
+            for each in endpoint["relabelings"]
+        ),
+    ]
+    return {
+        "job_name": "services",
+        "metrics_path": endpoint["path"],
+        "scrape_interval": "1s",
+        "scrape_timeout": "1s",
+        "http_sd_configs": [{"url": pods, "refresh_interval": "1s"}],
+        "relabel_configs": relabel,
+    }
+
+
+def _of_chart(kind: str, suffix: str) -> Json:
+    """Return an object of the chart, as the values with all for Prometheus have it rendered."""
+    (found,) = (
+        each
+        for each in objects(values("monitored"))
+        if each["kind"] == kind and each["metadata"]["name"].endswith(suffix)
+    )
+    return found
+
+
+@contextmanager
+def _rights(plane: ControlPlane) -> Iterator[None]:
+    """Give the adapter, and the controller that asks it, the rights that the adapter's own manifests give them."""
+    group = "rbac.authorization.k8s.io"
+    adapter = {"kind": "User", "name": _NAME, "apiGroup": group}
+    controller = {"kind": "ServiceAccount", "name": "horizontal-pod-autoscaler", "namespace": "kube-system"}
+    reads = {
+        "apiGroups": [""],
+        "resources": ["nodes", "namespaces", "pods", "services"],
+        "verbs": ["get", "list", "watch"],
+    }
+    asks = {"apiGroups": [GROUP], "resources": ["*"], "verbs": ["*"]}
+    made = [
+        ("clusterroles", {"metadata": {"name": _NAME}, "rules": [reads]}),
+        ("clusterroles", {"metadata": {"name": "custom-metrics-server-resources"}, "rules": [asks]}),
+        *(
+            ("clusterrolebindings", _binding(name, "ClusterRole", role, subject))
+            for name, role, subject in (
+                (_NAME, _NAME, adapter),
+                (f"{_NAME}-delegator", "system:auth-delegator", adapter),
+                ("hpa-controller-custom-metrics", "custom-metrics-server-resources", controller),
+            )
+        ),
+        (
+            "namespaces/kube-system/rolebindings",
+            _binding(f"{_NAME}-auth-reader", "Role", "extension-apiserver-authentication-reader", adapter),
+        ),
+    ]
+    with plane.client() as client:
+        for place, body in made:
+            client.post(f"{_ROLES}/{place}", json=body).raise_for_status()
+        try:
+            yield
+        finally:
+            for place, body in made:
+                client.delete(f"{_ROLES}/{place}/{body['metadata']['name']}")
+
+
+def _binding(name: str, kind: str, role: str, subject: Json) -> Json:
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
+    return {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+
+
+def _until_served(plane: ControlPlane, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + _WITHIN_S
+    with plane.client() as client:
+        while not _is_served(client):
+            said = log.read_text(errors="replace")[-3000:]
+            assert process.poll() is None, f"the adapter ended: {said}"
+            assert time.monotonic() < deadline, f"the adapter does not serve {GROUP} within {_WITHIN_S:g} s: {said}"
+            time.sleep(0.1)
+
+
+def _is_served(client: httpx.Client) -> bool:
+    try:
+        return client.get(f"/apis/{GROUP}/{VERSION}").status_code == 200
+    except httpx.HTTPError:
+        return False

@@ -1,0 +1,135 @@
+"""Replicas that follow the load, end to end: real runtimes that Prometheus scrapes as the chart's monitor says, its own
+adapter with the chart's rules, and the real controller of HorizontalPodAutoscalers.
+
+Requests stay in a replica's queue until their client goes: so many are in flight as there are clients, at any moment.
+"""
+
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from deployments.reconciler import Outside
+from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.driver import KubernetesDriver
+from tests.cluster.harness import Harness
+from tests.cluster.metrics_adapter import metrics_adapter
+from tests.cluster.plane import ControlPlane
+from tests.cluster.platform import OnKubernetes
+from tests.integrations.conftest import infer_json
+from tests.servers.parts import MissingPartError, skip_or_fail
+from tests.servers.prometheus import Prometheus
+
+pytestmark = pytest.mark.cluster
+REVISION = "digits-00001"
+_HOURS_US = 3600 * 1_000_000
+NEVER_FULL = {"max_batch_size": 1000, "dynamic_batching": {"max_queue_delay_microseconds": _HOURS_US}}
+
+
+@dataclass
+class Autoscaled(OnKubernetes):
+    """The platform on a cluster with a metrics adapter."""
+
+    scraper: Prometheus = field(kw_only=True)
+
+    def serve(self, config: dict[str, Any], **scaling: Any) -> None:
+        """Serve a model with that configuration, and wait until it is ready and routed."""
+        self.version(1)
+        model = {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1", "config": config}
+        self.apply(policy=None, model=model, **scaling)
+        self.until_so(lambda: self.view().phase == "Ready")
+
+    @property
+    def outside(self) -> Outside:
+        # Without counters of its own: what the reconciler knows of the load it knows from the autoscaler.
+        return Outside(self.harness.driver, lambda _seen: (), self.clock)
+
+    def stands_at(self, replicas: int) -> bool:
+        """Return whether the autoscaler sees the load, wants so many replicas, and the Deployment was told."""
+        with self.harness.plane.client() as client:
+            found = client.get(kinds.AUTOSCALER.path("default", REVISION))
+        wanted = found.json().get("status", {}).get("desiredReplicas") if found.status_code == 200 else None
+        scaling = self.seen(REVISION).scaling
+        return wanted == replicas and scaling is not None and not scaling.problem and scaling.replicas == replicas
+
+
+@pytest.fixture(scope="module")
+def scraper(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    with ExitStack() as running:
+        try:
+            yield running.enter_context(metrics_adapter(plane, tmp_path_factory.mktemp("metrics")))
+        except MissingPartError as missing:
+            skip_or_fail(missing)
+
+
+@pytest.fixture
+def autoscaled(db: None, cluster: Harness, scraper: Prometheus) -> Iterator[Autoscaled]:
+    options = replace(cluster.options, custom_metrics=True)
+    api = Api(cluster.plane.kubeconfig)
+    driver = KubernetesDriver(api, options)
+    platform = Autoscaled(harness=replace(cluster, options=options, driver=driver), scraper=scraper)
+    yield platform
+    platform.remove()
+    api.close()
+
+
+class Clients:
+    """So many clients, each with a request that waits for its answer; who is refused, or cut off, asks again."""
+
+    def __init__(self, number: int, gateway: str) -> None:
+        where, body = urlsplit(gateway), infer_json()
+        head = f"POST /serving/default/digits/v2/models/digits/infer HTTP/1.1\r\nhost: {where.netloc}\r\n"
+        head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        self._address, self._request = (where.hostname or "", where.port or 0), head.encode() + body
+        self._sockets = [self._asked() for _ in range(number)]
+
+    def keep_asking(self) -> None:
+        """Ask again where an answer came."""
+        answered, _, _ = select.select(self._sockets, (), (), 0)
+        for each in answered:
+            each.close()
+            self._sockets[self._sockets.index(each)] = self._asked()
+
+    def leave(self) -> None:
+        """Wait no longer."""
+        for each in self._sockets:
+            each.close()
+
+    def _asked(self) -> socket.socket:
+        asked = socket.create_connection(self._address)
+        asked.sendall(self._request)
+        return asked
+
+
+@pytest.mark.parametrize(
+    ("target", "number"),
+    [
+        pytest.param(1, 10, id="10 in flight at a target of 1 are 10 replicas"),
+        pytest.param(5, 50, id="50 in flight at a target of 5 are 10 replicas"),
+    ],
+)
+def test_replicas_follow_requests_in_flight_up_and_down(autoscaled: Autoscaled, target: int, number: int) -> None:
+    platform = autoscaled
+    platform.serve(NEVER_FULL, maxReplicas=20, scaleMetric="concurrency", scaleTarget=target)
+    platform.until_so(lambda: platform.stands_at(1))
+
+    waiting = f'sum(fairlead_inflight_requests{{revision="{REVISION}"}})'
+    clients = Clients(number, platform.harness.gateway.url)
+    try:
+
+        def risen() -> bool:
+            clients.keep_asking()
+            return platform.stands_at(10) and platform.scraper.number(waiting) == number
+
+        platform.until_so(risen)
+    finally:
+        clients.leave()
+
+    platform.until_so(lambda: platform.stands_at(1))
+    platform.until_so(lambda: platform.seen(REVISION).ready_replicas == len(platform.seen(REVISION).replicas) == 1)
