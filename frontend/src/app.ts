@@ -1,9 +1,11 @@
 // The one script of the pages: htmx for forms that replace a part of the page, and our custom elements.
 import htmx from "htmx.org";
 import "./elements/copy-text";
+import "./elements/evidence-plot";
 import "./elements/live-stream";
 import "./elements/relative-time";
 import "./elements/sign-in-from-fragment";
+import "./elements/step-clock";
 
 // The Content-Security-Policy forbids both inline styles and evaluated scripts.
 htmx.config.allowEval = false;

@@ -24,13 +24,6 @@ def event(data: str, *, name: str = "", event_id: int | None = None) -> bytes:
     return ("\n".join(lines) + "\n\n").encode()
 
 
-def comment(text: str = "") -> bytes:
-    """Return a line that listeners ignore; it keeps the connection open through proxies and finds clients that left."""
-    if _LINE_END.search(text):
-        raise ValueError(f"a comment is one line: {text!r}")
-    return f": {text}\n\n".encode()
-
-
 def retry(milliseconds: int) -> bytes:
     """Return how long the browser is to wait before it connects again."""
     return f"retry: {milliseconds}\n\n".encode()

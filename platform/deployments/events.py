@@ -29,7 +29,8 @@ from common import sse
 from common.errors import NotFound
 from deployments.feed import NOTHING, Feed, Topic
 from deployments.pages import Page, detail_page, list_cursor, list_page
-from deployments.selectors import change_marks, service_detail
+from deployments.rollout_page import rollout_page
+from deployments.selectors import change_marks, rollout_of_service, service_detail
 
 PERIOD_S = 1.0
 HEARTBEAT_S = 15.0
@@ -58,6 +59,17 @@ async def service_stream(request: HttpRequest, namespace: str, name: str) -> Str
     return await sync_to_async(_stream)(request, topic, Place.namespace(namespace))
 
 
+@never_cache
+@require_GET
+@page_scope(Scope.READ)
+async def rollout_stream(request: HttpRequest, namespace: str, name: str, rollout_id: int) -> StreamingHttpResponse:
+    """Stream what changes on a rollout's page; raises NotFound."""
+    row = await sync_to_async(rollout_of_service)(namespace=namespace, name=name, rollout_id=rollout_id)
+    load = partial(_or_none, partial(rollout_page, namespace, name, rollout_id))
+    topic = Topic(key=("rollout", row.pk), mark=lambda marks: marks.get(row.service_id), load=load)
+    return await sync_to_async(_stream)(request, topic, Place.namespace(namespace))
+
+
 def _stream(request: HttpRequest, topic: Topic, place: Place) -> StreamingHttpResponse:
     token: ApiToken = request.token  # type: ignore[attr-defined]
     extra: dict[str, object] = {
@@ -83,7 +95,7 @@ async def _messages(topic: Topic, fragments: "Fragments", may_watch: Callable[[]
             except TimeoutError:
                 mailbox.doubted, page = True, NOTHING
                 next_check = loop.time() + HEARTBEAT_S
-                yield sse.comment("still here")
+                yield sse.event("still here", name="pulse")
             if mailbox.closed:
                 return
             if mailbox.doubted:

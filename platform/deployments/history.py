@@ -45,6 +45,7 @@ class Kind(StrEnum):
     ROLLOUT_APPROVAL_AWAITED = "RolloutApprovalAwaited"
     ROLLOUT_APPROVED = "RolloutApproved"
     ROLLOUT_APPROVAL_WITHDRAWN = "RolloutApprovalWithdrawn"
+    ROLLOUT_COMMENTED = "RolloutCommented"
     ROLLOUT_PAUSED = "RolloutPaused"
     ROLLOUT_CONTINUED = "RolloutContinued"
     ROLLOUT_RETRIED = "RolloutRetried"

@@ -41,6 +41,7 @@ from deployments.selectors import (
     service_detail,
     service_list,
 )
+from deployments.stations import stations_of
 from registry.selectors import model_version_get
 
 EVENTS_SHOWN = 25
@@ -107,6 +108,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "headline": headline_of(service),
             "replicas": replicas_of(service),
             "progress": progress_of(service.rollout),
+            "stations": stations_of(service.rollout),
             "is_copying": is_copying(service.rollout),
             "is_preview": is_preview(service.rollout),
             "subject": subject_of(service.rollout),

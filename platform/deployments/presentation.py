@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from deployments.analysis.verdict import Measurement, Verdict
 from deployments.phases import Phase, ServicePhase
 from deployments.policy import Strategy, Then
 from deployments.selectors import AnalysisRunView, RolloutView, ServiceView, StepView
@@ -109,6 +110,24 @@ def about_of(run: AnalysisRunView, rollout: RolloutView) -> str:
     if portion.mirror:
         return f"of {portion.short}"
     return f"of {portion.requests}" if portion.match else f"at {portion.short}"
+
+
+def decides(measurement: Measurement, ended: object) -> str:
+    """Return what would decide a measurement, or did: the rest of a sentence after `What decides it`.
+
+    Args:
+        ended: whether its analysis is over.
+    """
+    so_far = f"{measurement.evidence_percent:g}\N{NO-BREAK SPACE}% of clear"
+    if measurement.verdict == Verdict.FAILED:
+        return "it is decided: the evidence that the limit is broken is clear, and ends the rollout."
+    if ended:
+        return f"nothing any more; the evidence against it had come to {so_far}."
+    if measurement.verdict == Verdict.SUCCESSFUL:
+        return f"within its limit; it would take clear evidence against it, which is at {so_far}."
+    more = measurement.more_requests
+    good = "more of what is good" if not more else f"{more:,} more good request{'' if more == 1 else 's'} at least"
+    return f"it passes with {good}, and fails once the evidence against it is clear; that is at {so_far}."
 
 
 def runs_newest_first(rollout: RolloutView | None) -> tuple[AnalysisRunView, ...]:

@@ -27,6 +27,7 @@ from deployments.models import Approval, InferenceService, Rollout
 from deployments.no_surge import shares_of
 from deployments.payloads import taking
 from deployments.phases import Phase, ServicePhase
+from deployments.points import points_keep
 from deployments.questions import questions_of, questions_open, questions_pass_over
 from deployments.recording import Change, changing, load
 from deployments.rollout import CanarySeen, Observation, advance, pass_over
@@ -215,6 +216,7 @@ def _advance(
     if evidence.runs:
         for run in evidence.runs:
             run.save()
+            points_keep(run=run, now=change.now)
         row.latency_edges_us = {**evidence.edges_us, **row.latency_edges_us}
         row.save(update_fields=["latency_edges_us"])
         change.is_changed = True

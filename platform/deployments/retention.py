@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Q
 
-from deployments.models import AnalysisRun, ComparisonRun, Event
+from deployments.models import AnalysisPoint, AnalysisRun, ComparisonRun, Event
 
 _BATCH = 500
 _WAITING_KEPT = timedelta(hours=1)
@@ -29,13 +29,14 @@ def events_forget(*, now: datetime, older_than: timedelta) -> int:
 
 
 def measurements_forget(*, now: datetime, older_than: timedelta) -> int:
-    """Empty the measurements of rollouts that ended long ago, and return of how many steps.
+    """Empty the measurements of rollouts that ended long ago, with their history, and return of how many steps.
 
     Each step's verdict, its sentence and its numbers of requests stay. A rollout that is retried has not ended.
     """
     old = AnalysisRun.objects.filter(rollout__finished_at__lt=now - older_than)
     emptied = 0
     while ids := list(old.exclude(measurements=[], totals={}).values_list("pk", flat=True)[:_BATCH]):
+        AnalysisPoint.objects.filter(run__in=ids).delete()
         emptied += old.filter(pk__in=ids).update(measurements=[], totals={})
     return emptied
 

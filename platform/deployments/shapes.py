@@ -116,6 +116,7 @@ class RolloutView:
         session_affinity: by what clients' requests belong together, as the policy file has it; None where by nothing.
         weight_seen_percent, seen_requests: the share seen in the present step, and of how many requests of clients.
         analysis: what holds in the background of all steps, as the policy file has it; None where nothing does.
+        confirmed_at: since when the gateway sends what the present step gives, from which its hold counts; None before.
         deadline_at: when its time is up, and what happens then (`on_deadline`); None where it has no end.
         then: what follows a shadow's last step: pause, promote or end; None for another strategy.
         waits: why it waits; None once it is over.
@@ -152,6 +153,7 @@ class RolloutView:
     match_actual: tuple[dict[str, object], ...] = ()
     session_affinity: dict[str, object] | None = None
     analysis: dict[str, object] | None = None
+    confirmed_at: datetime | None = None
     deadline_at: datetime | None = None
     on_deadline: str | None = None
     then: str | None = None
@@ -164,6 +166,18 @@ class RolloutView:
     def portion(self) -> Portion:
         """Return what the new revision is to get now."""
         return Portion(self.weight_wanted, self.mirror_wanted, stored_match(self.match_wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class SiblingView:
+    """A rollout of a service in one line, beside others of it."""
+
+    id: int
+    from_version: int
+    to_version: int
+    phase: str
+    started_at: datetime
+    finished_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

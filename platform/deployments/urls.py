@@ -28,6 +28,16 @@ urlpatterns = [
         webhook_views.delivery_repeat_action,
         name="delivery-repeat",
     ),
+    path(
+        "services/<str:namespace>/<str:name>/rollouts/<int:rollout_id>/",
+        views.rollout_detail_page,
+        name="rollout-detail",
+    ),
+    path(
+        "services/<str:namespace>/<str:name>/rollouts/<int:rollout_id>/stream",
+        events.rollout_stream,
+        name="rollout-stream",
+    ),
     path("rollouts/<int:rollout_id>/approvals/<slug:verb>", views.rollout_approval_action, name="rollout-approval"),
     path("rollouts/<int:rollout_id>/<slug:verb>", views.rollout_action, name="rollout-action"),
 ]

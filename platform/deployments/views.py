@@ -16,6 +16,7 @@ from common.errors import NotFound
 from common.pages import is_fragment
 from deployments.models import Rollout
 from deployments.pages import Page, detail_page, list_page
+from deployments.rollout_page import rollout_page
 from deployments.selectors import rollout_namespace
 from deployments.services import (
     rollout_abort,
@@ -62,16 +63,25 @@ def service_detail_page(request: HttpRequest, namespace: str, name: str) -> Http
     return _whole(request, detail_page(namespace, name), Place.namespace(namespace))
 
 
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def rollout_detail_page(request: HttpRequest, namespace: str, name: str, rollout_id: int) -> HttpResponse:
+    """Show one rollout."""
+    return _whole(request, rollout_page(namespace, name, rollout_id), Place.namespace(namespace))
+
+
 @require_POST
 @page_scope(Scope.WRITE)
 def rollout_action(request: HttpRequest, rollout_id: int, verb: str) -> HttpResponse:
-    """Promote, abort or retry a rollout; answer htmx with the rollout as it is now, others with the service's page."""
+    """Promote, abort or retry a rollout; answer htmx with the rollout as it is now, others with the page it was on."""
     if verb not in ROLLOUT_VERBS:
         raise NotFound(f"a rollout has no action {verb!r}; it has {', '.join(ROLLOUT_VERBS)}")
     act, done = ROLLOUT_VERBS[verb]
     require(request.token, Scope.WRITE, Place.namespace(rollout_namespace(rollout_id=rollout_id)))  # type: ignore[attr-defined]
-    service = act(rollout_id=rollout_id, actor=request.actor, now=timezone.now()).service  # type: ignore[attr-defined]
-    return _done(request, service.namespace, service.name, done)
+    comment = request.POST.get("comment", "")
+    rollout = act(rollout_id=rollout_id, actor=page_actor(request), now=timezone.now(), comment=comment)
+    return _decided(request, rollout, done)
 
 
 @require_POST
@@ -85,7 +95,7 @@ def rollout_approval_action(request: HttpRequest, rollout_id: int, verb: str) ->
     require(token, Scope.WRITE, Place.namespace(rollout_namespace(rollout_id=rollout_id)))
     said = {} if verb == "withdraw" else {"comment": request.POST.get("comment", "")}
     rollout = act(rollout_id=rollout_id, user=token.user, actor=page_actor(request), now=timezone.now(), **said)
-    return _done(request, rollout.service.namespace, rollout.service.name, done)
+    return _decided(request, rollout, done)
 
 
 @require_POST
@@ -96,6 +106,19 @@ def service_rollback_action(request: HttpRequest, namespace: str, name: str) -> 
     actor = request.actor  # type: ignore[attr-defined]
     service_rollback(namespace=namespace, name=name, revision=revision, actor=actor, now=timezone.now())
     return _done(request, namespace, name, f"Going back to {revision}.")
+
+
+def _decided(request: HttpRequest, rollout: Rollout, what: str) -> HttpResponse:
+    """Answer for the page the form was on: the rollout's, whose other parts its stream brings, or the service's."""
+    namespace, name = rollout.service.namespace, rollout.service.name
+    if request.POST.get("on") != "rollout":
+        return _done(request, namespace, name, what)
+    if is_fragment(request):
+        viewing = {"may_write": True, "viewer": page_token(request).user.username}
+        context = {**rollout_page(namespace, name, rollout.pk).context, **viewing}
+        return render(request, "deployments/_rollout_header.html", context)
+    messages.success(request, what)
+    return redirect("deployments:rollout-detail", namespace, name, rollout.pk)
 
 
 def _done(request: HttpRequest, namespace: str, name: str, what: str) -> HttpResponse:

@@ -1,6 +1,7 @@
 """A real Chromium against a real server: the ASGI application under uvicorn, in a thread, on the test's database."""
 
 import asyncio
+import os
 import socket
 import threading
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from accounts.scopes import Scope
 from deployments import events
@@ -25,7 +26,8 @@ OPTIONS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
+expect.set_options(timeout=DEADLINE_S * 1000)
 
 
 def require_chromium() -> str:
@@ -91,6 +93,14 @@ def context(browser: Browser, server: str, complaints: list[str]) -> Iterator[Br
     context.on("weberror", lambda error: complaints.append(str(error.error)))
     yield context
     context.close()
+
+
+@pytest.fixture
+def screenshots() -> Path:
+    """Return the folder of what the pages look like, kept after the tests; `FAIRLEAD_SCREENSHOTS` names another."""
+    folder = Path(os.environ.get("FAIRLEAD_SCREENSHOTS") or Path(__file__).parents[2] / "build/screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from common import sse
         pytest.param(sse.event("a\nb\r\nc\rd"), b"data: a\ndata: b\ndata: c\ndata: d\n\n", id="each line end is one"),
         pytest.param(sse.event(""), b"data: \n\n", id="empty data is still an event"),
         pytest.param(sse.event("é"), "data: é\n\n".encode(), id="UTF-8"),
-        pytest.param(sse.comment("ping"), b": ping\n\n", id="a comment"),
         pytest.param(sse.retry(2000), b"retry: 2000\n\n", id="when to come back"),
     ],
 )
@@ -24,8 +23,3 @@ def test_bytes(made: bytes, expected: bytes) -> None:
 def test_a_name_cannot_bring_fields_of_its_own() -> None:
     with pytest.raises(ValueError, match="one line"):
         sse.event("x", name="a\ndata: b")
-
-
-def test_a_comment_cannot_bring_fields_of_its_own() -> None:
-    with pytest.raises(ValueError, match="one line"):
-        sse.comment("a\rdata: b")

@@ -184,6 +184,19 @@ async def test_the_list_follows_all_services() -> None:
         await stream.until(shows("ranker-00001 serves all traffic"))
 
 
+async def test_the_page_of_a_rollout_follows_it_alone() -> None:
+    client, service, rollout = await arranged()
+
+    async with opened(client, f"/services/default/digits/rollouts/{rollout.pk}/stream") as stream:
+        await stream.until(shows('id="events"'))
+        await sync_to_async(scenes.move)(rollout, step_index=1)
+        changed = await stream.until(lambda message: "id" in message)
+        assert any(shows("Step 2 of 3, 25 %")(message) for message in changed)
+        assert not any(shows('id="rollout-siblings"')(message) for message in changed), "nothing is new there"
+        await sync_to_async(service.delete)()
+        assert (await stream.until(lambda message: message.get("event") == "reload"))[-1]["data"] == "gone"
+
+
 async def test_the_browser_is_told_to_reload_when_the_service_is_gone() -> None:
     client, service, _ = await arranged()
 
@@ -200,7 +213,7 @@ async def test_a_quiet_stream_is_kept_open_until_its_token_is_revoked(monkeypatc
     client, _, _ = await arranged()
 
     async with opened(client, DETAIL) as stream:
-        await stream.until(lambda message: "" in message)
+        await stream.until(lambda message: message.get("event") == "pulse")
         await ApiToken.objects.all().aupdate(revoked_at=timezone.now())
         messages = await stream.until(lambda message: message.get("event") == "reload")
 

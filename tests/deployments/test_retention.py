@@ -7,8 +7,9 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from deployments import tasks
-from deployments.models import AnalysisRun, Cluster, ComparisonRun, Event, Rollout
+from deployments.models import AnalysisPoint, AnalysisRun, Cluster, ComparisonRun, Event, Rollout
 from deployments.phases import Phase
+from deployments.points import points_keep
 from deployments.retention import KEPT_EVENTS, comparisons_forget, events_forget, measurements_forget
 from deployments.selectors import rollout_detail
 from tests import scenes
@@ -59,10 +60,12 @@ def test_old_events_go_but_for_the_newest_of_each_owner() -> None:
 
 
 def test_measurements_of_an_ended_rollout_go_and_its_verdicts_stay(ended: Rollout) -> None:
+    points_keep(run=AnalysisRun.objects.get(), now=timezone.now())
     before = rollout_detail(rollout_id=ended.pk).analysis_runs
     assert measurements_forget(now=timezone.now(), older_than=LONG) == len(before)
     after = rollout_detail(rollout_id=ended.pk).analysis_runs
     assert [run.measurements for run in after] == [()] * len(before)
+    assert not AnalysisPoint.objects.exists()
     assert [(run.verdict, run.message, run.requests) for run in after] == [
         (run.verdict, run.message, run.requests) for run in before
     ]

@@ -61,6 +61,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /prometheus/targets": (ANY, VIEWER),
     "GET /rollouts/{rollout_id}": (OWNER, VIEWER),
     "GET /rollouts/{rollout_id}/comparison": (OWNER, VIEWER),
+    "GET /rollouts/{rollout_id}/evidence": (OWNER, VIEWER),
     "POST /rollouts/{rollout_id}/abort": (OWNER, DEPLOYER),
     "GET /rollouts/{rollout_id}/approvals": (OWNER, VIEWER),
     "POST /rollouts/{rollout_id}/approvals": (OWNER, DEPLOYER),

@@ -24,6 +24,9 @@ class AnswersAgree:
     def stakes(self, block: Block) -> None:
         """Return None."""
 
+    def counted(self, window: Window) -> None:
+        """Return None: its bounds are of pairs of answers."""
+
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:  # noqa: ARG002 - the pairs say it
         """Return the measurement; while recorded answers cannot be read nothing is decided."""
         compared = window.compared

@@ -38,6 +38,10 @@ class ErrorLimit:
             counted = np.where(stable.requests > 0, unexcused(canary, stable, limit, math.e * limit), counted)
         return limit_factors(counted, limit), counted
 
+    def counted(self, window: Window) -> Share:
+        """Return the canary's server errors."""
+        return _server(window.canary)
+
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:
         """Return the measurement; clear evidence holds the step while stable breaks the limit too."""
         canary, stable = _server(window.canary), _server(window.stable)
@@ -76,6 +80,10 @@ class ErrorIncrease:
     def factors(self, canary: Shares, stable: Shares) -> tuple[Floats, Floats]:
         """Return the factors [..., 7] and the values [...] of blocks [...] with these shares."""
         return increase_factors(canary, stable, self.limit_points / 100), canary.seen - stable.seen
+
+    def counted(self, window: Window) -> Share:
+        """Return the canary's errors."""
+        return self._share(window.canary)
 
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:
         """Return the measurement; at weight 100 there is no stable traffic, and the absolute limits still hold."""

@@ -6,6 +6,7 @@ the step holds, and past its deadline it is Inconclusive. One unlucky request ou
 proves nothing: such a step waits for more requests.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ from deployments.analysis.slower import SlowerThan
 from deployments.analysis.throughput import Throughput
 from deployments.analysis.totals import Histogram
 from deployments.analysis.verdict import Finding, Measurement, Verdict
+from deployments.comparison.interval import bounds
 from deployments.policy import Gate, Policy
 
 
@@ -34,6 +36,11 @@ class Proof:
     def of(self, metric: str) -> float:
         """Return how far the evidence against the canary is, 0 for none, 1 or more for clear."""
         return max(0.0, self.ledger.log_capital(metric) / self.threshold)
+
+    @property
+    def alpha(self) -> float:
+        """Return the part of the policy's alpha that one measurement has (`eprocess.threshold`)."""
+        return math.exp(1 - self.threshold)
 
 
 def questions_of(gate: Gate) -> tuple[Question, ...]:
@@ -128,7 +135,14 @@ def _measured(question: Question, window: Window, proof: Proof) -> Measurement:
     found = proof.of(question.metric)
     measurement = question.judge(window, is_clear=found >= 1)
     evidence_percent = max(measurement.evidence_percent, round(100 * min(1.0, found), 1))
-    return replace(measurement, evidence_percent=evidence_percent)
+    measurement = replace(measurement, evidence_percent=evidence_percent)
+    share = question.counted(window)
+    if share is None or not share.total:
+        return measurement
+    # Requests of the same moment fare alike: what counts as one in the evidence counts as one here.
+    alike = proof.ledger.run_blocks(question.metric)
+    low, high = bounds(share.bad / alike, share.total / alike, proof.alpha)
+    return replace(measurement, low=round(100 * low, 4), high=round(100 * high, 4))
 
 
 def _first(measurements: Iterable[Measurement], verdict: Verdict) -> str:

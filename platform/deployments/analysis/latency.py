@@ -59,6 +59,11 @@ class SlowRequests:
         factors = np.concatenate([absolute, np.where(is_staked, relative, 1.0)], axis=-1)
         return factors, canary.seen - stable.seen
 
+    def counted(self, window: Window) -> Share | None:
+        """Return the canary's slow requests; None while what is slow is not fixed."""
+        edge, latency = window.edge_us, window.canary.latency
+        return None if edge is None else Share(latency.slower_than(edge), latency.total)
+
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:
         """Return the measurement; Running while what is slow is not fixed."""
         edge, limit = window.edge_us, self.limit_percent

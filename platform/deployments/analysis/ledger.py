@@ -32,6 +32,11 @@ class Ledger:
         found = self.wealth.get(metric)
         return 0.0 if found is None else float(eprocess.log_capital(found))
 
+    def run_blocks(self, metric: str) -> float:
+        """Return as how many blocks a run of equal ones counts in one measurement, 1 or more."""
+        found = self.wealth.get(metric)
+        return 1.0 if found is None else float(eprocess.run_blocks(found))
+
 
 def begin(at: float, before: Ledger | None = None) -> Ledger:
     """Return the ledger of a step that begins now; its sums begin at 0."""

@@ -39,6 +39,9 @@ class OfPrometheus:
     def stakes(self, block: Block) -> None:
         """Return None."""
 
+    def counted(self, window: Window) -> None:
+        """Return None."""
+
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:
         """Return the measurement; while the source cannot be asked, or has no answer, nothing is decided."""
         metric, looks = self.of, window.looks.get(self.of.name, Looks(0.0))

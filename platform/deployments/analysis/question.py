@@ -9,6 +9,7 @@ makes those that a step's gate asks. To add one:
   `eprocess.increase_factors` (a share against stable's) have that, for any value scaled to 0..1. None where the block
   says nothing. What a block must know for it goes into `blocks.Tally`.
 - `judge(window, is_clear)`: the Measurement; `is_clear` says whether the evidence is.
+- `counted(window)`: the share of requests whose bounds are drawn; None where there is none.
 """
 
 import math
@@ -79,6 +80,9 @@ class Question(Protocol):
 
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:
         """Return the measurement over the step; Failed where the evidence is clear."""
+
+    def counted(self, window: Window) -> "Share | None":
+        """Return the share of the canary's requests that it is about; None where it is about something else."""
 
 
 @dataclass(frozen=True, slots=True)

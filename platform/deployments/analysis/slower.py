@@ -27,6 +27,12 @@ class SlowerThan:
             return None
         return Stakes(limit_factors(share.fraction, self.limit_percent / 100), share.fraction)
 
+    def counted(self, window: Window) -> Share | None:
+        """Return the canary's requests over the threshold; None while no latency above it can be told."""
+        latency = window.canary.latency
+        edge = latency.edge_from(self.threshold_us)
+        return None if edge is None else Share(latency.slower_than(edge), latency.total)
+
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:
         """Return the measurement over the step."""
         canary, stable = window.canary.latency, window.stable.latency

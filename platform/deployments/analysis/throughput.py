@@ -33,6 +33,9 @@ class Throughput:
         falls_short = float(100 * found < self.least_percent)
         return Stakes(limit_factors(falls_short, _HALF), falls_short)
 
+    def counted(self, window: Window) -> None:
+        """Return None."""
+
     def judge(self, window: Window, *, is_clear: bool) -> Measurement:
         """Return the measurement; at weight 100 there is no stable traffic to compare with."""
         canary, stable, least = window.canary, window.stable, self.least_percent

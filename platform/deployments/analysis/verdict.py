@@ -27,6 +27,8 @@ class Measurement:
         more_requests: how many more requests of the canary a verdict of Successful needs at least; None where requests
             do not tell.
         evidence_percent: how far the evidence that the limit is broken has come; 100 is clear, and fails the canary.
+        low, high: between what the canary's true value surely is, at all looks at the step together (`comparison.
+            interval`); None where that is not known.
     """
 
     metric: str
@@ -38,6 +40,8 @@ class Measurement:
     message: str
     more_requests: int | None = None
     evidence_percent: float = 0.0
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.request import Request
 
 from common.requests import RequestSerializer
 from deployments.approval_shapes import ApprovalsView, ApprovalView
@@ -20,6 +21,13 @@ class ReasonedSerializer(RequestSerializer[dict[str, str]]):
     """Why somebody says no."""
 
     comment = serializers.CharField(max_length=1000)
+
+
+def said(request: Request, form: type[RequestSerializer[dict[str, str]]] = CommentSerializer) -> str:
+    """Return the comment in the request's body; raises ValidationError."""
+    asked = form(data=request.data)
+    asked.is_valid(raise_exception=True)
+    return str(asked.validated_data["comment"])
 
 
 class ApprovalSerializer(serializers.Serializer[ApprovalView]):

@@ -14,7 +14,7 @@ from accounts.permissions import actor_of, caller_token
 from common.errors import NotPermitted
 from deployments import selectors, services
 from deployments.api.access import OfRollout
-from deployments.api.approval_serializers import CommentSerializer, MyApprovalsSerializer, ReasonedSerializer
+from deployments.api.approval_serializers import CommentSerializer, MyApprovalsSerializer, ReasonedSerializer, said
 from deployments.api.serializers import RolloutSerializer
 from deployments.selectors.approvals import NEEDED
 
@@ -34,7 +34,7 @@ class RolloutApprovalsView(OfRollout, APIView):
         services.rollout_approve(
             rollout_id=rollout_id,
             user=caller_token(request).user,
-            comment=_said(CommentSerializer(data=request.data)),
+            comment=said(request),
             actor=actor_of(request),
             now=timezone.now(),
         )
@@ -68,13 +68,8 @@ class RolloutRejectView(OfRollout, APIView):
         services.rollout_reject(
             rollout_id=rollout_id,
             user=caller_token(request).user,
-            comment=_said(ReasonedSerializer(data=request.data)),
+            comment=said(request, ReasonedSerializer),
             actor=actor_of(request),
             now=timezone.now(),
         )
         return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout_id)).data)
-
-
-def _said(asked: CommentSerializer | ReasonedSerializer) -> str:
-    asked.is_valid(raise_exception=True)
-    return str(asked.validated_data["comment"])

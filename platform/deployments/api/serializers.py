@@ -132,6 +132,8 @@ class MeasurementSerializer(serializers.Serializer[Any]):
     evidence_percent = serializers.FloatField(
         help_text="How far the evidence that the limit is broken has come; 100 fails the canary."
     )
+    low = serializers.FloatField(allow_null=True, help_text="The canary's true value is surely above; at all looks.")
+    high = serializers.FloatField(allow_null=True, help_text="The canary's true value is surely below; at all looks.")
 
 
 class RequestsSerializer(serializers.Serializer[RequestsView]):
@@ -183,6 +185,10 @@ class RolloutSerializer(serializers.Serializer[RolloutView]):
     match_actual = serializers.ListField(child=serializers.DictField())
     session_affinity = serializers.DictField(allow_null=True)
     analysis = serializers.DictField(allow_null=True)
+    confirmed_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Since when the gateway sends what the present step gives; its hold counts from there.",
+    )
     deadline_at = serializers.DateTimeField(allow_null=True)
     on_deadline = serializers.CharField(allow_null=True)
     then = serializers.CharField(allow_null=True)

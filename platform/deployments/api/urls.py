@@ -2,7 +2,18 @@
 
 from django.urls import path
 
-from deployments.api import approvals, clusters, comparison, gpus, recordings, replays, scraping, views, webhooks
+from deployments.api import (
+    approvals,
+    clusters,
+    comparison,
+    evidence,
+    gpus,
+    recordings,
+    replays,
+    scraping,
+    views,
+    webhooks,
+)
 from deployments.api.workloads.artifacts import WorkloadArtifactView
 from deployments.api.workloads.exchanges import WorkloadExchangesView
 
@@ -68,6 +79,7 @@ urlpatterns = [
     path("rollouts/<int:rollout_id>/approvals", approvals.RolloutApprovalsView.as_view(), name="rollout-approvals"),
     path("rollouts/<int:rollout_id>/reject", approvals.RolloutRejectView.as_view(), name="rollout-reject"),
     path("rollouts/<int:rollout_id>/comparison", comparison.RolloutComparisonView.as_view(), name="rollout-comparison"),
+    path("rollouts/<int:rollout_id>/evidence", evidence.RolloutEvidenceView.as_view(), name="rollout-evidence"),
     path("rollouts/<int:rollout_id>/promote", views.RolloutPromoteView.as_view(), name="rollout-promote"),
     path("rollouts/<int:rollout_id>/abort", views.RolloutAbortView.as_view(), name="rollout-abort"),
     path("rollouts/<int:rollout_id>/retry", views.RolloutRetryView.as_view(), name="rollout-retry"),

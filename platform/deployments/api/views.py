@@ -19,6 +19,7 @@ from common.filters import Filter, Kind
 from deployments import selectors, services
 from deployments.api.acceptance import ACCEPT, REASON, accepted, accepted_in_query
 from deployments.api.access import OfRollout, require_model_import, require_model_use, storage_uri_of
+from deployments.api.approval_serializers import CommentSerializer, said
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.listing import ListView as _ListView
 from deployments.api.plans import look, survey
@@ -303,7 +304,7 @@ class RolloutPromoteView(OfRollout, APIView):
     """Leave a pause."""
 
     @idempotent()
-    @extend_schema(request=None, responses=RolloutSerializer)
+    @extend_schema(request=CommentSerializer, responses=RolloutSerializer)
     def post(self, request: Request, rollout_id: int) -> Response:
         """Let a paused rollout go on."""
         return _moved(services.rollout_promote, request, rollout_id)
@@ -313,7 +314,7 @@ class RolloutAbortView(OfRollout, APIView):
     """Give up."""
 
     @idempotent()
-    @extend_schema(request=None, responses=RolloutSerializer)
+    @extend_schema(request=CommentSerializer, responses=RolloutSerializer)
     def post(self, request: Request, rollout_id: int) -> Response:
         """Give all traffic back to stable."""
         return _moved(services.rollout_abort, request, rollout_id)
@@ -323,14 +324,14 @@ class RolloutRetryView(OfRollout, APIView):
     """Begin again."""
 
     @idempotent()
-    @extend_schema(request=None, responses=RolloutSerializer)
+    @extend_schema(request=CommentSerializer, responses=RolloutSerializer)
     def post(self, request: Request, rollout_id: int) -> Response:
         """Begin a degraded or aborted rollout again at its first step."""
         return _moved(services.rollout_retry, request, rollout_id)
 
 
 def _moved(move: Callable[..., Rollout], request: Request, rollout_id: int) -> Response:
-    move(rollout_id=rollout_id, actor=actor_of(request), now=timezone.now())
+    move(rollout_id=rollout_id, actor=actor_of(request), now=timezone.now(), comment=said(request))
     return _shown(rollout_id)
 
 

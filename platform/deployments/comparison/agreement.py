@@ -36,7 +36,8 @@ def measure(report: Report, terms: Terms, problem: str = "", alpha: float = ALPH
 
     def measured(verdict: Verdict, message: str, more: int | None = None) -> Measurement:
         found = 100.0 if verdict is Verdict.FAILED else round(min(99.9, 100 * _evidence(report, limit, alpha)), 1)
-        return Measurement(METRIC, "percent", value, None, limit, verdict, message, more, found)
+        low, high = (round(each, 4) for each in interval_percent(report, alpha)) if report.pairs else (None, None)
+        return Measurement(METRIC, "percent", value, None, limit, verdict, message, more, found, low, high)
 
     if problem:
         return measured(Verdict.RUNNING, f"the recorded answers cannot be read, so they decide nothing: {problem}")

@@ -17,11 +17,12 @@ import math
 _BISECTIONS = 48
 
 
-def bounds(total: float, count: int, alpha: float) -> tuple[float, float]:
+def bounds(total: float, count: float, alpha: float) -> tuple[float, float]:
     """Return between what the true mean is, at all looks together with a probability of at least 1 - alpha.
 
     Args:
         total: the sum of the values, 0 to `count`.
+        count: how many there are; fewer than were seen where some are not independent of each other.
     """
     if not count:
         return 0.0, 1.0
@@ -33,7 +34,7 @@ def strength(total: float, count: int, limit: float, alpha: float) -> float:
     return max(0.0, _log_mixture(total, count, limit) / -math.log(alpha / 2))
 
 
-def _lower(total: float, count: int, alpha: float) -> float:
+def _lower(total: float, count: float, alpha: float) -> float:
     if total <= 0:
         return 0.0
     outside, inside = 0.0, min(1.0, total / count)
@@ -46,7 +47,7 @@ def _lower(total: float, count: int, alpha: float) -> float:
     return outside
 
 
-def _log_mixture(total: float, count: int, p: float) -> float:
+def _log_mixture(total: float, count: float, p: float) -> float:
     """Return log M(p); infinite where p makes what was seen impossible."""
     rest = max(0.0, count - total)
     if (p <= 0 and total) or (p >= 1 and rest):

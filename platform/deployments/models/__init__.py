@@ -11,11 +11,12 @@ from deployments.models.events import Event
 from deployments.models.policies import RolloutPolicy
 from deployments.models.questions import WebhookQuestion
 from deployments.models.recordings import Recording, Replay
-from deployments.models.rollouts import AnalysisRun, Rollout
+from deployments.models.rollouts import AnalysisPoint, AnalysisRun, Rollout
 from deployments.models.services import Cluster, InferenceService, Revision
 from deployments.models.webhooks import Webhook, WebhookDelivery
 
 __all__ = [
+    "AnalysisPoint",
     "AnalysisRun",
     "Approval",
     "Cluster",

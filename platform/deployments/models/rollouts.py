@@ -85,6 +85,7 @@ class AnalysisRun(models.Model):
         evidence: what was made of them in this attempt (`deployments.analysis.ledger`), written with them.
         first_request_at: when the canary got its first request in the step; the deadline counts from there.
         canary_requests, stable_requests: what the gateway sent to each in the step.
+        pointed_at: when the last `AnalysisPoint` of it was kept; None before the first.
     """
 
     rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="analysis_runs")
@@ -102,6 +103,7 @@ class AnalysisRun(models.Model):
     started_at = models.DateTimeField()
     first_request_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+    pointed_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
@@ -114,3 +116,22 @@ class AnalysisRun(models.Model):
     def __str__(self) -> str:
         where = "background" if self.step_index is None else f"step {self.step_index}"
         return f"{where} of rollout {self.rollout_id}, attempt {self.attempt}"
+
+
+class AnalysisPoint(models.Model):
+    """What an analysis run had come to at one moment, so that its way there can be drawn (`deployments.points`).
+
+    Attributes:
+        values: metric -> [canary, stable, limit, low, high, evidence_percent], each a number or None.
+    """
+
+    run = models.ForeignKey(AnalysisRun, on_delete=models.CASCADE, related_name="points")
+    at = models.DateTimeField()
+    canary_requests = models.BigIntegerField()
+    values = models.JSONField()
+
+    class Meta:
+        indexes = [models.Index(fields=["run", "at"], name="analysis_point_in_order")]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} at {self.at}"

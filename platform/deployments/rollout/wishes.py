@@ -50,7 +50,7 @@ def pass_webhooks(state: RolloutState) -> RolloutState:
     return because(after, Code.PROMOTING, f"{state.where} goes on without the answer of its webhook")
 
 
-def abort(state: RolloutState, now: datetime, by: str) -> RolloutState:
+def abort(state: RolloutState, now: datetime, by: str, why: str = "") -> RolloutState:
     """Return the rollout given up by a person; all traffic goes to stable.
 
     Raises:
@@ -62,7 +62,8 @@ def abort(state: RolloutState, now: datetime, by: str) -> RolloutState:
         raise InvalidTransition(
             f"this rollout is over, so it cannot be aborted; it is {state.phase}: {state.reason.message}{way_back}"
         )
-    return finish(state, Phase.ABORTED, Code.ABORTED, f"aborted by {by} at {state.where}", now)
+    because_of = f": {why}" if why else ""
+    return finish(state, Phase.ABORTED, Code.ABORTED, f"aborted by {by} at {state.where}{because_of}", now)
 
 
 def reject(state: RolloutState, now: datetime, by: str, why: str) -> RolloutState:

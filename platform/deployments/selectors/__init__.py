@@ -14,6 +14,7 @@ from deployments.selectors.events import (
     events_after,
     events_newest,
 )
+from deployments.selectors.evidence import Evidence, Series, evidence
 from deployments.selectors.policies import cluster_get, cluster_query, policy_get, policy_query
 from deployments.selectors.recordings import recording_get, recording_query, recordings_newest
 from deployments.selectors.replays import ReplayView, replay_get, replay_query, replay_summary, replays_newest
@@ -21,8 +22,10 @@ from deployments.selectors.revisions import earlier_stable_query, revision_query
 from deployments.selectors.rollouts import (
     rollout_detail,
     rollout_namespace,
+    rollout_of_service,
     rollout_policy,
     rollout_query,
+    rollout_siblings,
     rollout_views,
 )
 from deployments.selectors.scraping import scrape_targets
@@ -43,11 +46,13 @@ __all__ = [
     "AnalysisRunView",
     "ComparisonView",
     "EventView",
+    "Evidence",
     "ReasonView",
     "ReplayView",
     "RequestsView",
     "RevisionView",
     "RolloutView",
+    "Series",
     "ServiceView",
     "StepView",
     "approval_tally",
@@ -63,6 +68,7 @@ __all__ = [
     "event_view",
     "events_after",
     "events_newest",
+    "evidence",
     "job_artifact",
     "policy_get",
     "policy_query",
@@ -77,8 +83,10 @@ __all__ = [
     "revision_views",
     "rollout_detail",
     "rollout_namespace",
+    "rollout_of_service",
     "rollout_policy",
     "rollout_query",
+    "rollout_siblings",
     "rollout_views",
     "scrape_targets",
     "service_detail",

@@ -22,9 +22,12 @@ def events_after(*, service_id: int, seq: int, limit: int = 100) -> list[EventVi
     ]
 
 
-def events_newest(*, service_id: int, limit: int = 50) -> list[EventView]:
-    """Return the newest events of a service, newest first."""
-    return [event_view(event) for event in Event.objects.filter(service=service_id).order_by("-seq")[:limit]]
+def events_newest(*, service_id: int, rollout_id: int | None = None, limit: int = 50) -> list[EventView]:
+    """Return the newest events of a service, or of one of its rollouts, newest first."""
+    events = Event.objects.filter(service=service_id)
+    if rollout_id is not None:
+        events = events.filter(rollout=rollout_id)
+    return [event_view(event) for event in events.order_by("-seq")[:limit]]
 
 
 def cluster_event_query(*, name: str) -> QuerySet[Event]:

@@ -28,7 +28,7 @@ from deployments.policy import (
 from deployments.rollout import RolloutState
 from deployments.selectors.approvals import approvals_views
 from deployments.selectors.questions import questions_views
-from deployments.shapes import AnalysisRunView, ReasonView, RequestsView, RolloutView, StepView
+from deployments.shapes import AnalysisRunView, ReasonView, RequestsView, RolloutView, SiblingView, StepView
 from deployments.waits import Counted, wait_of_rollout
 
 OF_ROLLOUT = ("service", "from_revision__model_version", "to_revision__model_version")
@@ -46,6 +46,21 @@ def rollout_detail(*, rollout_id: int) -> RolloutView:
     if rollout is None:
         raise NotFound(f"there is no rollout {rollout_id}")
     return rollout_views([rollout])[0]
+
+
+def rollout_of_service(*, namespace: str, name: str, rollout_id: int) -> Rollout:
+    """Return a rollout of a service with what `rollout_views` reads of it; raises NotFound, also for another's."""
+    row = rollout_query().filter(pk=rollout_id, service__namespace=namespace, service__name=name).first()
+    if row is None:
+        raise NotFound(f"service {namespace}/{name} has no rollout {rollout_id}")
+    return row
+
+
+def rollout_siblings(*, service_id: int, limit: int) -> list[SiblingView]:
+    """Return the newest rollouts of a service in a line each, newest first."""
+    columns = ("pk", "from_revision__model_version__number", "to_revision__model_version__number")
+    rows = Rollout.objects.filter(service=service_id).order_by("-pk")
+    return [SiblingView(*row) for row in rows.values_list(*columns, "phase", "started_at", "finished_at")[:limit]]
 
 
 def rollout_namespace(*, rollout_id: int) -> str:
@@ -107,6 +122,7 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun], approvals: Appr
         match_actual=tuple(observed.get("match", ())),
         session_affinity=None if policy.affinity is None else affinity_json(policy.affinity),
         analysis=None if policy.background is None else background_json(policy.background),
+        confirmed_at=state.confirmed_at,
         deadline_at=state.deadline_at,
         on_deadline=None if policy.deadline is None else policy.on_deadline,
         then=policy.then if is_shadow else None,

@@ -12,9 +12,8 @@ from deployments.recording import Change
 from deployments.rollout import RolloutState
 from deployments.rollout.approvals import Tally, refusal
 from deployments.selectors import approval_tally
+from deployments.services.commenting import check_comment
 from deployments.services.rollouts import rollout_move
-
-_MAX_COMMENT = 1000
 
 
 def rollout_approve(*, rollout_id: int, user: User, comment: str, actor: str, now: datetime) -> Rollout:
@@ -28,7 +27,7 @@ def rollout_approve(*, rollout_id: int, user: User, comment: str, actor: str, no
         NotPermitted: the policy asks for four eyes, and the user is behind the rollout.
         Conflict: the user has approved already.
     """
-    _check(comment)
+    check_comment(comment)
 
     def approve(change: Change, state: RolloutState) -> RolloutState:
         row = _asked(change, rollout_id, state)
@@ -89,7 +88,7 @@ def rollout_reject(*, rollout_id: int, user: User, comment: str, actor: str, now
         InvalidInput: no reason is given.
         InvalidTransition: it waits for no approval.
     """
-    _check(comment)
+    check_comment(comment)
     if not comment.strip():
         raise InvalidInput("comment is empty; say why the rollout is rejected", field="comment")
 
@@ -127,11 +126,3 @@ def _refuse(user: User, row: Rollout, found: Tally) -> None:
 def _tell(change: Change, row: Rollout, kind: Kind, what: str, comment: str = "") -> None:
     said = f": {comment}" if comment else ""
     change.event(kind, f"{what}{said}", revision=row.to_revision.name, rollout=row)
-
-
-def _check(comment: str) -> None:
-    if len(comment) > _MAX_COMMENT or not comment.replace("\n", "").isprintable():
-        raise InvalidInput(
-            f"comment has {len(comment)} characters; expected at most {_MAX_COMMENT}, all of them printable",
-            field="comment",
-        )

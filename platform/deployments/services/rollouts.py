@@ -15,6 +15,7 @@ from deployments import hints, rows
 from deployments import rollout as machine
 from deployments.contract import Contract
 from deployments.desired import Role
+from deployments.history import Kind
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.policy import Then
@@ -22,6 +23,7 @@ from deployments.questions import questions_let_pass
 from deployments.recording import Change, changing
 from deployments.rollout import RolloutState
 from deployments.rollout.approvals import Author
+from deployments.services.commenting import check_comment
 from deployments.services.contracts import accepted
 from deployments.services.serving import policy_named, service_named, spec_of
 from deployments.services.turning import begin, check_ready
@@ -88,32 +90,40 @@ def rollout_start(
     return row
 
 
-def rollout_promote(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
+def rollout_promote(*, rollout_id: int, actor: str, now: datetime, comment: str = "") -> Rollout:
     """Leave the present pause; raises InvalidTransition unless the rollout is paused.
 
     Where a webhook stayed undecided, the step goes on without it, and with whatever else it asks for.
     """
+    check_comment(comment)
 
     def promote(change: Change, state: RolloutState) -> RolloutState:
         row = _row_of(change, rollout_id)
+        _say(change, row, f"{actor} promotes the rollout to {row.to_revision.name}", comment)
         if state.phase is Phase.PAUSED and questions_let_pass(rollout=row, by=actor, now=now):
             return machine.pass_webhooks(state)
         return machine.promote(state)
 
-    return rollout_move(rollout_id, "promote", promote, actor, now)
+    return rollout_move(rollout_id, "promote", promote, actor, now, detail=_said(comment))
 
 
-def rollout_abort(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
+def rollout_abort(*, rollout_id: int, actor: str, now: datetime, comment: str = "") -> Rollout:
     """Give all traffic back to stable; raises InvalidTransition if the rollout is over."""
-    return rollout_move(rollout_id, "abort", lambda _change, state: machine.abort(state, now, actor), actor, now)
+    check_comment(comment)
+
+    def abort(_change: Change, state: RolloutState) -> RolloutState:
+        return machine.abort(state, now, actor, comment.strip())
+
+    return rollout_move(rollout_id, "abort", abort, actor, now, detail=_said(comment))
 
 
-def rollout_retry(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
+def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = "") -> Rollout:
     """Begin a degraded or aborted rollout again at its first step.
 
     Raises:
         InvalidTransition: it is in another phase, is not the service's newest, or the service went elsewhere meanwhile.
     """
+    check_comment(comment)
 
     def again(change: Change, state: RolloutState) -> RolloutState:
         row, stable = change.newest, change.revision(Role.STABLE)
@@ -125,11 +135,22 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime) -> Rollout:
         after = machine.retry(state, now)
         if stable is None or stable.pk != row.from_revision_id:
             raise InvalidTransition(f"rollout {rollout_id} began at {row.from_revision}, which is not stable any more")
+        _say(change, row, f"{actor} retries the rollout to {row.to_revision.name}", comment)
         row.latency_edges_us = {}
         row.authors = [*row.authors, asdict(Author(actor, "started it again"))]
         return after
 
-    return rollout_move(rollout_id, "retry", again, actor, now)
+    return rollout_move(rollout_id, "retry", again, actor, now, detail=_said(comment))
+
+
+def _say(change: Change, row: Rollout, what: str, comment: str) -> None:
+    """Tell why somebody does it, where that was said."""
+    if why := comment.strip():
+        change.event(Kind.ROLLOUT_COMMENTED, f"{what}: {why}", revision=row.to_revision.name, rollout=row)
+
+
+def _said(comment: str) -> dict[str, object]:
+    return {"comment": comment.strip()} if comment.strip() else {}
 
 
 @transaction.atomic

@@ -6,9 +6,10 @@ from datetime import timedelta
 from django import template
 
 from common import durations
+from deployments import presentation
+from deployments.analysis.verdict import Measurement
 from deployments.approval_shapes import ApprovalsView
 from deployments.comparison.agreement import shown_percent
-from deployments.presentation import about_of
 from deployments.shapes import AnalysisRunView, RolloutView
 
 register = template.Library()
@@ -70,7 +71,7 @@ def limit(value: float | None, unit: str) -> str:
 @register.filter
 def about(run: AnalysisRunView, rollout: RolloutView) -> str:
     """Return what an analysis run is about, after `Analysis`."""
-    return about_of(run, rollout)
+    return presentation.about_of(run, rollout)
 
 
 @register.filter
@@ -96,6 +97,12 @@ def words(name: str) -> str:
 def outcome(verdict: str, ended: object) -> str:
     """Return a verdict as it is shown: nothing runs any more in an analysis that ended before it was decided."""
     return "Undecided" if ended and verdict == "Running" else verdict
+
+
+@register.filter
+def decides(measurement: Measurement, ended: object) -> str:
+    """Return what would decide a measurement."""
+    return presentation.decides(measurement, ended)
 
 
 @register.filter

@@ -74,6 +74,11 @@ def which_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rollout", metavar="ROLLOUT", help="a rollout's id, or a service for its newest one")
 
 
+def comment_arguments(parser: argparse.ArgumentParser) -> None:
+    which_argument(parser)
+    parser.add_argument("--comment", default="", metavar="TEXT", help="why, for the record")
+
+
 def promote(call: Call) -> None:
     """Go on from a pause."""
     _decide(call, "promote")
@@ -97,7 +102,8 @@ def wait_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _decide(call: Call, verb: str) -> None:
-    rollout = call.client.post(path("rollouts", find(call)["id"], verb))
+    wish = {"comment": call.options.comment} if call.options.comment else {}
+    rollout = call.client.post(path("rollouts", find(call)["id"], verb), wish)
     show(call, rollout)
 
 
