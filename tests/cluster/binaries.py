@@ -4,7 +4,7 @@
 kube-scheduler) comes first. Else the Go program in `control-plane/` is built once and kept in the cache outside the
 work tree, under the digest of its sources. So are Envoy Gateway, Helm and Prometheus' adapter for the custom metrics
 API, out of their own modules at the versions that `envoy-gateway/`, `helm/` and `prometheus-adapter/` pin; tests that
-want them are left out where they were not built. Kustomize and kubectl are small and built on use. `python -m
+want them are left out where they were not built. Kustomize, kubectl and Compose are built on use. `python -m
 tests.cluster.binaries` builds all ahead of the tests.
 """
 
@@ -27,9 +27,10 @@ _BUILD_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A Go program whose module is a folder here, with a `go.mod` that pins all it is made of.
+    """A Go program whose module is a folder of the tests, with a `go.mod` that pins all it is made of.
 
     Attributes:
+        room: the folder of `tests/` in which its folder is.
         sources: the files that what is built depends on.
         package: what is built.
         sentence: what is built, for who waits.
@@ -39,11 +40,12 @@ class _Program:
     sources: tuple[str, ...]
     package: str
     sentence: str
+    room: str = "cluster"
 
     @property
     def folder(self) -> Path:
         """Return where its module is."""
-        return Path(__file__).parent / self.name
+        return Path(__file__).parents[1] / self.room / self.name
 
     @property
     def place(self) -> Path:
@@ -79,6 +81,9 @@ _KUSTOMIZE = _Program(
     "kustomize", ("go.mod", "go.sum"), "sigs.k8s.io/kustomize/kustomize/v5", "Kustomize, once (about two minutes"
 )
 _KUBECTL = _Program("kubectl", ("go.mod", "go.sum", "main.go"), ".", "kubectl, once (about two minutes")
+_COMPOSE = _Program(
+    "compose", ("go.mod", "go.sum"), "github.com/docker/compose/v2/cmd", "Compose, once (about four minutes", "docker"
+)
 _HELM = _Program("helm", ("go.mod", "go.sum"), "helm.sh/helm/v4/cmd/helm", "Helm, once (about four minutes")
 _PROMETHEUS_ADAPTER = _Program(
     "prometheus-adapter",
@@ -139,6 +144,11 @@ def kustomize() -> Path:
 def kubectl() -> Path:
     """Return kubectl's program, built where it must; raises MissingPartError."""
     return _built(_KUBECTL)
+
+
+def compose() -> Path:
+    """Return Compose's program, built where it must; raises MissingPartError."""
+    return _built(_COMPOSE)
 
 
 def helm() -> Path:
