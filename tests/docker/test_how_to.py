@@ -1,4 +1,4 @@
-"""`docs/how-to/run-with-compose.md` from start to restore, followed to the letter on a Docker engine."""
+"""`docs/how-to/run-with-compose.md`, followed to the letter on a Docker engine."""
 
 import json
 import re
@@ -232,6 +232,16 @@ def test_a_backup_is_restored_where_all_was_removed(shell: Shell, body: dict[str
     shell.run(back_up)
     shell.run(f"{COMMAND} down --volumes")
     shell.run(restore)
+    assert answering(shell, body) == "digits-00002"
+    assert state(shell) == before
+
+
+def test_an_upgrade_and_a_stop_keep_what_there_is(shell: Shell, body: dict[str, Any]) -> None:
+    before = state(shell)
+    (upgrade,), (stop,) = blocks("Upgrade"), blocks("Stop")
+    shell.run(stop)
+    assert shell.run(f"{COMMAND} ps --all --quiet") == ""
+    shell.run(upgrade)
     assert answering(shell, body) == "digits-00002"
     assert state(shell) == before
 
