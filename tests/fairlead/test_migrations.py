@@ -12,6 +12,9 @@ from django.core.management import call_command
 from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations import AddField
+from django.db.models import NOT_PROVIDED
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
@@ -45,6 +48,21 @@ def _columns(of: BaseDatabaseWrapper, cursor: Any, table: str) -> Any:
 
 def test_every_change_of_a_model_has_its_migration(db: None) -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
+
+
+FIRST_RELEASE = {"accounts": "0005", "registry": "0003", "deployments": "0032"}
+"""The last migrations of 0.1.0, up to which every table was made anew."""
+
+
+def test_the_version_before_can_write_to_the_tables_of_this_one() -> None:
+    missing = [
+        f"{app} {name}: {step.model_name}.{step.name}"
+        for (app, name), migration in MigrationLoader(None).disk_migrations.items()
+        if app in OWN and name[:4] > FIRST_RELEASE[app]
+        for step in migration.operations
+        if isinstance(step, AddField) and not step.field.null and step.field.db_default is NOT_PROVIDED
+    ]
+    assert not missing, "a column that the version before does not name needs a default of the database"
 
 
 @pytest.mark.django_db(transaction=True)

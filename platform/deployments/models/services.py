@@ -173,7 +173,7 @@ class Revision(models.Model):
     cpu_cores = models.FloatField(null=True)
     memory_bytes = models.BigIntegerField(null=True)
     accelerator = models.CharField(max_length=63, blank=True, default="", db_default="")
-    placement = models.JSONField(default=dict)
+    placement = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
     role = models.CharField(max_length=10, choices=choices(Role))
