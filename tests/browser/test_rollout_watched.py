@@ -1,0 +1,88 @@
+"""A rollout watched and decided on its page; behind it a real server, worker, Envoy, runtimes and traffic."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.axe import violations
+from tests.e2e.harness import Platform, failed, serve_digits, traffic
+
+pytestmark = [pytest.mark.browser, pytest.mark.e2e]
+
+WAIT_MS = 120_000
+POLICY = """
+name: watched
+strategy: canary
+steps:
+  - {weight: 20, hold: 3s, analysis: {minRequests: 100, maxErrorPercent: 1, maxSlowPercent: 50}}
+  - {weight: 50, hold: 3s, pause: true, analysis: {minRequests: 100, maxErrorPercent: 1, maxSlowPercent: 50}}
+scaleDownDelay: 1s
+"""
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's models and its held-out images."""
+    folder = tmp_path_factory.mktemp("models")
+    subprocess.run([sys.executable, "-m", "fairlead_cli.demo.train", str(folder)], check=True, timeout=300)
+    return folder
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Iterator[Platform]:
+    """A running platform of its own, as `fairlead up` starts it."""
+    made = Platform(tmp_path / "up" / ".fairlead")
+    made.start()
+    yield made
+    assert made.process is not None
+    if made.process.poll() is None:
+        made.stop()
+
+
+def signed_in(browser: Browser, platform: Platform) -> Page:
+    context = browser.new_context(base_url=platform.url, viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(WAIT_MS)
+    page = context.new_page()
+    page.goto(f"/signin/#token={(platform.home / 'token').read_text().strip()}")
+    page.wait_for_url("**/services/")
+    return page
+
+
+def test_a_rollout_is_watched_until_its_pause_and_promoted_there(
+    browser: Browser, platform: Platform, models: Path, tmp_path: Path, screenshots: Path
+) -> None:
+    serve_digits(platform, models, POLICY)
+    page = signed_in(browser, platform)
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    with traffic(platform, models, tmp_path, "default/digits") as log:
+        platform.fairlead("rollouts", "start", "digits", "--version", "2")
+        page.get_by_role("link", name="digits", exact=True).click()
+        page.get_by_role("link", name=re.compile("Open rollout")).click()
+        page.evaluate("window.stayed = true")
+
+        waits = page.locator("#rollout-why")
+        expect(waits).to_contain_text("Paused by step", timeout=WAIT_MS)
+        expect(page.locator(".track [aria-current=step]")).to_contain_text("50 %")
+        errors = page.locator("evidence-plot[data-metric=server_errors]")
+        expect(errors.locator("canvas")).to_have_count(2)
+        expect(errors.locator(".readout")).to_contain_text(re.compile(r"step 2 · canary 0\s% \(surely 0\s% to "))
+        assert violations(page) == []
+        page.screenshot(path=str(screenshots / "rollout-real-1280.png"), full_page=True, caret="initial")
+
+        page.get_by_role("button", name="Promote…").click()
+        page.get_by_role("dialog").get_by_label("Why").fill("all four measurements are fine")
+        page.get_by_role("dialog").get_by_role("button", name="Promote").click()
+        expect(page.locator("#rollout-header")).to_contain_text("Healthy", timeout=WAIT_MS)
+        expect(page.locator("#events")).to_contain_text("all four measurements are fine")
+        expect(errors.locator("canvas")).to_have_count(2)
+
+    assert page.evaluate("window.stayed") is True
+    assert complaints == []
+    assert failed(log) == []
+    page.context.close()
