@@ -51,11 +51,11 @@ def reseal_everything(*, is_stopped: bool) -> Iterator[Resealed]:
 def _sealed(what: str, rows: Iterable[Model], field: str, purpose: str) -> Resealed:
     def replace(row: Any) -> bool:
         before = getattr(row, field)
-        is_text = isinstance(before, str)
-        after = resealed(before.encode() if is_text else bytes(before), purpose=purpose)
-        value = after.decode() if is_text else after
-        if value == before:
+        content = before.encode() if isinstance(before, str) else bytes(before)
+        after = resealed(content, purpose=purpose)
+        if after == content:
             return False
+        value = after.decode() if isinstance(before, str) else after
         changed = type(row)._default_manager.filter(pk=row.pk, **{field: before}).update(**{field: value})
         return bool(changed)  # else it was written anew just now, under the present key
 

@@ -4,6 +4,8 @@ import threading
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from django.db import transaction
+
 from deployments.models import InferenceService
 from deployments.recording import load
 from integrations.clusters.base import Desired
@@ -33,9 +35,10 @@ class Ledger:
         self.note_recorded()
 
     def note_recorded(self) -> None:
-        """Write down what the database wishes now; what two threads have read is written in the order of reading."""
-        with self._noting:
-            wish = _entry(load(InferenceService.objects.get().pk, now=self.platform.clock()).desired())
+        """Write down what the database wishes now: as one moment has it, and in the order in which threads read it."""
+        with self._noting, transaction.atomic():
+            service = InferenceService.objects.select_for_update().get()  # whoever records has this lock
+            wish = _entry(load(service.pk, now=self.platform.clock()).desired())
             if not self.recorded or self.recorded[-1] != wish:
                 self.recorded.append(wish)
 

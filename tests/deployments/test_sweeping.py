@@ -162,11 +162,11 @@ def test_of_many_services_only_the_first_waits_where_a_cluster_goes_away_in_the_
     class Going:
         """Its look is fine at first; then nothing answers."""
 
-        def inventory(self) -> object:
+        def inventory(self, *, with_nodes: bool) -> object:
             calls.append("look")
             if len(calls) > 1:
                 raise Unavailable("it is away")
-            return swept.cluster.inventory()
+            return swept.cluster.inventory(with_nodes=with_nodes)
 
         def __getattr__(self, verb: str) -> Any:
             def away(*_: object) -> None:

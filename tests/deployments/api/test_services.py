@@ -102,6 +102,8 @@ def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -
         "at least 60 more requests",
         "more_requests": 60,
         "evidence_percent": 0.0,
+        "low": 0.0,
+        "high": 23.398,
     }
 
 
