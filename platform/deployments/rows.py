@@ -65,12 +65,14 @@ def put_rollout(row: Rollout, state: RolloutState) -> None:
 def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
     """Return what an approval of the rollout would be for now; its new revision must be loaded."""
     revision = row.to_revision
+    runs = placed_resources(revision)  # not what its file leaves open
     configuration = [
         revision.model_config,
         revision.env,
         revision.cpu_cores,
         revision.memory_bytes,
-        *([revision.accelerator] if revision.accelerator else []),
+        *([runs.accelerator] if runs.accelerator else []),
+        *([runs.products] if runs.products else []),
         _scaling_of_approval(scaling_of(revision)),
         *([revision.logger] if revision.logger else []),
         *([revision.patches] if any(revision.patches.values()) else []),
@@ -118,7 +120,7 @@ def revision_state(row: Revision) -> RevisionState:
         replicas=row.replicas,
         model_config=row.model_config,
         env=row.env,
-        resources=_placed_resources(row),
+        resources=placed_resources(row),
         logger=stored_logger(row.logger),
         patches=(*stored_patches(row.patches.get("cluster", ()), "patches of the cluster"), *patches_of_service(row)),
         scaling=scaling_of(row),
@@ -142,7 +144,7 @@ def _scaling_of_approval(scaling: Scaling) -> dict[str, Any]:
     return {**said, "behavior": behavior} if behavior else said
 
 
-def _placed_resources(row: Revision) -> Resources:
+def placed_resources(row: Revision) -> Resources:
     """Return what the cluster is asked for: where the file leaves open which GPU, the one that was chosen."""
     placed = row.placement
     if not placed:

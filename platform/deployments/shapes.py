@@ -230,6 +230,23 @@ class ModelStatusView:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementView:
+    """Which GPU, or slice of one, each replica of a revision gets.
+
+    Attributes:
+        asked: what the file asks for: an extended resource, or `auto`.
+        resource: what the pods ask for.
+        products: labels `nvidia.com/gpu.product` of the nodes to which they are held; none where any will do.
+        why: what it was chosen by; empty where that is not known.
+    """
+
+    asked: str
+    resource: str
+    products: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionView:
     """A revision and how it is now.
 
@@ -240,6 +257,7 @@ class RevisionView:
         replicas_to_restart: how many replicas have yet to be started anew, as somebody asked.
         model_state: Pending, Standby, Loading, Loaded or FailedToLoad.
         is_failing: whether `last_failure` keeps a replica from serving now.
+        placement: None without a GPU.
     """
 
     name: str
@@ -263,6 +281,7 @@ class RevisionView:
     model_state: str = "Pending"
     is_failing: bool = False
     last_failure: FailureView | None = None
+    placement: PlacementView | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from deployments.shapes import (
     FailureView,
     FileView,
     ModelStatusView,
+    PlacementView,
     Plan,
     QuestionView,
     ReasonView,
@@ -253,6 +254,17 @@ class ModelStatusSerializer(serializers.Serializer[ModelStatusView]):
     last_failure = FailureSerializer(allow_null=True)
 
 
+class PlacementSerializer(serializers.Serializer[PlacementView]):
+    """Which GPU, or slice of one, each replica gets."""
+
+    asked = serializers.CharField(help_text="What the file asks for: an extended resource, or auto.")
+    resource = serializers.CharField(help_text="What the pods ask for.")
+    products = serializers.ListField(
+        child=serializers.CharField(), help_text="nvidia.com/gpu.product of nodes they are held to; empty for any."
+    )
+    why = serializers.CharField(help_text="What it was chosen by, as one reads it; empty where that is not known.")
+
+
 class RevisionSerializer(serializers.Serializer[RevisionView]):
     """A revision and how it is now."""
 
@@ -276,6 +288,7 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
     model_state = serializers.ChoiceField(choices=[each.value for each in ModelState])
     is_failing = serializers.BooleanField(help_text="Whether its last failure keeps a replica from serving now.")
     last_failure = FailureSerializer(allow_null=True)
+    placement = PlacementSerializer(allow_null=True, help_text="null without a GPU.")
     created_at = serializers.DateTimeField()
 
 

@@ -8,7 +8,7 @@ from deployments import failures, rows
 from deployments.desired import Role, ServiceState, mirror_of, weight_of
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
-from deployments.shapes import RevisionView
+from deployments.shapes import PlacementView, RevisionView
 
 
 def revision_rows() -> QuerySet[Revision]:
@@ -82,4 +82,13 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         ),
         is_failing=is_failing,
         last_failure=failures.failure_view(revision.last_failure),
+        placement=_placement_view(revision),
     )
+
+
+def _placement_view(revision: Revision) -> PlacementView | None:
+    if not revision.accelerator:
+        return None
+    runs = rows.placed_resources(revision)
+    why = str(revision.placement.get("why", ""))
+    return PlacementView(revision.accelerator, runs.accelerator, runs.products, why)

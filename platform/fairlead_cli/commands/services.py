@@ -77,8 +77,19 @@ def show_service(call: Call) -> None:
         if service.get("waits"):
             print(f"{wait_text(service['waits'])}\n")
         call.show_list(service["revisions"], _REVISIONS)
+        for revision in service["revisions"]:
+            if revision.get("placement"):
+                print(f"\n{_placement_text(revision)}")
         for revision in failures.failing(service):
             print(f"\n{failures.as_text(revision)}")
+
+
+def _placement_text(revision: Mapping[str, Any]) -> str:
+    """Return which GPU or slice a revision's replicas get, and why."""
+    placement = revision["placement"]
+    held = f", on nodes with {' or '.join(placement['products'])}" if placement["products"] else ""
+    why = f": {placement['why']}" if placement["why"] else ""
+    return render.clean(f"{revision['name']} on {placement['resource']}{held}{why}")
 
 
 def stop_arguments(parser: argparse.ArgumentParser) -> None:

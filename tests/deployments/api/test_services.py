@@ -68,6 +68,7 @@ def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -
         "model_state": "Loaded",
         "is_failing": False,
         "last_failure": None,
+        "placement": None,
     }
     assert (stable["role"], stable["weight_wanted"], stable["weight_actual"]) == ("stable", 90, 90)
     rollout = body["rollout"]

@@ -4,8 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
 
 from common.errors import Conflict, DoesNotFit, InvalidInput
+from deployments import rows
 from deployments.models import Cluster, Event, InferenceService, Revision
 from deployments.services import alias_follow, rollout_plan, service_apply
 from deployments.services.placing import gpus_due, gpus_look, gpus_note
@@ -52,6 +54,21 @@ def test_another_slice_is_another_revision(live: Platform) -> None:
     assert asked == ["", SLICE, "nvidia.com/mig-3g.40gb"]
 
 
+def test_an_approval_is_for_the_gpu_that_will_run(live: Platform) -> None:
+    see(live, MIXED)
+    measure(5 << 30)
+    live.policy(name="asking", steps=[{"weight": 10, "pause": {"approvals": 1}}, {"weight": 50}])
+    document = live.document(policy="asking")
+    document["spec"]["predictor"]["model"]["resources"] = {"limits": {WHOLE: "auto"}}
+    service_apply(document=document, namespace=None, name=None, actor="ops", now=live.clock())
+    row = live.rollout()
+    approved = rows.approval_subject(row, rows.rollout_state(row)).configuration_digest
+    chosen = row.to_revision.placement
+    for other in ({**chosen, "accelerator": LARGE}, {**chosen, "products": ["NVIDIA-A30"]}):
+        row.to_revision.placement = other
+        assert rows.approval_subject(row, rows.rollout_state(row)).configuration_digest != approved
+
+
 def test_without_an_image_for_gpus_nothing_is_made(live: Platform) -> None:
     name_image("")
     with pytest.raises(InvalidInput, match="apply it with gpuRuntimeImage") as caught:
@@ -68,7 +85,7 @@ def measure(memory_bytes: int) -> None:
     ModelVersion.objects.update(profile={"memory_bytes": memory_bytes})
 
 
-def test_left_open_the_least_that_does_is_chosen_and_the_event_says_why(live: Platform) -> None:
+def test_left_open_the_least_that_does_is_chosen_and_the_revision_says_why(live: Platform) -> None:
     see(live, MIXED)
     measure(5 << 30)
     apply(live, **{WHOLE: "auto"})
@@ -76,6 +93,12 @@ def test_left_open_the_least_that_does_is_chosen_and_the_event_says_why(live: Pl
     assert live.cluster.applied[-1].revisions[-1].resources == Resources(accelerator=SMALL)
     (made,) = Event.objects.filter(kind="RevisionCreated", revision="digits-00002").values_list("message", flat=True)
     assert f"on {SMALL}: 5 GiB measured on a CPU" in made
+    placement = live.view().revisions[-1].placement
+    assert placement is not None
+    assert (placement.asked, placement.resource, placement.products) == ("auto", SMALL, ())
+    assert placement.why.startswith("5 GiB measured on a CPU")
+    page = render_to_string("deployments/_revisions.html", {"service": live.view()})
+    assert f"runs on <code>{SMALL}</code>: 5 GiB measured on a CPU" in page
     apply(live, **{WHOLE: "auto"})
     assert Revision.objects.count() == 2
 

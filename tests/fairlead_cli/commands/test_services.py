@@ -181,6 +181,18 @@ def test_show_lists_the_revisions(fairlead: Fairlead, api: Any) -> None:
     assert said.splitlines()[-1].split() == ["digits-00001", "1", "stable", "1/2", "-", "100", "%", "100", "%", "0"]
 
 
+def test_show_says_which_gpu_and_why(fairlead: Fairlead, api: Any) -> None:
+    slice_ = "nvidia.com/mig-1g.10gb"
+    placement = {"asked": "auto", "resource": slice_, "products": ["NVIDIA-A30"], "why": "5 GiB measured on a CPU"}
+    placed = {**SERVICE["revisions"][0], "placement": placement}
+    api.on("GET /services/default/digits", {**SERVICE, "revisions": [placed]})
+
+    _, said, _ = fairlead("services", "show", "digits")
+
+    told = f"digits-00001 on {slice_}, on nodes with NVIDIA-A30: 5 GiB measured on a CPU"
+    assert said.splitlines()[-1] == told
+
+
 @pytest.mark.parametrize("name", ["", "a/b/c", "/x", "x/"])
 def test_what_names_no_service_is_refused(fairlead: Fairlead, api: Any, name: str) -> None:
     code, _, complained = fairlead("services", "show", name)
