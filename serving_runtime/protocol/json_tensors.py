@@ -19,19 +19,22 @@ _KINDS = {"b": "true or false", "f": "numbers", "O": "strings"}
 
 
 def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -> Array:
-    """Return the tensor in a request's `data`; raises InvalidArgument where it does not fit datatype and shape."""
+    """Return the tensor in a request's `data`; raises InvalidArgument where it does not fit datatype and shape.
+
+    Args:
+        data: what JSON holds; or its numbers as a flat array, FP64 for a floating-point datatype, else 64-bit integers.
+    """
     if not datatype.json:
         raise Unsupported(
             f"input '{tensor}': {datatype.name} has no JSON form; send it by the binary tensor data extension"
         )
+    if isinstance(data, np.ndarray):
+        _check_counted(len(data), shape, tensor)
+        return _fitted(data, datatype, tensor).reshape(shape)
     if not isinstance(data, list):
         raise InvalidArgument(f"input '{tensor}': data must be an array")
     elements = flat(data, shape, tensor)
-    count = element_count(shape)
-    if len(elements) != count:
-        raise InvalidArgument(
-            f"input '{tensor}' got {len(elements)} elements, expecting {count} for shape {list(shape)}"
-        )
+    _check_counted(len(elements), shape, tensor)
     kind = datatype.dtype.kind
     if not set(map(type, elements)) <= _ALLOWED.get(kind, _INTEGERS):
         raise InvalidArgument(f"input '{tensor}': {datatype.name} data must be {_KINDS.get(kind, 'integers')}")
@@ -41,10 +44,38 @@ def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -
         with np.errstate(over="ignore"):  # told below, as a refusal
             array: Array = np.array(elements, dtype=datatype.dtype)
     except OverflowError as error:
-        raise InvalidArgument(f"input '{tensor}' has a number that does not fit {datatype.name}") from error
+        raise _unfit(datatype, tensor) from error
     if datatype.name == "FP32" and not np.isfinite(array).all():  # JSON has no infinity: it was a larger number
-        raise InvalidArgument(f"input '{tensor}' has a number that does not fit {datatype.name}")
+        raise _unfit(datatype, tensor)
     return array.reshape(shape)
+
+
+def _check_counted(found: int, shape: tuple[int, ...], tensor: str) -> None:
+    count = element_count(shape)
+    if found != count:
+        raise InvalidArgument(f"input '{tensor}' got {found} elements, expecting {count} for shape {list(shape)}")
+
+
+def _fitted(numbers: Array, datatype: Datatype, tensor: str) -> Array:
+    """Return numbers of 64 bits in a datatype of as many or less; raises InvalidArgument where one does not fit."""
+    dtype = datatype.dtype
+    if dtype == numbers.dtype or not numbers.size:
+        return numbers.astype(dtype, copy=False)
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            array: Array = numbers.astype(dtype)
+        fits = bool(np.isfinite(array).all())
+    else:
+        limits = np.iinfo(dtype)
+        fits = bool(numbers.min() >= limits.min and numbers.max() <= limits.max)
+        array = numbers.astype(dtype)
+    if not fits:
+        raise _unfit(datatype, tensor)
+    return array
+
+
+def _unfit(datatype: Datatype, tensor: str) -> InvalidArgument:
+    return InvalidArgument(f"input '{tensor}' has a number that does not fit {datatype.name}")
 
 
 def encode(array: Array, datatype: Datatype, tensor: str) -> Any:

@@ -9,6 +9,8 @@ from serving_runtime.protocol.http.infer_head import InferHead, parse
 
 _KEPT_BYTES = 1024
 _KEPT_HEADS = 256
+_LONGEST_BYTES = 2 * _KEPT_BYTES
+"""Of a text that may be a kept head with an id; longer ones hold data, and are not even looked up: that reads them."""
 
 _ID_FIRST = (b'{"id":"', b'{"id": "')
 
@@ -21,20 +23,25 @@ class HeadCache:
 
     def head(self, text: bytes) -> tuple[InferHead, str]:
         """Return the checked head and the request's id, empty for none; raises InvalidArgument."""
-        head = self._heads.get(text)
-        if head is not None:
-            return head, ""
+        if len(text) > _LONGEST_BYTES:
+            head = parse(text)
+            return head, head.id
+        known = self._heads.get(text)
+        if known is not None:
+            return known, ""
         first_id, rest = without_id(text)
-        if first_id:
-            head = self._heads.get(rest)
-        if head is None:
-            head = parse(rest)
-            if len(rest) <= _KEPT_BYTES and not head.id and all(item.size is not None for item in head.inputs):
-                if len(self._heads) >= _KEPT_HEADS:
-                    self._heads.clear()
-                head.answers = {}
-                self._heads[rest] = head
+        known = self._heads.get(rest) if first_id else None
+        head = known if known is not None else parse(rest)
+        if known is None and len(rest) <= _KEPT_BYTES and not head.id and _all_binary(head):
+            if len(self._heads) >= _KEPT_HEADS:
+                self._heads.clear()
+            head.answers = {}
+            self._heads[rest] = head
         return head, head.id or first_id  # of two members of one name the last one counts
+
+
+def _all_binary(head: InferHead) -> bool:
+    return all(item.size is not None for item in head.inputs)
 
 
 def without_id(text: bytes) -> tuple[str, bytes]:

@@ -15,10 +15,7 @@ def json_object(text: bytes | memoryview) -> dict[str, Any]:
     """Return the object; raises InvalidArgument for anything else."""
     if len(text) > _MANY_BYTES:
         text = bytes(text)
-        if text.count(b"[") + text.count(b"{") > _MAX_CONTAINERS:
-            raise InvalidArgument(
-                f"the request's JSON has more than {_MAX_CONTAINERS} arrays and objects; send data flat"
-            )
+        check_containers(text)
     try:
         content = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -26,3 +23,9 @@ def json_object(text: bytes | memoryview) -> dict[str, Any]:
     if type(content) is not dict:
         raise InvalidArgument("the request must be a JSON object")
     return content
+
+
+def check_containers(text: bytes) -> None:
+    """Raise InvalidArgument for a JSON text of too many arrays and objects."""
+    if len(text) > _MANY_BYTES and text.count(b"[") + text.count(b"{") > _MAX_CONTAINERS:
+        raise InvalidArgument(f"the request's JSON has more than {_MAX_CONTAINERS} arrays and objects; send data flat")

@@ -1,0 +1,96 @@
+"""Infer requests whose tensors are flat arrays of numbers, read without a Python object for each number.
+
+simdjson finds out where everything is and hands the numbers over as one block of memory. Only what is plain in every
+respect is read here; for anything else, right or wrong, there is json_body.py, which also says what is wrong with it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from serving_runtime.datatypes import BYTES, DATATYPES
+from serving_runtime.protocol.http.json_body import check_containers
+
+try:
+    import simdjson
+except ImportError:  # there is no wheel for this machine: all bodies are read the plain way
+    simdjson = None  # type: ignore[assignment]
+
+_WORTH_BYTES = 1024
+"""Below this the plain way is as quick."""
+
+_KEPT_BYTES = 4 * 1024 * 1024
+"""A parser keeps memory of several times the longest text that it was given; for longer ones a new one is made."""
+
+_CODES = {
+    datatype.name: {"f": "d", "u": "u"}.get(datatype.dtype.kind, "i")
+    for datatype in DATATYPES.values()
+    if datatype.json and datatype is not BYTES and datatype.dtype.kind != "b"
+}
+"""How simdjson is to hand over numbers of each datatype: as FP64, UINT64 or INT64; what does not fit is refused."""
+
+_DTYPES = {code: np.dtype(f"{kind}8") for code, kind in (("d", "f"), ("u", "u"), ("i", "i"))}
+
+
+class _OutOfOrdinaryError(Exception):
+    """The text is none that is read here."""
+
+
+def infer_object(text: bytes) -> dict[str, Any] | None:
+    """Return the JSON object in a text, with an array of numpy's for each input's `data`; None to read it otherwise.
+
+    What it returns is what orjson would: of the same numbers, FP64 for floating-point datatypes, 64-bit integers for
+    the others. Raises InvalidArgument for what would take too much memory.
+    """
+    if simdjson is None or len(text) < _WORTH_BYTES or text[:1] != b"{" or b'"data"' not in text:
+        return None
+    check_containers(text)
+    parser = _kept if len(text) <= _KEPT_BYTES else simdjson.Parser()
+    try:
+        return _read(parser.parse(text), text)
+    except (_OutOfOrdinaryError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        return None
+
+
+def _read(document: Any, text: bytes) -> dict[str, Any]:
+    members = _members(document)
+    inputs = members.pop("inputs")
+    content = {name: _plain(value) for name, value in members.items()}
+    arrays = 1 + _arrays(members)
+    items = []
+    for item in inputs:
+        found = _members(item)
+        arrays += _arrays(found)
+        data = found.pop("data")
+        plain = {name: _plain(value) for name, value in found.items()}
+        code = _CODES[plain["datatype"]]
+        plain["data"] = np.frombuffer(data.as_buffer(of_type=code), _DTYPES[code])
+        items.append(plain)
+    if text.count(b"[") != arrays:  # one within another, such as nested data
+        raise _OutOfOrdinaryError
+    content["inputs"] = items
+    return content
+
+
+def _members(found: Any) -> dict[str, Any]:
+    """Return an object's members; of those of one name the last one counts, and simdjson would give the first."""
+    if type(found) is not simdjson.Object:
+        raise _OutOfOrdinaryError
+    members = {name: found[name] for name in found}
+    if len(members) != len(found):
+        raise _OutOfOrdinaryError
+    return members
+
+
+def _arrays(members: Mapping[str, Any]) -> int:
+    return sum([type(value) is simdjson.Array for value in members.values()])
+
+
+def _plain(value: Any) -> Any:
+    if type(value) is simdjson.Object:
+        return value.as_dict()
+    return value.as_list() if type(value) is simdjson.Array else value
+
+
+_kept = simdjson.Parser() if simdjson is not None else None
