@@ -1,24 +1,34 @@
 """The REST API as the command line uses it: one method per verb, errors as the sentence that the API said."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, NoReturn, Self, TypeVar
+from typing import Any, BinaryIO, NoReturn, Self
 from urllib.parse import quote, urlsplit
 
 import httpx
 
 from fairlead_cli.config import Access
-from fairlead_cli.errors import ApiError, CliError, NotFound, Refusal, StoppedWaiting, TimedOut, Unreachable
+from fairlead_cli.errors import (
+    ApiError,
+    BrokenOff,
+    CliError,
+    NotFound,
+    Refusal,
+    Unreachable,
+)
 from fairlead_cli.sources import Source
+from fairlead_cli.waiting import poll_until
 
 Json = dict[str, Any]
-T = TypeVar("T")
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # The server answers an upload only after it has stored and hashed all of it.
 _UPLOAD_TIMEOUT = httpx.Timeout(600.0, connect=5.0)
+_UPLOAD_TRIES = 5
 _CHUNK_BYTES = 256 * 1024
-_SILENCE_S = 60.0
+_AWAY_S = 60.0
+_BETWEEN_LOOKS_S = 1.0
+_GATEWAY_STATUSES = {502, 503, 504}
+_NO_ANSWER_OF_OURS = "unknown"
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -93,13 +103,39 @@ class Client:
     def upload(
         self, path: str, source: Source, sha256: str, sent: Callable[[int], None], query: Sequence[tuple[str, str]] = ()
     ) -> Json:
-        """Stream `source` to `path`; `sent` is told the bytes of each piece that has gone out."""
+        """Stream `source` to `path`; `sent` is told the bytes of each piece that has gone out.
 
-        def pieces() -> Iterator[bytes]:
-            for piece in source.pieces():
-                yield piece
-                sent(len(piece))
+        Where the server goes away in the middle (it is upgraded, say), all is sent again once one answers, and
+        `sent` is told that nothing has gone out so far. The same bytes are the same version: there are never two.
+        """
+        for left in reversed(range(_UPLOAD_TRIES)):
+            gone = 0
 
+            def pieces() -> Iterator[bytes]:
+                nonlocal gone
+                for piece in source.pieces():
+                    yield piece
+                    sent(len(piece))
+                    gone += len(piece)
+
+            try:
+                return self._upload(path, pieces(), source, sha256, query)
+            except (BrokenOff, ApiError) as error:
+                if not left or not _has_gone_away(error):
+                    raise
+            sent(-gone)
+            poll_until(
+                self._is_there,
+                bool,
+                timeout_s=_AWAY_S,
+                every_s=_BETWEEN_LOOKS_S,
+                what=f"an answer of {self._access.url}",
+            )
+        raise AssertionError("the last try returns or raises")
+
+    def _upload(
+        self, path: str, pieces: Iterator[bytes], source: Source, sha256: str, query: Sequence[tuple[str, str]]
+    ) -> Json:
         headers = {
             "Content-Type": "application/octet-stream",
             "Content-Length": str(source.size_bytes),
@@ -107,8 +143,15 @@ class Client:
         }
         params = [("filename", source.filename), *query]
         return self._json(
-            self._send("POST", path, params=params, content=pieces(), headers=headers, timeout=_UPLOAD_TIMEOUT)
+            self._send("POST", path, params=params, content=pieces, headers=headers, timeout=_UPLOAD_TIMEOUT)
         )
+
+    def _is_there(self) -> bool:
+        try:
+            self.get("whoami")
+        except ApiError as error:
+            return not _has_gone_away(error)
+        return True
 
     def download(self, path: str, target: BinaryIO, came: Callable[[int, int | None], None]) -> str:
         """Write the bytes at `path` to `target` and return the file's name as the server says it.
@@ -135,6 +178,8 @@ class Client:
             answer = self._http.request(method, path, **request)
         except httpx.TimeoutException as error:
             raise Unreachable(f"{self._access.url} did not answer in time ({method} {path})") from error
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:
+            raise BrokenOff(f"{self._access.url} went away in the middle of {method} {path}: {error}") from error
         except httpx.TransportError as error:
             raise Unreachable(
                 f"no answer from {self._access.url} ({error}); is it running (`fairlead up`) and is FAIRLEAD_URL right?"
@@ -166,7 +211,9 @@ class Client:
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             url = answer.request.url
-            return Refusal(answer.status_code, "unknown", f"{url} answered {answer.status_code} {answer.reason_phrase}")
+            return Refusal(
+                answer.status_code, _NO_ANSWER_OF_OURS, f"{url} answered {answer.status_code} {answer.reason_phrase}"
+            )
         if said.status == httpx.codes.UNAUTHORIZED and not self._access.token:
             hint = (
                 f"no token for {self._access.url}; set FAIRLEAD_TOKEN, run `fairlead login`, "
@@ -176,33 +223,8 @@ class Client:
         return said
 
 
-def wait_until(look: Callable[[], T], done: Callable[[T], bool], *, timeout_s: float, every_s: float, what: str) -> T:
-    """Return the first of what `look` sees that is `done`; TimedOut when the time is up, StoppedWaiting on Ctrl-C.
-
-    A control plane that restarts in the meantime is no reason to give up before a minute of silence.
-    """
-    try:
-        return poll_until(look, done, timeout_s=timeout_s, every_s=every_s, what=what)
-    except KeyboardInterrupt:
-        raise StoppedWaiting(f"no longer waiting for {what}; it goes on, only the waiting ended") from None
-
-
-def poll_until(look: Callable[[], T], done: Callable[[T], bool], *, timeout_s: float, every_s: float, what: str) -> T:
-    """Return what `wait_until` does, for who has an end of their own to make of Ctrl-C."""
-    deadline = time.monotonic() + timeout_s
-    silent_since: float | None = None
-    while True:
-        now = time.monotonic()
-        try:
-            seen = look()
-        except Unreachable:
-            silent_since = silent_since or now
-            if now - silent_since > _SILENCE_S:
-                raise
-        else:
-            silent_since = None
-            if done(seen):
-                return seen
-        if now >= deadline:
-            raise TimedOut(f"{what} was not there after {timeout_s:g} s; it goes on, only the waiting ended")
-        time.sleep(every_s)
+def _has_gone_away(error: CliError) -> bool:
+    """Return whether the control plane went away, or what stands before it says so; another answer is its own."""
+    if isinstance(error, ApiError):
+        return error.refusal.code == _NO_ANSWER_OF_OURS and error.refusal.status in _GATEWAY_STATUSES
+    return isinstance(error, Unreachable)

@@ -5,6 +5,7 @@
     │   └── Aborted     6  the rollout that was waited for was aborted, by a person or by a newer wish
     ├── TimedOut        4  what was waited for had not ended when the time was up
     ├── Unreachable     5  the control plane did not answer
+    │   └── BrokenOff   5  it went away in the middle of a request
     └── StoppedWaiting  130  Ctrl-C while something was waited for that goes on
 
 A wrong command line ends with 2 (argparse), Ctrl-C anywhere else with 130 and no word.
@@ -58,6 +59,10 @@ class Unreachable(CliError):  # noqa: N818
     """No answer from the control plane."""
 
     exit_code = 5
+
+
+class BrokenOff(Unreachable):
+    """The connection ended before the answer: whether the request was heard is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,10 @@ class Seen:
 
 @dataclass
 class Api:
-    """Answers by method and path (with its query); a list is worked off, its last entry stays."""
+    """Answers by method and path (with its query); a list is worked off, its last entry stays.
+
+    The status 0 is a connection that ends without an answer.
+    """
 
     url: str = ""
     answers: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
@@ -67,6 +70,9 @@ def _handler(api: Api) -> type[BaseHTTPRequestHandler]:
                 body,
             )
             status, document = api.answer(seen)
+            if not status:
+                self.close_connection = True
+                return
             content = document if isinstance(document, bytes) else json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(0 if status == 204 else len(content)))

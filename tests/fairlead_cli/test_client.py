@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fairlead_cli.client import Client, path, wait_until
+from fairlead_cli.client import Client, path
 from fairlead_cli.config import Access
-from fairlead_cli.errors import ApiError, CliError, NotFound, StoppedWaiting, TimedOut, Unreachable
+from fairlead_cli.errors import ApiError, BrokenOff, CliError, NotFound, Unreachable
 from fairlead_cli.sources import source_of
 
 
@@ -80,6 +80,50 @@ def test_an_upload_streams_its_bytes_and_their_digest(api: Any, client: Client, 
     assert "transfer-encoding" not in seen.headers
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param((0, b""), id="the connection breaks"),
+        pytest.param((502, b"<html>Bad Gateway</html>"), id="an ingress has no pod to send it to"),
+    ],
+)
+def test_an_upload_that_breaks_off_is_sent_again(api: Any, client: Client, tmp_path: Path, first: Any) -> None:
+    content = b"onnx" * 200_000
+    (tmp_path / "model.onnx").write_bytes(content)
+    api.answers["POST /models/m/versions?filename=model.onnx"] = [first, (201, {"number": 1})]
+    api.on("GET /whoami", {"user": "ann"})
+    sent: list[int] = []
+
+    assert client.upload("models/m/versions", source_of(tmp_path / "model.onnx"), "0" * 64, sent.append) == {
+        "number": 1
+    }
+
+    assert [seen.method for seen in api.seen] == ["POST", "GET", "POST"]
+    assert api.seen[2].body == content
+    assert sum(sent) == len(content)
+
+
+def test_an_upload_that_always_breaks_off_is_given_up(api: Any, client: Client, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"onnx")
+    api.answers["POST /models/m/versions?filename=model.onnx"] = [(0, b"")]
+    api.on("GET /whoami", {"user": "ann"})
+
+    with pytest.raises(BrokenOff, match="went away in the middle of POST models/m/versions"):
+        client.upload("models/m/versions", source_of(tmp_path / "model.onnx"), "0" * 64, lambda _count: None)
+
+    assert len([seen for seen in api.seen if seen.method == "POST"]) == 5
+
+
+def test_a_refused_upload_is_not_sent_again(api: Any, client: Client, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"onnx")
+    api.refuse("POST /models/m/versions?filename=model.onnx", 503, "the model file could not be stored: disk full")
+
+    with pytest.raises(ApiError, match="disk full"):
+        client.upload("models/m/versions", source_of(tmp_path / "model.onnx"), "0" * 64, lambda _count: None)
+
+    assert len(api.seen) == 1
+
+
 def test_a_refusal_is_the_apis_sentence(api: Any, client: Client) -> None:
     api.refuse("PUT /policies/p", 400, "weights have to rise; step 2 has 10 after 20", code="invalid")
 
@@ -123,36 +167,3 @@ def test_a_proxy_is_not_asked_about_this_machine(api: Any, client: Client, monke
 
     with Client(Access(api.url, "")) as made:
         assert made.get("whoami") == {"user": "ann"}
-
-
-def test_waiting_returns_what_is_done() -> None:
-    states = iter([1, 2, 3, 4])
-
-    assert wait_until(lambda: next(states), lambda seen: seen == 3, timeout_s=5, every_s=0, what="three") == 3
-
-
-def test_waiting_survives_a_restart_of_the_control_plane() -> None:
-    answers: Iterator[Any] = iter([Unreachable("down"), Unreachable("down"), "up"])
-
-    def look() -> str:
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return str(answer)
-
-    assert wait_until(look, lambda seen: seen == "up", timeout_s=5, every_s=0, what="it") == "up"
-
-
-def test_ctrl_c_says_that_what_was_waited_for_goes_on() -> None:
-    def look() -> int:
-        raise KeyboardInterrupt
-
-    with pytest.raises(StoppedWaiting, match=r"no longer waiting for the end of rollout 7; it goes on") as caught:
-        wait_until(look, lambda _seen: False, timeout_s=5, every_s=0, what="the end of rollout 7")
-
-    assert caught.value.exit_code == 130
-
-
-def test_waiting_ends_with_its_time() -> None:
-    with pytest.raises(TimedOut, match=r"the check of m was not there after 0 s"):
-        wait_until(lambda: 1, lambda _seen: False, timeout_s=0, every_s=0, what="the check of m")

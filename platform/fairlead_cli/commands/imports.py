@@ -10,9 +10,10 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from fairlead_cli import render
 from fairlead_cli.call import Call
-from fairlead_cli.client import Json, path, wait_until
+from fairlead_cli.client import Json, path
 from fairlead_cli.commands import particulars
 from fairlead_cli.errors import EndedBadly
+from fairlead_cli.waiting import wait_until
 
 _LOOK_EVERY_S = 0.5
 

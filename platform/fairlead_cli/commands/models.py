@@ -11,10 +11,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from fairlead_cli import render
 from fairlead_cli.call import Call
-from fairlead_cli.client import Client, Json, path, wait_until
+from fairlead_cli.client import Client, Json, path
 from fairlead_cli.commands import imports, particulars
 from fairlead_cli.errors import CliError, EndedBadly
 from fairlead_cli.sources import Source, source_of
+from fairlead_cli.waiting import wait_until
 
 _CHECK_EVERY_S = 0.3
 

@@ -8,10 +8,11 @@ from rich.live import Live
 
 from fairlead_cli import contract, render
 from fairlead_cli.call import Call, service_path
-from fairlead_cli.client import Json, path, wait_until
+from fairlead_cli.client import Json, path
 from fairlead_cli.commands import failures, rollout_plan, rollout_view
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
 from fairlead_cli.telling import Teller
+from fairlead_cli.waiting import wait_until
 
 _LOOK_EVERY_S = 0.5
 _ENDED = {"Healthy", "Degraded", "Aborted"}

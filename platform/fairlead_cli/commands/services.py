@@ -8,10 +8,11 @@ from typing import Any
 from fairlead_cli import contract, render
 from fairlead_cli.applying import apply_file, file_arguments
 from fairlead_cli.call import Call, count, service_path
-from fairlead_cli.client import Json, path, wait_until
+from fairlead_cli.client import Json, path
 from fairlead_cli.commands import failures, rollouts
 from fairlead_cli.commands.rollout_view import share, wait_text
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
+from fairlead_cli.waiting import wait_until
 
 
 def _weight(revision: Mapping[str, Any]) -> str:

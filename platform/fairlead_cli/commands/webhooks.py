@@ -4,8 +4,9 @@ import argparse
 
 from fairlead_cli import render
 from fairlead_cli.call import Call, count
-from fairlead_cli.client import Json, path, wait_until
+from fairlead_cli.client import Json, path
 from fairlead_cli.errors import EndedBadly
+from fairlead_cli.waiting import wait_until
 
 _COLUMNS: render.Columns = {
     "id": "id",
