@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 import httptools
 
 from serving_runtime.errors import ServingError
-from serving_runtime.protocol.http import answer
+from serving_runtime.protocol.http import answer, large_body
 from serving_runtime.protocol.http.answer import CONTINUE, BodyWriter
 from serving_runtime.protocol.http.limits import LINGER_S, MAX_HEADER_BYTES, MAX_PIPELINED, too_slow, write_stuck
 from serving_runtime.protocol.http.message import (
@@ -98,10 +98,8 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self.on_refusal(text_error(400, f"the request is not valid HTTP/1.1: {error}"))
             return
-        if reader.in_headers and reader.reading:
-            reader.header_bytes += len(data)
-            if reader.header_bytes > MAX_HEADER_BYTES:
-                self.on_refusal(text_error(431, f"the request's headers are larger than {MAX_HEADER_BYTES} bytes"))
+        if reader.reading:
+            self._await_more(reader, len(data))
 
     def pause_writing(self) -> None:
         self._write_paused_since = self._listener.now
@@ -114,6 +112,19 @@ class Connection(asyncio.Protocol):
         if self._source is not None:
             self._source.resume()
         self._advance()
+
+    def _await_more(self, reader: RequestReader, received: int) -> None:
+        """Go on with a request of which a part is there."""
+        if reader.in_headers:
+            reader.header_bytes += received
+            if reader.header_bytes > MAX_HEADER_BYTES:
+                self.on_refusal(text_error(431, f"the request's headers are larger than {MAX_HEADER_BYTES} bytes"))
+        elif reader.bytes_to_come >= large_body.WORTH_BYTES:
+            self._transport.set_protocol(large_body.LargeBody(self, reader, self._body_arrived))
+
+    def _body_arrived(self) -> None:
+        self._transport.set_protocol(self)
+        self._reader.end_body()
 
     # What the reader calls
 

@@ -30,6 +30,8 @@ _CODES = {
 }
 """How simdjson is to hand over numbers of each datatype: as FP64, UINT64 or INT64; what does not fit is refused."""
 
+_BRACKET = np.uint8(ord("["))
+
 _DTYPES = {code: np.dtype(f"{kind}8") for code, kind in (("d", "f"), ("u", "u"), ("i", "i"))}
 
 
@@ -67,7 +69,7 @@ def _read(document: Any, text: bytes) -> dict[str, Any]:
         code = _CODES[plain["datatype"]]
         plain["data"] = np.frombuffer(data.as_buffer(of_type=code), _DTYPES[code])
         items.append(plain)
-    if text.count(b"[") != arrays:  # one within another, such as nested data
+    if np.count_nonzero(np.frombuffer(text, np.uint8) == _BRACKET) != arrays:  # one within another, such as nested data
         raise _OutOfOrdinaryError
     content["inputs"] = items
     return content

@@ -56,10 +56,13 @@ class RequestReader:
         self._owner = owner
         self._max_body_bytes = limits.max_body_bytes
         self.keeps_header = keeps_header
-        self._parser = httptools.HttpRequestParser(self)
-        self.feed = self._parser.feed_data
+        self._new_parser()
         self._begin()
         self.reading = False
+
+    def _new_parser(self) -> None:
+        self._parser = httptools.HttpRequestParser(self)
+        self.feed = self._parser.feed_data
 
     def _begin(self) -> None:
         self.reading = True
@@ -148,6 +151,31 @@ class RequestReader:
         self._body = b""
         self._owner.on_request(request, keep_alive)
 
+    # A body that comes past httptools
+
+    @property
+    def bytes_to_come(self) -> int:
+        """Return how much of the body is still to come; 0 where only httptools can tell, or nobody wants it."""
+        if self.in_headers or self._refused or self._decompressor is not None or self._content_length == _UNKNOWN:
+            return 0
+        return self._content_length - self.received_bytes
+
+    def room(self) -> memoryview:
+        """Return where the rest of the body is to be put; there must be `bytes_to_come`."""
+        if not self.received_bytes:
+            self._make_room()
+        return self._body[self._body_offset + self.received_bytes :]  # type: ignore[return-value]
+
+    def filled(self, count: int) -> bool:
+        """Take note of so many bytes put into `room`; returns whether the body is complete, which `end_body` is for."""
+        self.received_bytes += count
+        return self.received_bytes == self._content_length
+
+    def end_body(self) -> None:
+        """End the request whose body is complete; what follows is parsed anew."""
+        self.on_message_complete()
+        self._new_parser()
+
     # What its headers say
 
     def _take_content_length(self, value: bytes) -> None:
@@ -179,12 +207,15 @@ class RequestReader:
     def _place(self, body: bytes) -> None:
         """Put a piece of the body into one buffer, in which the first tensor comes to lie on an aligned address."""
         if not self.received_bytes:
-            json_length = min(self._json_length or 0, self._content_length)
-            self._body_offset = -json_length % _ALIGNMENT
-            storage = np.empty(self._body_offset + self._content_length, dtype=np.uint8)
-            self._body = storage.data
+            self._make_room()
         start = self._body_offset + self.received_bytes
         self._body[start : start + len(body)] = body  # type: ignore[index]
+
+    def _make_room(self) -> None:
+        json_length = min(self._json_length or 0, self._content_length)
+        self._body_offset = -json_length % _ALIGNMENT
+        storage = np.empty(self._body_offset + self._content_length, dtype=np.uint8)
+        self._body = storage.data
 
     def _too_large(self) -> Response:
         return text_error(413, f"the request body is larger than {self._max_body_bytes} bytes")
