@@ -45,7 +45,16 @@ def open_model(config: Any, backend: Backend, folder: ModelFolder, version: int,
         mine = dataclasses.replace(options, gpu=gpu, instance_count=counts[gpu])
         return _load(backend, file, mine, f"model '{folder.name}' version {version}", settings.retry_count)
 
-    return placing.spread(counts, load)
+    opened = placing.spread(counts, load)
+    if _fell_back(config, backend):
+        logger.warning("model '%s' runs on the CPU, since there is no GPU: %s", folder.name, nvml.mine().why_none)
+    return opened
+
+
+def _fell_back(config: Any, backend: Backend) -> bool:
+    """Return whether a model that would have run on a GPU runs on the CPU for want of one, as its config allows."""
+    asks_for_neither = all(kind_of(group) == "KIND_AUTO" for group in config.instance_group)
+    return asks_for_neither and bool(getattr(backend, "runs_on_gpus", False)) and not nvml.mine().gpus
 
 
 def _options(config: Any, settings: LoadSettings, folder: ModelFolder) -> BackendOptions:
