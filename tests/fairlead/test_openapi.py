@@ -32,6 +32,8 @@ from accounts.scopes import Scope
 from common.uris import parse_prefixes
 from deployments.services.recordings import RecordingOrder, recording_start
 from deployments.webhooks import webhook_test
+from integrations.clusters.base import Component
+from integrations.clusters.local.files import ClusterStatus, Layout, cluster_status_to_json, write_json
 from registry.imports import import_request
 from registry.services import alias_set
 from tests import scenes
@@ -72,6 +74,10 @@ def there(
 ) -> dict[str, Any]:
     """Return path parameters that name things which are there, and the header of an administrator."""
     settings.ARTIFACTS_FOLDER = tmp_path / "artifacts"
+    settings.CLUSTER_FOLDER = tmp_path / "cluster"
+    tomorrow = time.time() + 86400  # never too old, however long a test takes
+    agent = ClusterStatus(tomorrow, 1, "http://127.0.0.1:1", (Component("gateway", ready=True),))
+    write_json(Layout(settings.CLUSTER_FOLDER).cluster_status, cluster_status_to_json(agent))
     live = scenes.service()
     rollout = scenes.rollout(live)
     alias_set(model="digits", name="champion", number=1, now=live.created_at, actor="test")
