@@ -19,6 +19,12 @@ htmx.config.responseHandling = [
   { code: "[45]..", swap: true, error: true },
 ];
 
+// What a form narrows stays in the address, so that it can be passed on and is there again on the way back.
+document.addEventListener("htmx:afterRequest", (event) => {
+  const { elt, pathInfo, successful } = (event as CustomEvent).detail;
+  if (successful && elt.hasAttribute("data-in-address")) history.replaceState(null, "", pathInfo.finalRequestPath);
+});
+
 // A request that got no answer at all: the server is away.
 document.addEventListener("htmx:sendError", () => {
   const notice = document.createElement("p");

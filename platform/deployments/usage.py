@@ -4,8 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from django.urls import reverse
 
+from deployments.desired import Role
 from deployments.models import InferenceService, Revision
 from registry import usage
+
+_SERVING = {Role.STABLE, Role.CANARY}
 
 
 def register() -> None:
@@ -20,11 +23,14 @@ def uses_of(version_ids: Iterable[int]) -> Iterator[usage.Use]:
     named = set()
     for revision in revisions:
         named.add(revision.service_id)
-        yield _use(revision.service, f"revision {revision.name}, {revision.role}")
+        is_live = Role(revision.role) in _SERVING and not revision.service.stopped
+        by, version_id = f"revision {revision.name}, {revision.role}", revision.model_version_id
+        yield _use(revision.service, by, version_id, is_live=is_live)
     for service in InferenceService.objects.filter(model_version__in=ids).exclude(pk__in=named):
-        yield _use(service, "its service file")
+        yield _use(service, "its service file", service.model_version_id or 0, is_live=False)
 
 
-def _use(service: InferenceService, by: str) -> usage.Use:
+def _use(service: InferenceService, by: str, version_id: int, *, is_live: bool) -> usage.Use:
     page = reverse("deployments:service-detail", args=[service.namespace, service.name])
-    return usage.Use(f"service {service} ({by})", page, service.namespace)
+    live_as = str(service) if is_live else ""
+    return usage.Use(f"service {service} ({by})", page, service.namespace, version_id, live_as)

@@ -85,7 +85,7 @@ COMMANDS = (
     Command("models imports", imports.list_imports, imports.list_arguments),
     Command("models stop-import", imports.stop, imports.stop_arguments),
     Command("models pull", pull.pull, pull.pull_arguments),
-    Command("models list", models.list_models),
+    Command("models list", models.list_models, models.list_arguments),
     Command("models show", models.show_model, models.name_argument),
     Command("models describe", annotate.describe, annotate.describe_arguments),
     Command("models tag", annotate.tag, annotate.tag_arguments),

@@ -3,10 +3,11 @@
 import re
 from datetime import datetime
 
-from django.db.models import Max, QuerySet
+from django.db.models import Max, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
 
 from accounts.models import Ownership
-from accounts.roles import Owned
+from accounts.roles import DEFAULT_TEAM, Owned
 from common.errors import InvalidInput, NotFound
 from registry.import_lifecycle import ImportStatus
 from registry.lifecycle import Status
@@ -19,6 +20,17 @@ def model_list() -> QuerySet[RegisteredModel]:
     """Return all models with their aliases, and as `latest_version` the highest number that is still there."""
     models = RegisteredModel.objects.annotate(latest_version=Max("versions__number"))
     return models.prefetch_related("aliases__version")
+
+
+def model_overview() -> QuerySet[RegisteredModel]:
+    """Return all models as `model_list` does, with `latest_status`, `latest_platform` and the `team` that owns them."""
+    newest = ModelVersion.objects.filter(model=OuterRef("pk")).order_by("-number")
+    owned = Ownership.objects.filter(kind=Owned.MODEL, name=OuterRef("name"))
+    return model_list().annotate(
+        latest_status=Subquery(newest.values("status")[:1]),
+        latest_platform=Subquery(newest.values("platform")[:1]),
+        team=Coalesce(Subquery(owned.values("team__name")[:1]), Value(DEFAULT_TEAM)),
+    )
 
 
 def model_get(*, name: str) -> RegisteredModel:

@@ -1,4 +1,4 @@
-"""Where is a model version live? Whoever uses versions registers a provider; the registry asks before it deletes.
+"""Who uses a model version? Whoever does registers a provider; the registry asks before it deletes.
 
 The registry knows nothing of services: `deployments` registers its provider when its application starts.
 """
@@ -13,11 +13,15 @@ class Use:
 
     Attributes:
         namespace: who may see it may know of the use.
+        version_id: what is used.
+        live_as: the user's name where it serves the version now, such as `default/digits`; empty where it only could.
     """
 
     phrase: str
     page: str = ""
     namespace: str = ""
+    version_id: int = 0
+    live_as: str = ""
 
     def __str__(self) -> str:
         return self.phrase

@@ -16,8 +16,10 @@ from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
 from registry import annotations, imports, selectors, usage
 from registry.annotations import Changes
+from registry.filters import OF_MODELS
 from registry.import_lifecycle import ImportStatus
 from registry.lineage import Lineage
+from registry.usage import Use
 
 _IMPORTS_SHOWN = 5
 
@@ -26,9 +28,13 @@ _IMPORTS_SHOWN = 5
 @require_safe
 @page_scope(Scope.READ)
 def model_list_page(request: HttpRequest) -> HttpResponse:
-    """Show the models that the caller may see, the newest first."""
-    rows, older = newest(request, selectors.model_list().filter(visible(page_token(request), Owned.MODEL, "name")))
-    return render(request, "registry/model_list.html", {"models": rows, "older": older})
+    """Show the models that the caller may see, the newest first, narrowed as the form asks; to htmx, only the list."""
+    asked = {one.name: request.GET.get(one.name, "").strip() for one in OF_MODELS}
+    conditions = [one.condition(asked[one.name]) for one in OF_MODELS if asked[one.name]]
+    seen = selectors.model_overview().filter(visible(page_token(request), Owned.MODEL, "name"))
+    rows, older = newest(request, seen.filter(*conditions))
+    context = {"models": rows, "older": older, "asked": asked, "is_narrowed": any(asked.values())}
+    return render(request, "registry/_models.html" if is_fragment(request) else "registry/model_list.html", context)
 
 
 @never_cache
@@ -47,7 +53,9 @@ def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
     if is_fragment(request):
         return render(request, "registry/_imports.html", context)
     context["model"] = selectors.model_get(name=name)
-    context["versions"], context["older"] = newest(request, selectors.version_list(model=name))
+    versions, context["older"] = newest(request, selectors.version_list(model=name))
+    live = _live(request, [version.pk for version in versions])
+    context["rows"] = [(version, live.get(version.pk, ())) for version in versions]
     return render(request, "registry/model_detail.html", context)
 
 
@@ -68,6 +76,17 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
         "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
     }
     return render(request, "registry/version_detail.html", context)
+
+
+def _live(request: HttpRequest, version_ids: list[int]) -> dict[int, list[Use]]:
+    """Return by version where it is live, of the places that the caller may see."""
+    uses = [use for use in usage.uses_of(version_ids) if use.live_as]
+    seen = seen_names(page_token(request), Owned.NAMESPACE, [use.namespace for use in uses])
+    found: dict[int, list[Use]] = {}
+    for use in uses:
+        if use.namespace in seen:
+            found.setdefault(use.version_id, []).append(use)
+    return found
 
 
 @require_POST

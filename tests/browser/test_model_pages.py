@@ -1,5 +1,6 @@
 """The pages of models: descriptions that are safe, tags that a deployer changes, imports whose progress moves."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -32,6 +33,22 @@ def test_a_tag_is_set_and_removed_on_the_page_of_a_version(page: Page) -> None:
     page.get_by_role("button", name="Remove the tag stage").click()
     expect(page.get_by_text("None.")).to_be_visible()
     assert ModelVersion.objects.get().tags == {}
+
+
+def test_the_list_narrows_while_one_types_and_the_address_says_so(page: Page) -> None:
+    for name in ("digits", "fraud", "churn"):
+        scenes.model_version(1, name)
+    page.goto("/models/")
+    page.get_by_label("Name or description").press_sequentially("frau")
+    expect(page.get_by_role("link", name="digits")).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"[?&]search=frau(&|$)"))
+    page.get_by_role("link", name="fraud").click()
+    page.go_back()
+    expect(page.get_by_label("Name or description")).to_have_value("frau")
+    expect(page.get_by_role("link", name="digits")).to_have_count(0)
+    page.get_by_label("Name or description").fill("nothing like that")
+    page.get_by_role("link", name="show all models").click()
+    expect(page.get_by_role("link", name="digits")).to_be_visible()
 
 
 def test_a_description_that_tries_to_run_is_only_text(page: Page) -> None:

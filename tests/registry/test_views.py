@@ -49,6 +49,59 @@ def test_the_list_has_each_model_with_its_latest_version_aliases_and_tags(
         assert text in shown
 
 
+@pytest.mark.parametrize(
+    ("query", "is_there"),
+    [
+        ("search=IGIT", True),
+        ("search=**digits**", True),
+        ("search=letters", False),
+        ("tag=team%3Dvision", True),
+        ("tag=team%3Daudio", False),
+        ("alias=champion", True),
+        ("alias=old", False),
+        ("team=default", True),
+        ("team=red", False),
+        ("platform=onnxruntime_onnx", True),
+        ("platform=openvino", False),
+        ("search=digits&alias=champion&tag=team%3Dvision", True),
+        ("search=digits&alias=old", False),
+    ],
+)
+def test_the_list_is_narrowed_as_the_form_asks(
+    browser: Browser, version: ModelVersion, query: str, is_there: bool
+) -> None:
+    ModelVersion.objects.update(platform="onnxruntime_onnx")
+    shown = page(browser(), f"/models/?{query}")
+    assert ('href="/models/digits/"' in shown) == is_there
+    assert ("No model is like that" in shown) == (not is_there)
+
+
+def test_what_a_team_owns_is_no_more_the_default_teams(browser: Browser, version: ModelVersion) -> None:
+    teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=timezone.now())
+    client = browser("default", Role.ADMIN)
+    assert 'href="/models/digits/"' in page(client, "/models/?team=red")
+    assert "No model is like that" in page(client, "/models/?team=default")
+
+
+def test_a_filter_that_cannot_be_is_refused_in_words(browser: Browser, version: ModelVersion) -> None:
+    answer = browser().get("/models/?tag=vision")
+    assert answer.status_code == 400
+    assert "Tag is &#x27;vision&#x27;; expected key=value" in answer.content.decode()
+
+
+def test_to_htmx_the_list_comes_alone(browser: Browser, version: ModelVersion) -> None:
+    part = browser().get("/models/?search=digits", headers={"HX-Request": "true"}).content.decode()
+    assert part.strip().startswith('<div id="models">')
+
+
+def test_versions_say_what_they_take_and_where_they_are_live(browser: Browser) -> None:
+    scenes.service()
+    scenes.model_version(2)
+    shown = page(browser(), MODEL)
+    assert "FP32 [-1, 4] to INT64 [-1]" in shown
+    assert shown.count('<a href="/services/default/digits/">default/digits</a>') == 1
+
+
 def test_a_model_has_its_description_as_safe_html(browser: Browser, version: ModelVersion) -> None:
     answer = browser().get(MODEL)
     shown = answer.content.decode()

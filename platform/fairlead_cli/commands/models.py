@@ -122,8 +122,18 @@ def _upload(call: Call, source: Source, model: str, query: list[tuple[str, str]]
         )
 
 
+def list_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--search", metavar="TEXT", help="only models with this in their name or description")
+    parser.add_argument("--tag", metavar="KEY=VALUE", help="only models with this tag")
+    parser.add_argument("--alias", metavar="ALIAS", help="only models that have this alias")
+    parser.add_argument("--team", metavar="TEAM", help="only models that this team owns")
+    parser.add_argument("--platform", metavar="PLATFORM", help="only those with such versions, as onnxruntime_onnx")
+
+
 def list_models(call: Call) -> None:
-    """List the registered models."""
+    """List the registered models, all or those that are like that."""
+    wanted = {name: getattr(call.options, name) for name in ("search", "tag", "alias", "team", "platform")}
+    query = {name: value for name, value in wanted.items() if value is not None}
     columns: render.Columns = {
         "name": "name",
         "latest": "latest_version",
@@ -131,7 +141,7 @@ def list_models(call: Call) -> None:
         "description": "description",
         "created": "created_at",
     }
-    call.show_list(call.client.all("models"), columns)
+    call.show_list(call.client.all("models", filters=query), columns)
 
 
 def name_argument(parser: argparse.ArgumentParser) -> None:

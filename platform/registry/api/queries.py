@@ -1,25 +1,18 @@
-"""What the query of a registry address says: filters of lists, and the particulars of a version that is pushed."""
+"""What the query of a registry address says: the filter of imports, and the particulars of a version that is pushed."""
 
 from collections.abc import Iterable
 
-from django.db.models import Q
-from django.db.models.fields.json import KeyTextTransform
-from django.db.models.lookups import Exact
 from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
 from common.errors import InvalidInput
 from common.filters import Filter
-from registry import tags
 from registry.import_lifecycle import ImportStatus
-from registry.lifecycle import Status
 from registry.lineage import Lineage
 from registry.particulars import Particulars
 
 _PAIRS = {"type": "array", "items": {"type": "string"}}
-NAME_PREFIX = Filter("name_prefix", "name__startswith", "Only models whose names begin so.")
 IMPORT_STATUS = Filter("status", "status", "Only imports with this status.", choices=tuple(ImportStatus))
-STATUS = Filter("status", "status", "Only versions with this status.", choices=tuple(Status))
 PARTICULARS = [
     OpenApiParameter("description", str, description="Markdown."),
     OpenApiParameter("tag", _PAIRS, description="`key=value`, as often as there are tags."),
@@ -34,19 +27,6 @@ PARTICULARS = [
         "Without it the model's setting counts; empty asks for no check.",
     ),
 ]
-
-
-class TagFilter(Filter):
-    """Keeps the rows that have a tag with a value."""
-
-    def condition(self, text: str) -> Q:
-        """Return the condition for `key=value`; raises InvalidInput."""
-        # What no tag can be is refused: in a path into JSON, digits would mean a place in a list.
-        (pair,) = tags.changed({}, _pairs("tag", [text])).items()
-        return Q(Exact(KeyTextTransform(pair[0], "tags"), pair[1]))
-
-
-TAG = TagFilter("tag", "", "Only what has this tag: `key=value`; several must all be there.", repeatable=True)
 
 
 def particulars_of(query: QueryDict) -> Particulars:

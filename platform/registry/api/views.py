@@ -34,6 +34,7 @@ from registry.api.serializers import (
     VersionChangeSerializer,
     VersionSerializer,
 )
+from registry.filters import OF_MODELS, OF_VERSIONS
 from registry.models import Alias, ModelVersion, RegisteredModel
 from registry.storage import store
 from registry.tasks import check_version
@@ -45,7 +46,7 @@ class ModelListView(ListAPIView[RegisteredModel]):
     serializer_class = ModelSerializer
     ordering = "name"
     orderings = ("-name", "created_at", "-created_at")
-    filters = (queries.TAG, queries.NAME_PREFIX)
+    filters = OF_MODELS
 
     def get_queryset(self) -> QuerySet[RegisteredModel]:
         return selectors.model_list().filter(visible(caller_token(self.request), Owned.MODEL, "name"))
@@ -90,7 +91,7 @@ class VersionListView(OfModel, ListAPIView[ModelVersion]):
     serializer_class = VersionSerializer
     ordering = "-number"
     orderings = ("number", "size_bytes", "-size_bytes")
-    filters = (queries.TAG, queries.STATUS)
+    filters = OF_VERSIONS
 
     def get_queryset(self) -> QuerySet[ModelVersion]:
         return selectors.version_list(model=self.kwargs["name"])

@@ -1,6 +1,7 @@
 """How the pages of models write descriptions, sizes and tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django import template
 from django.utils.safestring import SafeString, mark_safe
@@ -43,3 +44,14 @@ def came(row: ModelImport) -> str:
 def tensor(spec: Mapping[str, object]) -> str:
     """Return `FP32 [-1, 4]`, and that an input may be left out."""
     return f"{spec.get('datatype')} {spec.get('shape')}{', optional' if spec.get('optional') else ''}"
+
+
+@register.filter
+def signature(document: Mapping[str, Any]) -> str:
+    """Return `FP32 [-1, 4] to INT64 [-1]`, or how many there are where there is more than one."""
+    sides = [_side(document.get(key) or [], one) for key, one in (("inputs", "input"), ("outputs", "output"))]
+    return " to ".join(sides) if all(sides) else ""
+
+
+def _side(specs: Sequence[Mapping[str, object]], one: str) -> str:
+    return f"{len(specs)} {one}s" if len(specs) > 1 else "".join(tensor(spec) for spec in specs)

@@ -100,6 +100,19 @@ def test_push_of_no_file_is_refused_here(fairlead: Fairlead, api: Any, at_home: 
     assert api.seen == []
 
 
+def test_models_are_listed_as_far_as_they_are_like_what_is_asked(fairlead: Fairlead, api: Any) -> None:
+    api.on(
+        "GET /models?search=digit&tag=team%3Dvision&alias=champion&team=red&platform=openvino",
+        {"next": None, "results": [{"name": "digits", "latest_version": 2, "created_at": "2026-01-01"}]},
+    )
+
+    narrow = ("--search", "digit", "--tag", "team=vision", "--alias", "champion", "--team", "red")
+    code, said, _ = fairlead("models", "list", *narrow, "--platform", "openvino")
+
+    assert code == 0
+    assert said.splitlines()[-1].split()[:2] == ["digits", "2"]
+
+
 def test_show_lists_the_versions(fairlead: Fairlead, api: Any) -> None:
     api.on("GET /models/digits", {"name": "digits", "description": "", "created_at": "2026-01-01"})
     api.on("GET /models/digits/versions", {"next": None, "results": [version(2, aliases=["champion"]), version(1)]})
