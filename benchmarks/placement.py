@@ -15,7 +15,8 @@ from random import Random
 from deployments.placement.geometry import GEOMETRIES
 from deployments.placement.nodes import room
 from deployments.placement.packing import pack
-from deployments.placement.rooms import Demand, Policy, Room
+from deployments.placement.rooms import Demand, Room
+from integrations.clusters.base import Arrangement
 
 GPUS = (125, 250, 500, 1000, 2000)
 GPUS_PER_NODE, MODELS_PER_GPU, REPEATS = 8, 50, 3
@@ -38,18 +39,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, help="append a line of JSON per task")
     options = parser.parse_args()
-    first: dict[Policy, float] = {}
+    first: dict[Arrangement, float] = {}
     for gpus in GPUS:
         demands, rooms = task(gpus)
-        for policy in Policy:
+        for arrangement in Arrangement:
             taken_s = []
             for _ in range(REPEATS):
                 begun = time.perf_counter()
-                found = pack(demands, rooms, policy)
+                found = pack(demands, rooms, arrangement)
                 taken_s.append(time.perf_counter() - begun)
             per_model = min(taken_s) / len(demands)
-            ratio = per_model / first.setdefault(policy, per_model)
-            line = {"gpus": gpus, "models": len(demands), "policy": policy, "placed": len(found.placements)}
+            ratio = per_model / first.setdefault(arrangement, per_model)
+            line = {"gpus": gpus, "models": len(demands), "arrangement": arrangement, "placed": len(found.placements)}
             line |= {"seconds": round(min(taken_s), 3), "per_model_to_smallest": round(ratio, 2)}
             print(json.dumps(line), flush=True)
             if options.results:

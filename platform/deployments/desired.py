@@ -9,6 +9,7 @@ from deployments.rollout.portion import Portion
 from deployments.scaling import Scaling
 from deployments.spec.transformer import Transformer
 from integrations.clusters.base import (
+    Arrangement,
     Autoscaling,
     Desired,
     DesiredRevision,
@@ -67,6 +68,7 @@ class RevisionState:
     retire_at: datetime | None = None
     stopped_at: datetime | None = None
     patches: tuple[Patch, ...] = ()
+    arrangement: Arrangement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 logger=revision.logger,
                 patches=revision.patches,
                 transformer=transformer_of(revision, stopped=service.stopped),
+                arrangement=revision.arrangement,
             )
             for revision in service.revisions
             if revision.stopped_at is None

@@ -19,8 +19,10 @@ from deployments.spec import (
     ServiceSpec,
     logger_json,
     patches_json,
+    placement_json,
     stored_logger,
     stored_patches,
+    stored_placement,
     stored_rolling,
     stored_transformer,
     transformer_json,
@@ -73,6 +75,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         revision.memory_bytes,
         *([runs.accelerator] if runs.accelerator else []),
         *([runs.products] if runs.products else []),
+        *([revision.placement_wish] if revision.placement_wish else []),
         _scaling_of_approval(scaling_of(revision)),
         *([revision.logger] if revision.logger else []),
         *([revision.patches] if any(revision.patches.values()) else []),
@@ -121,6 +124,7 @@ def revision_state(row: Revision) -> RevisionState:
         model_config=row.model_config,
         env=row.env,
         resources=placed_resources(row),
+        arrangement=stored_placement(row.placement_wish).replicas,
         logger=stored_logger(row.logger),
         patches=(*stored_patches(row.patches.get("cluster", ()), "patches of the cluster"), *patches_of_service(row)),
         scaling=scaling_of(row),
@@ -247,5 +251,6 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.logger == logger_json(spec.logger)
         and row.patches.get("service", []) == patches_json(spec.patches)
         and row.transformer == transformer_json(spec.transformer)
+        and row.placement_wish == placement_json(spec.placement)
         and resources_of(row) == spec.resources
     )

@@ -10,7 +10,7 @@ import pytest
 from deployments.placement.choosing import Chosen, NoRoom, as_named, automatic
 from deployments.placement.inventory import Use, gpu_node
 from deployments.placement.offers import offers
-from integrations.clusters.base import Desired, DesiredRevision, GpuPod, Resources
+from integrations.clusters.base import Arrangement, Desired, DesiredRevision, GpuPod, Resources
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from tests.cluster.harness import Harness, harness
@@ -42,7 +42,8 @@ def _make_node(running: Harness, name: str, slices: dict[str, str], **labels: st
     amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", **slices}
     ready = {"type": "Ready", "status": "True", "reason": "Test", "message": ""}
     with running.plane.client() as client:
-        own = {f"nvidia.com/{label.replace('_', '.')}": value for label, value in labels.items()}
+        own = {"kubernetes.io/hostname": name}  # as a kubelet labels its node
+        own |= {f"nvidia.com/{label.replace('_', '.')}": value for label, value in labels.items()}
         body = {"metadata": {"name": name, "labels": _LABELS | own}}
         client.post(kinds.NODE.path(""), json={"apiVersion": "v1", "kind": "Node", **body}).raise_for_status()
         status = {"status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}}
@@ -128,6 +129,36 @@ def _desired(running: Harness, service: str, replicas: int, resources: Resources
         resources=resources,
     )
     return Desired("default", service, 1, (revision,))
+
+
+@pytest.mark.parametrize("arrangement", Arrangement)
+def test_replicas_are_apart_or_together_as_the_planner_expects(cluster: Harness, arrangement: Arrangement) -> None:
+    names = ("gpu-node", "gpu-node-b", "gpu-node-c")
+    driver = KubernetesDriver(cluster.api, replace(cluster.options, gpu_runtime_image="fairlead/runtime:cuda"))
+    for name in names[1:]:
+        _make_node(cluster, name, {_SLICE: "4"})
+    try:
+        found = as_named(_SLICE, 3, driver.inventory(with_nodes=True).gpus, arrangement=arrangement)
+        assert isinstance(found, Chosen)
+        desired = _desired(cluster, "arranged", 3, Resources(0.1, 1 << 20, _SLICE))
+        (revision,) = desired.revisions
+        driver.apply(replace(desired, revisions=(replace(revision, arrangement=arrangement),)))
+
+        def nodes() -> list[str]:
+            return sorted(each["spec"].get("nodeName", "") for each in _pods(cluster, "arranged"))
+
+        until(lambda: len(nodes()) == 3 and all(nodes()), "all replicas have a node", 120)
+        if arrangement is Arrangement.SPREAD:
+            assert nodes() == list(names)
+            assert found.why.endswith("spread, 1 on gpu-node, 1 on gpu-node-b, 1 on gpu-node-c")
+        else:
+            assert len(set(nodes())) == 1
+            assert "pack, 3 on gpu-node" in found.why
+    finally:
+        _forget(cluster, "arranged")
+        with cluster.plane.client() as client:
+            for name in names[1:]:
+                client.delete(kinds.NODE.path("", name)).raise_for_status()
 
 
 def _pods(running: Harness, service: str) -> list[Any]:

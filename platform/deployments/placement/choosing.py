@@ -5,15 +5,17 @@ what was measured of the version and takes the least of a GPU. Where there is no
 would make some.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deployments.placement.geometry import GEOMETRIES
 from deployments.placement.needs import HEAD_ROOM_PERCENT, Measured, Misfit, Need, needed
 from deployments.placement.offers import Offer, demand_for, mig_nodes, offers
+from deployments.placement.packing import pack
 from deployments.placement.repartition import Repartition, repartition
-from deployments.placement.rooms import Demand
-from integrations.clusters.base import NodeGpus
+from deployments.placement.rooms import Demand, Room
+from integrations.clusters.base import Arrangement, NodeGpus
 
 _GIB = 1 << 30
 CUDA_BYTES = _GIB // 2
@@ -42,17 +44,26 @@ class NoRoom:
     plan: Repartition | None = None
 
 
-def as_named(resource: str, replicas: int, seen: Sequence[NodeGpus], *, leaving: str = "") -> Chosen | NoRoom:
+def as_named(
+    resource: str,
+    replicas: int,
+    seen: Sequence[NodeGpus],
+    *,
+    leaving: str = "",
+    arrangement: Arrangement | None = None,
+) -> Chosen | NoRoom:
     """Return whether replicas that ask for a resource by its name have room.
 
     Args:
         leaving: NAMESPACE/NAME of a service whose pods make room; empty for none.
+        arrangement: None leaves it to the cluster.
     """
     there = offers(seen, leaving=leaving)
     fitting = [each for each in there if each.resource == resource]
     free = sum(each.free for each in fitting)
     if free >= replicas:
-        return Chosen(resource, (), f"{_count(replicas)} of {free} free {resource}")
+        where = _expected(replicas, fitting, arrangement)
+        return Chosen(resource, (), f"{_count(replicas)} of {free} free {resource}{where}")
     kinds = ", ".join(sorted({each.resource for each in there})) or "no GPU at all"
     nodes = mig_nodes(seen, leaving=leaving, promised=resource)
     plan = repartition([demand_for(resource, "it", replicas - free)], nodes)
@@ -60,12 +71,19 @@ def as_named(resource: str, replicas: int, seen: Sequence[NodeGpus], *, leaving:
     return NoRoom(f"room for {_count(replicas)} is asked for, and {why}", plan)
 
 
-def automatic(measured_bytes: int, replicas: int, seen: Sequence[NodeGpus], *, leaving: str = "") -> Chosen | NoRoom:
+def automatic(
+    measured_bytes: int,
+    replicas: int,
+    seen: Sequence[NodeGpus],
+    *,
+    leaving: str = "",
+    arrangement: Arrangement | None = None,
+) -> Chosen | NoRoom:
     """Return the resource that does and takes the least of a GPU, of those that have room for all replicas.
 
     Args:
         measured_bytes: what the version was measured to take on a CPU.
-        leaving: as of `as_named`.
+        leaving, arrangement: as of `as_named`.
     """
     measured = Measured(measured_bytes + CUDA_BYTES)
     there = [each for each in offers(seen, leaving=leaving) if each.product and each.memory_bytes]
@@ -84,7 +102,8 @@ def automatic(measured_bytes: int, replicas: int, seen: Sequence[NodeGpus], *, l
         if sum(each.free for each in alike) >= replicas:
             what = profile or f"a whole {alike[0].product}"
             has = min(each.memory_bytes for each in alike) / _GIB
-            why = f"{told}: {what} has {has:.3g} GiB and is the least that does with {_count(replicas)} free"
+            where = _expected(replicas, alike, arrangement)
+            why = f"{told}: {what} has {has:.3g} GiB and is the least that does with {_count(replicas)} free{where}"
             return Chosen(resource, _products(resource, alike, there), why)
     if not ranked and len(misfits) == len(needs):
         return NoRoom(misfits[0])
@@ -102,6 +121,18 @@ def _products(resource: str, alike: Iterable[Offer], there: Iterable[Offer]) -> 
     does = {each.label for each in alike}
     others = {each.label for each in there if each.resource == resource} - does
     return tuple(sorted(does)) if others else ()
+
+
+def _expected(replicas: int, alike: Iterable[Offer], arrangement: Arrangement | None) -> str:
+    """Return on which nodes replicas are expected, as the end of a sentence; empty where nobody says how they lie."""
+    if arrangement is None:
+        return ""
+    rooms = [Room(each.node, each.product, each.profile, 1, 0, each.share, each.free) for each in alike]
+    found = pack([Demand("it", replicas, 0, compute_slices=0)], rooms, arrangement)
+    nodes = Counter(each.node for each in found.placements)
+    told = ", ".join(f"{count} on {node}" for node, count in sorted(nodes.items()))
+    alone = " (no other node has one free)" if len(nodes) == 1 < replicas and arrangement is Arrangement.SPREAD else ""
+    return f"; {arrangement.value}, {told}{alone}"
 
 
 def _count(replicas: int) -> str:

@@ -10,24 +10,25 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import permutations
 
-from deployments.placement.rooms import Demand, Packing, Placement, Policy, Room
+from deployments.placement.rooms import Demand, Packing, Placement, Room
 from deployments.placement.shelves import Shelf
+from integrations.clusters.base import Arrangement
 
 _FEW = 5  # demands of which all orders are tried: 120
 
 
-def pack(demands: Sequence[Demand], rooms: Sequence[Room], policy: Policy = Policy.PACK) -> Packing:
+def pack(demands: Sequence[Demand], rooms: Sequence[Room], arrangement: Arrangement = Arrangement.PACK) -> Packing:
     """Return where replicas go; those that find no slice are told as missing."""
     largest = sorted(demands, key=lambda each: (each.compute_slices, each.memory_bytes, each.name), reverse=True)
     orders = permutations(largest) if len(largest) <= _FEW else [largest]
-    tries = (_Run(rooms, policy, shares_large=large).take(order) for order in orders for large in (False, True))
+    tries = (_Run(rooms, arrangement, shares_large=large).take(order) for order in orders for large in (False, True))
     return min(tries, key=lambda found: (sum(found.missing.values()), found.share))
 
 
 class _Run:
     """One way through the demands."""
 
-    def __init__(self, rooms: Iterable[Room], policy: Policy, *, shares_large: bool) -> None:
+    def __init__(self, rooms: Iterable[Room], arrangement: Arrangement, *, shares_large: bool) -> None:
         kinds: dict[tuple[float, int, int, str, str], list[Room]] = defaultdict(list)
         self._left: Counter[str] = Counter()
         for room in rooms:
@@ -35,7 +36,7 @@ class _Run:
                 kind = (room.share, room.memory_bytes, room.compute_slices, room.product, room.profile)
                 kinds[kind].append(room)
                 self._left[room.node] += room.free
-        self._shelves = [Shelf(kinds[kind], policy, self._left) for kind in sorted(kinds)]
+        self._shelves = [Shelf(kinds[kind], arrangement, self._left) for kind in sorted(kinds)]
         # To share, a slice that gives more memory for its part of the GPU may be better than the least that does.
         by_memory = sorted(self._shelves, key=lambda shelf: shelf.kind.share / shelf.kind.memory_bytes)
         self._to_share = by_memory if shares_large else self._shelves

@@ -2,18 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-
-
-class Policy(StrEnum):
-    """Where replicas go among slices that do alike.
-
-    PACK: onto the node that has the least room left, so that others stay free to be cut anew or taken away.
-    SPREAD: onto the node that has the fewest replicas of the same model, so that a node's loss costs least.
-    """
-
-    PACK = "pack"
-    SPREAD = "spread"
 
 
 @dataclass(frozen=True, slots=True)

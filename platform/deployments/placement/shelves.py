@@ -8,13 +8,14 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from deployments.placement.rooms import Demand, Policy, Room
+from deployments.placement.rooms import Demand, Room
+from integrations.clusters.base import Arrangement
 
 
 class Shelf:
     """Rooms of one product and profile, a node each."""
 
-    def __init__(self, rooms: Sequence[Room], policy: Policy, left: Mapping[str, int]) -> None:
+    def __init__(self, rooms: Sequence[Room], arrangement: Arrangement, left: Mapping[str, int]) -> None:
         """Take rooms that differ in node and number alone.
 
         Args:
@@ -25,7 +26,7 @@ class Shelf:
         self._rooms = {room.node: room for room in rooms}
         self._taken: Counter[str] = Counter()
         self._left = left
-        self._packs = policy is Policy.PACK
+        self._packs = arrangement is Arrangement.PACK
         self._heap: list[tuple[int, str]] = []
         for node in sorted(self.nodes):
             self.changed(node)

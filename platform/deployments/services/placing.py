@@ -82,9 +82,10 @@ def placed(
     if found.unknown:
         return _stored(asked, (), f"whether it fits is not known: {found.unknown}")
     if asked == AUTO:
-        choice = automatic(_measured_bytes(service, version), replicas, found.nodes, leaving=leaving)
+        measured = _measured_bytes(service, version)
+        choice = automatic(measured, replicas, found.nodes, leaving=leaving, arrangement=spec.placement.replicas)
     else:
-        choice = as_named(asked, replicas, found.nodes, leaving=leaving)
+        choice = as_named(asked, replicas, found.nodes, leaving=leaving, arrangement=spec.placement.replicas)
     if not isinstance(choice, NoRoom):
         return _stored(choice.accelerator, choice.products, choice.why)
     if asked != AUTO and (spec.stopped or grows):

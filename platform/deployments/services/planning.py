@@ -95,7 +95,7 @@ def room_plan(*, policy: Policy, stable: Revision, canary: RevisionState, survey
 
 def _gpu_room(canary: RevisionState, replicas: int, nodes: Nodes) -> Room:
     """Return whether replicas on GPUs fit; a GPU node is taken to have the CPUs and the memory that its slices need."""
-    found = as_named(canary.resources.accelerator, replicas, nodes.gpus)
+    found = as_named(canary.resources.accelerator, replicas, nodes.gpus, arrangement=canary.arrangement)
     if isinstance(found, NoRoom):
         plan = f"; {found.plan.why}" if found.plan is not None else ""
         return Room(False, replicas, 0, f"it does not fit: {found.why}{plan}")

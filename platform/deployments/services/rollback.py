@@ -15,7 +15,7 @@ from deployments.recording import Change, changing
 from deployments.selectors import earlier_stable_query, revision_query, stable_before
 from deployments.services.serving import service_named, spec_of
 from deployments.services.turning import begin_back, check_ready
-from deployments.spec import RevisionContent, file_saying, stored_logger, stored_transformer
+from deployments.spec import RevisionContent, file_saying, stored_logger, stored_placement, stored_transformer
 
 
 @transaction.atomic
@@ -106,6 +106,7 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
         logger=stored_logger(revision.logger),
         patches=rows.patches_of_service(revision),
         transformer=stored_transformer(revision.transformer),
+        placement=stored_placement(revision.placement_wish),
     )
     service.document = file_saying(service.document, spec_of(service), content)
     if not follows_alias:

@@ -23,7 +23,7 @@ from deployments.rollout import Portion, RolloutState
 from deployments.rollout.approvals import Author
 from deployments.services.contracts import contract_agreed
 from deployments.services.placing import placed
-from deployments.spec import ServiceSpec, logger_json, patches_json, transformer_json
+from deployments.spec import ServiceSpec, logger_json, patches_json, placement_json, transformer_json
 from deployments.spec.resources import limit_of
 from registry.lifecycle import Status
 from registry.models import ModelVersion
@@ -257,6 +257,7 @@ def _create_revision(
         memory_bytes=spec.resources.memory_bytes,
         accelerator=spec.resources.accelerator,
         placement=placement,
+        placement_wish=placement_json(spec.placement),
         created_at=change.now,
         created_by=actor,
         transformer=transformer_json(spec.transformer),

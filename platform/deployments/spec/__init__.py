@@ -10,14 +10,16 @@ from deployments.spec.file import imported_model, parse_service
 from deployments.spec.logger import logger_json, stored_logger
 from deployments.spec.model import CONFIG, STORAGE_URI, check_format
 from deployments.spec.patches import PATCHES, parse_patches, patches_json, stored_patches
+from deployments.spec.placement import placement_json, stored_placement
 from deployments.spec.rewrite import file_saying, file_stopped
 from deployments.spec.transformer import Transformer, stored_transformer, transformer_json
-from deployments.spec.values import RevisionContent, ServiceSpec
+from deployments.spec.values import PlacementWish, RevisionContent, ServiceSpec
 
 __all__ = [
     "CONFIG",
     "PATCHES",
     "STORAGE_URI",
+    "PlacementWish",
     "RevisionContent",
     "ServiceSpec",
     "Transformer",
@@ -29,10 +31,12 @@ __all__ = [
     "parse_patches",
     "parse_service",
     "patches_json",
+    "placement_json",
     "refuse_on",
     "rolling_json",
     "stored_logger",
     "stored_patches",
+    "stored_placement",
     "stored_rolling",
     "stored_transformer",
     "transformer_json",

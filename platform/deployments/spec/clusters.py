@@ -2,8 +2,9 @@
 
 from common.errors import InvalidInput
 from deployments.document import Document
+from deployments.spec.placement import PLACEMENT
 from deployments.spec.resources import limit_of
-from deployments.spec.values import ServiceSpec
+from deployments.spec.values import PlacementWish, ServiceSpec
 from integrations.clusters.base import DriftPolicy
 
 LOCAL = "local"
@@ -32,6 +33,11 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             f"{field} is for services on Kubernetes: the local cluster runs models on this machine's CPUs; leave it "
             "out, or choose a Kubernetes cluster with GPU nodes",
             field=field,
+        )
+    if kind == LOCAL and spec.placement != PlacementWish():
+        raise InvalidInput(
+            f"{PLACEMENT} is for services on Kubernetes: the local cluster has one machine; leave it out",
+            field=PLACEMENT,
         )
     if kind == LOCAL and spec.rolling is not None:
         raise InvalidInput(

@@ -10,6 +10,7 @@ from deployments.spec.delivery import parse_rolling, parse_timeout
 from deployments.spec.logger import parse_logger
 from deployments.spec.model import parse_config, parse_env, parse_format, parse_storage_uri
 from deployments.spec.patches import parse_patches
+from deployments.spec.placement import parse_placement
 from deployments.spec.resources import parse_resources
 from deployments.spec.transformer import parse_transformer
 from deployments.spec.values import ServiceSpec
@@ -69,6 +70,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         transformer=parse_transformer(spec, found_name),
         request_timeout_s=parse_timeout(predictor),
         rolling=parse_rolling(predictor, scaling.min_replicas),
+        placement=parse_placement(spec),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)

@@ -8,6 +8,7 @@ from deployments.scaling import put_scaling
 from deployments.spec.file import STOP
 from deployments.spec.logger import logger_json
 from deployments.spec.patches import patches_json
+from deployments.spec.placement import placement_json
 from deployments.spec.resources import resources_json
 from deployments.spec.transformer import transformer_json
 from deployments.spec.values import RevisionContent, ServiceSpec
@@ -44,12 +45,13 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
             predictor["logger"] = logger_json(content.logger)
     if content.resources != spec.resources:
         model["resources"] = resources_json(content.resources)
-    if content.transformer != spec.transformer:
-        changed["spec"].pop("transformer", None)
-        if content.transformer is not None:
-            changed["spec"]["transformer"] = transformer_json(content.transformer)
-    if content.patches != spec.patches:
-        changed["spec"].pop("patches", None)
-        if content.patches:
-            changed["spec"]["patches"] = patches_json(content.patches)
+    for name, before, after in (
+        ("transformer", transformer_json(spec.transformer), transformer_json(content.transformer)),
+        ("placement", placement_json(spec.placement), placement_json(content.placement)),
+        ("patches", patches_json(spec.patches), patches_json(content.patches)),
+    ):
+        if before != after:
+            changed["spec"].pop(name, None)
+            if after:
+                changed["spec"][name] = after
     return changed

@@ -5,7 +5,18 @@ from dataclasses import dataclass
 
 from deployments.scaling import Scaling
 from deployments.spec.transformer import Transformer
-from integrations.clusters.base import DriftPolicy, Logger, Patch, Resources, Rolling
+from integrations.clusters.base import Arrangement, DriftPolicy, Logger, Patch, Resources, Rolling
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementWish:
+    """How replicas should be placed.
+
+    Attributes:
+        replicas: None leaves it to the cluster.
+    """
+
+    replicas: Arrangement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +55,7 @@ class ServiceSpec:
     transformer: Transformer | None = None
     request_timeout_s: int = 0
     rolling: Rolling | None = None
+    placement: PlacementWish = PlacementWish()
 
     @property
     def follows_alias(self) -> bool:
@@ -68,3 +80,4 @@ class RevisionContent:
     logger: Logger | None = None
     patches: tuple[Patch, ...] = ()
     transformer: Transformer | None = None
+    placement: PlacementWish = PlacementWish()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from deployments.placement.choosing import Chosen, NoRoom, as_named, automatic
-from integrations.clusters.base import GpuPod, NodeGpus
+from integrations.clusters.base import Arrangement, GpuPod, NodeGpus
 
 _GIB = 1 << 30
 SMALL, LARGE, WHOLE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "nvidia.com/gpu"
@@ -134,3 +134,34 @@ def test_what_is_free_already_is_not_counted_twice() -> None:
     assert found.plan.after == ((("3g.40gb", 2),),)
     assert (found.plan.leaving, found.plan.served) == ((), 1)
     assert as_named(LARGE, 3, [MIXED]).plan is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("arrangement", "told"),
+    [
+        pytest.param(Arrangement.SPREAD, "; spread, 1 on mixed, 1 on other", id="apart"),
+        pytest.param(Arrangement.PACK, "; pack, 2 on other", id="on the node that has the least left"),
+        pytest.param(None, "free nvidia.com/mig-1g.10gb", id="left to the cluster"),
+    ],
+)
+def test_where_replicas_are_expected_is_told(arrangement: Arrangement | None, told: str) -> None:
+    nodes = [MIXED, replace(MIXED, node="other", resources={SMALL: 2})]
+    found = as_named(SMALL, 2, nodes, arrangement=arrangement)
+    assert isinstance(found, Chosen)
+    assert found.why.endswith(told)
+    left_open = automatic(5 * _GIB, 2, nodes, arrangement=arrangement)
+    assert isinstance(left_open, Chosen)
+    assert arrangement is None or left_open.why.endswith(told)
+
+
+def test_one_node_is_no_spreading_and_is_told() -> None:
+    found = as_named(SMALL, 2, [MIXED], arrangement=Arrangement.SPREAD)
+    assert isinstance(found, Chosen)
+    assert found.why.endswith("; spread, 2 on mixed (no other node has one free)")
+
+
+def test_what_is_not_known_here_can_be_spread_too() -> None:
+    unknown = replace(MIXED, product="NVIDIA-L4", strategy="none", resources={WHOLE: 2})
+    found = as_named(WHOLE, 2, [unknown, replace(unknown, node="other")], arrangement=Arrangement.SPREAD)
+    assert isinstance(found, Chosen)
+    assert found.why.endswith("; spread, 1 on mixed, 1 on other")

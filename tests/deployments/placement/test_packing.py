@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from deployments.placement.geometry import GEOMETRIES
 from deployments.placement.nodes import room
 from deployments.placement.packing import pack
-from deployments.placement.rooms import Demand, Packing, Policy, Room
+from deployments.placement.rooms import Demand, Packing, Room
+from integrations.clusters.base import Arrangement
 from tests.deployments.placement.brute_force import best
 
 _GIB = 1 << 30
@@ -86,13 +87,13 @@ def test_it_is_within_two_percent_of_the_best_there_is() -> None:
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 2**32), st.sampled_from(Policy))
-def test_no_packing_is_invalid(seed: int, policy: Policy) -> None:
+@given(st.integers(0, 2**32), st.sampled_from(Arrangement))
+def test_no_packing_is_invalid(seed: int, arrangement: Arrangement) -> None:
     random = Random(seed)
     tasks = [a_task(random) for _ in range(4)]  # together more than are tried in all orders
     demands = [replace(each, name=f"{n}/{each.name}") for n, (some, _) in enumerate(tasks) for each in some]
     rooms = [replace(each, node=f"{n}/{each.node}") for n, (_, some) in enumerate(tasks) for each in some]
-    check(pack(demands, rooms, policy), demands, rooms)
+    check(pack(demands, rooms, arrangement), demands, rooms)
 
 
 def test_the_smallest_slice_that_does_is_taken() -> None:
@@ -110,8 +111,8 @@ def test_what_is_small_leaves_the_large_slice_to_what_is_large() -> None:
 def test_packed_onto_the_fullest_node_or_spread_over_nodes() -> None:
     rooms = [*rooms_of("a", g1_10=7), *rooms_of("b", g1_10=3), *rooms_of("c", g1_10=7)]
     demand = Demand("m", 3, 5 * _GIB)
-    assert who(pack([demand], rooms, Policy.PACK)) == {("m", "b", "1g.10gb"): 3}
-    assert {node for _, node, _ in who(pack([demand], rooms, Policy.SPREAD))} == {"a", "b", "c"}
+    assert who(pack([demand], rooms, Arrangement.PACK)) == {("m", "b", "1g.10gb"): 3}
+    assert {node for _, node, _ in who(pack([demand], rooms, Arrangement.SPREAD))} == {"a", "b", "c"}
 
 
 def test_several_share_a_slice_as_long_as_its_memory_lasts() -> None:

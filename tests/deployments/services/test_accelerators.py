@@ -11,7 +11,7 @@ from deployments import rows
 from deployments.models import Cluster, Event, InferenceService, Revision
 from deployments.services import alias_follow, rollout_plan, service_apply
 from deployments.services.placing import gpus_due, gpus_look, gpus_note
-from integrations.clusters.base import NodeGpus, Nodes, Observed, Resources
+from integrations.clusters.base import Arrangement, NodeGpus, Nodes, Observed, Resources
 from registry.models import ModelVersion
 from tests.deployments.conftest import Platform
 from tests.deployments.placement.test_choosing import LARGE, MIXED, SMALL, WHOLE
@@ -75,6 +75,21 @@ def test_without_an_image_for_gpus_nothing_is_made(live: Platform) -> None:
         apply(live, **{SLICE: 1})
     assert caught.value.field == f"spec.predictor.model.resources.limits.{SLICE}"
     assert Revision.objects.count() == 1
+
+
+def test_replicas_apart_are_another_revision_and_the_way_back_is_in_the_file(live: Platform) -> None:
+    document = live.document(policy=None)
+    document["spec"]["placement"] = {"replicas": "spread"}
+    live.clock.go_on(1.0)
+    for _ in range(2):
+        service_apply(document=document, namespace=None, name=None, actor="ops", now=live.clock())
+        live.until(lambda: live.view().stable_revision == "digits-00002")
+    assert live.cluster.applied[-1].revisions[-1].arrangement is Arrangement.SPREAD
+    live.back("1")
+    assert "placement" not in InferenceService.objects.get().document["spec"]
+    live.until(lambda: live.view().stable_revision == "digits-00001")
+    live.back("2")
+    assert InferenceService.objects.get().document["spec"]["placement"] == {"replicas": "spread"}
 
 
 def see(platform: Platform, *nodes: NodeGpus, unknown: str = "") -> None:

@@ -7,6 +7,7 @@ Standard library only.
 
 from integrations.clusters.base.desired import (
     PREVIEW_SUFFIX,
+    Arrangement,
     Autoscaling,
     Desired,
     DesiredRevision,
@@ -63,6 +64,7 @@ from integrations.clusters.base.scaling import (
 __all__ = [
     "AUDIENCE",
     "PREVIEW_SUFFIX",
+    "Arrangement",
     "Autoscaling",
     "BatchTime",
     "Behavior",

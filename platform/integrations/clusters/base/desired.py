@@ -29,6 +29,17 @@ class Resources:
     products: tuple[str, ...] = ()
 
 
+class Arrangement(StrEnum):
+    """Where replicas go among nodes that do alike.
+
+    PACK: onto the node that has the least room left, so that others stay free to be cut anew or taken away.
+    SPREAD: onto the node that has the fewest replicas of the same model, so that a node's loss costs least.
+    """
+
+    PACK = "pack"
+    SPREAD = "spread"
+
+
 class MatchKind(StrEnum):
     """How a header's value is compared: with a whole value, with a beginning, with several whole values."""
 
@@ -163,6 +174,7 @@ class DesiredRevision:
         transformer: None where requests go to the predictor itself.
         patches: changes of what is rendered for it on the cluster, in order.
         tap: which requests to record; None for none. It comes and goes without a restart.
+        arrangement: None leaves it to the cluster.
     """
 
     name: str
@@ -185,6 +197,7 @@ class DesiredRevision:
     logger: Logger | None = None
     transformer: DesiredTransformer | None = None
     patches: tuple[Patch, ...] = ()
+    arrangement: Arrangement | None = None
 
 
 @dataclass(frozen=True, slots=True)

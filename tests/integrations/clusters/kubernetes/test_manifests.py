@@ -15,6 +15,7 @@ from kubernetes import client, config
 
 from common.errors import InvalidInput
 from integrations.clusters.base import (
+    Arrangement,
     Autoscaling,
     Desired,
     DesiredRevision,
@@ -64,6 +65,8 @@ def _revision(each: dict[str, Any]) -> DesiredRevision:
     own: dict[str, Any] = {"resources": resources, "autoscaling": scaling, "logger": logger, "match": tuple(match)}
     own["tap"] = Tap(**each["tap"]) if "tap" in each else None
     own["patches"] = tuple(Patch(f"patches[{number}]", **patch) for number, patch in enumerate(each.get("patches", ())))
+    if "arrangement" in each:
+        own["arrangement"] = Arrangement(each["arrangement"])
     if "transformer" in each:
         its = each["transformer"]
         parts = {"resources": Resources(**its["resources"]), "autoscaling": Autoscaling(**its["autoscaling"])}

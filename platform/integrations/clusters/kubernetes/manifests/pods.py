@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision
 from integrations.clusters.flags import logger_flags, python_flags
-from integrations.clusters.kubernetes.manifests import accelerators, calling, taps
+from integrations.clusters.kubernetes.manifests import accelerators, calling, scheduling, taps
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
     HTTP_PORT,
@@ -40,7 +40,7 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
         },
         "spec": {
             **secure_pod(desired, options),
-            **accelerators.where(revision.resources),
+            **scheduling.where(desired, revision),
             "initContainers": [_prepare(revision, source, options)],
             "containers": [_runtime(desired, revision, options)],
             "volumes": [

@@ -28,6 +28,7 @@ _OF_REVISION = {
     "logger",
     "transformer",
     "tap",
+    "arrangement",
 }
 
 

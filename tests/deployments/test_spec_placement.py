@@ -1,0 +1,55 @@
+"""`spec.placement` of a service file: replicas apart from one another, or together."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from common.errors import InvalidInput
+from deployments.spec import PlacementWish, parse_service, placement_json, refuse_on, stored_placement
+from integrations.clusters.base import Arrangement
+from tests.deployments.test_spec_batcher import FILE
+
+
+def saying(placement: Any) -> dict[str, Any]:
+    document = copy.deepcopy(FILE)
+    document["spec"]["placement"] = placement
+    return document
+
+
+@pytest.mark.parametrize(
+    ("said", "wish"),
+    [
+        pytest.param({"replicas": "spread"}, PlacementWish(Arrangement.SPREAD), id="apart"),
+        pytest.param({"replicas": "pack"}, PlacementWish(Arrangement.PACK), id="together"),
+        pytest.param({}, PlacementWish(), id="left to the cluster"),
+    ],
+)
+def test_what_is_said_is_kept_as_it_stands(said: dict[str, Any], wish: PlacementWish) -> None:
+    assert parse_service(saying(said)).placement == wish
+    assert placement_json(wish) == said
+    assert stored_placement(said) == wish
+
+
+def test_a_file_that_says_nothing_leaves_it_to_the_cluster() -> None:
+    assert parse_service(FILE).placement == PlacementWish()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        pytest.param({"replicas": "apart"}, "spec.placement.replicas", id="a word that is not known"),
+        pytest.param({"replicas": True}, "spec.placement.replicas", id="no word"),
+        pytest.param({"zones": 3}, "spec.placement.zones", id="a field that is not known"),
+        pytest.param("spread", "spec.placement", id="no object"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_its_name(wrong: Any, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_service(saying(wrong))
+    assert caught.value.field == field
+
+
+def test_the_local_cluster_has_one_machine() -> None:
+    with pytest.raises(InvalidInput, match=r"spec\.placement is for services on Kubernetes"):
+        refuse_on("local", parse_service(saying({"replicas": "spread"})))
