@@ -66,6 +66,13 @@ def test_what_runs_on_has_probes(variation: str) -> None:
                 assert {"readinessProbe", "livenessProbe"} <= set(container), each["metadata"]["name"]
 
 
+def test_a_web_pod_that_is_replaced_has_time_for_the_requests_under_way() -> None:
+    (web,) = [spec for name, spec in pods(objects({"web": {"shutdownSeconds": 90}})) if name == "fairlead-web"]
+    (container,) = web["containers"]
+    assert "--timeout-graceful-shutdown=90" in container["command"]
+    assert web["terminationGracePeriodSeconds"] == 90 + container["lifecycle"]["preStop"]["sleep"]["seconds"] + 5
+
+
 @everywhere
 def test_selectors_find_the_pods_they_are_for(variation: str) -> None:
     found = objects(values(variation))
