@@ -16,12 +16,15 @@ from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
 from registry import annotations, imports, selectors, usage
 from registry.annotations import Changes
+from registry.beside import beside
+from registry.curves import drawing, measured
 from registry.filters import OF_MODELS
 from registry.import_lifecycle import ImportStatus
 from registry.lineage import Lineage
 from registry.usage import Use
 
 _IMPORTS_SHOWN = 5
+_OTHERS_SHOWN = 50
 
 
 @never_cache
@@ -71,11 +74,29 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
     context = {
         "version": version,
         "lineage": {**Lineage().as_json(), **version.lineage},
+        "measured": measured(version.profile),
+        "drawing": drawing([(f"version {number}", measured(version.profile))]),
+        "others": selectors.version_list(model=name).exclude(pk=version.pk).order_by("-pk")[:_OTHERS_SHOWN],
         "uses": [use for use in uses if use.namespace in seen],
         "is_used_elsewhere": any(use.namespace not in seen for use in uses),
         "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
     }
     return render(request, "registry/version_detail.html", context)
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def version_compare_page(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """Show a version beside the one that `with` names: what would change for clients, facts and measurements."""
+    require(page_token(request), Scope.READ, Place.model(name))
+    other = request.GET.get("with", "").strip()
+    if not (other.isascii() and other.isdecimal() and len(other) < 10):
+        raise InvalidInput(f"with is {other[:40]!r}; expected the number of a version to compare with", field="with")
+    new = selectors.model_version_get(model=name, number=number)
+    old = selectors.model_version_get(model=name, number=int(other))
+    context = {"old": old, "new": new, "versions": (old, new), "beside": beside(old, new)}
+    return render(request, "registry/version_compare.html", context)
 
 
 def _live(request: HttpRequest, version_ids: list[int]) -> dict[int, list[Use]]:

@@ -7,6 +7,7 @@ from django import template
 from django.utils.safestring import SafeString, mark_safe
 
 from common import markdown
+from registry.curves import duration
 from registry.models import ModelImport
 
 register = template.Library()
@@ -32,6 +33,25 @@ def size(count: int) -> str:
     while value >= 1024 and step < len(_STEPS) - 1:
         value, step = value / 1024, step + 1
     return f"{value:.0f}\u00a0{_STEPS[step]}" if step == 0 or value >= 100 else f"{value:.1f}\u00a0{_STEPS[step]}"
+
+
+@register.filter
+def latency(us: float) -> str:
+    """Return `1.2 ms` for 1200 microseconds."""
+    return duration(us)
+
+
+@register.filter
+def rate(per_second: float) -> str:
+    """Return `12,300` for 12345: three telling digits are enough of a rate."""
+    digits = max(0, len(str(int(per_second))) - 3)
+    return f"{round(per_second, -digits) if digits else round(per_second, 1):,.{0 if digits else 1}f}"
+
+
+@register.filter
+def change(percent: float) -> str:
+    """Return `+12 %` or `-3.4 %`."""
+    return f"{percent:+.0f}\u00a0%" if abs(percent) >= 10 else f"{percent:+.1f}\u00a0%"
 
 
 @register.filter
