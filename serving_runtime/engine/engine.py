@@ -20,6 +20,7 @@ from serving_runtime.engine.roots import Roots
 from serving_runtime.engine.servable import Servable
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.engine.states import IndexEntry
+from serving_runtime.engine.statistics import statistics_message
 from serving_runtime.errors import ModelError, NotFound, ServingError, Unavailable
 from serving_runtime.request import Cancellable, InferRequest, OnDone, Streaming
 from serving_runtime.scheduler.rate_limiter import RateLimiter
@@ -236,6 +237,10 @@ class Engine:
         if not version and name in self._models and self._models[name].serving:
             return list(self._models[name].serving.values())
         return [self.servable(name, version)]
+
+    async def statistics(self, name: str = "", version: str = "") -> Any:
+        """Return the ModelStatisticsResponse of what `selected` returns; raises NotFound."""
+        return statistics_message(self.selected(name, version))
 
     def server_metadata(self) -> dict[str, Any]:
         extensions = [*EXTENSIONS, *(["system_shared_memory"] if self.shared_memory.allowed else [])]

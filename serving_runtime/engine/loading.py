@@ -214,8 +214,8 @@ def _open_version(
         config = ModelConfig.from_message(message)
         if config.sequences is not None and settings.one_of_several:
             raise ModelError(
-                f"{where}: the requests of a sequence belong to one process, and this server has one for each MIG "
-                "slice; give it one slice by CUDA_VISIBLE_DEVICES"
+                f"{where}: the requests of a sequence belong to one process, and this server has several "
+                "(--workers, or one for each MIG slice); give it one"
             )
         config = replace(config, metrics=replace(config.metrics, summaries=settings.summaries))
         completion.check_batch_inputs(message, model.signature)

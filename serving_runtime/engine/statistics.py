@@ -17,6 +17,48 @@ def statistics_message(servables: Iterable[Servable]) -> Any:
     return response
 
 
+def summed(response: Any) -> Any:
+    """Return a ModelStatisticsResponse in which the entries of one model version, by several processes, are one."""
+    total = _ModelStatisticsResponse()
+    known: dict[tuple[str, str], Any] = {}
+    for entry in response.model_stats:
+        found = known.get((entry.name, entry.version))
+        if found is None:
+            found = known[entry.name, entry.version] = total.model_stats.add()
+            found.CopyFrom(entry)
+        else:
+            _add(found, entry)
+    return total
+
+
+def _add(total: Any, entry: Any) -> None:
+    total.last_inference = max(total.last_inference, entry.last_inference)
+    total.inference_count += entry.inference_count
+    total.execution_count += entry.execution_count
+    _add_durations(total.inference_stats, entry.inference_stats)
+    for place, shown in entry.response_stats.items():
+        _add_durations(total.response_stats[place], shown)
+    batches = {batch.batch_size: batch for batch in total.batch_stats}
+    for batch in entry.batch_stats:
+        found = batches.get(batch.batch_size)
+        if found is None:
+            total.batch_stats.add().CopyFrom(batch)
+        else:
+            _add_durations(found, batch)
+    total.batch_stats.sort(key=lambda batch: batch.batch_size)
+    for usage, more in zip(total.memory_usage, entry.memory_usage, strict=False):
+        usage.byte_size += more.byte_size
+
+
+def _add_durations(total: Any, entry: Any) -> None:
+    """Add up every pair of count and nanoseconds that a message has."""
+    for field, duration in entry.ListFields():
+        if field.message_type is not None:
+            found = getattr(total, field.name)
+            found.count += duration.count
+            found.ns += duration.ns
+
+
 def _fill(message: Any, servable: Servable) -> None:
     statistics = servable.counts
     message.name, message.version = servable.name, servable.version

@@ -17,7 +17,7 @@ from serving_runtime.server import (
     tap_options,
     trace_options,
 )
-from serving_runtime.server.flag_types import add_bool, count, revision
+from serving_runtime.server.flag_types import add_bool, count, positive, revision
 from serving_runtime.server.grpc_options import GrpcOptions
 from serving_runtime.server.http_options import HttpOptions
 from serving_runtime.server.logger_options import LoggerOptions
@@ -53,6 +53,7 @@ class Options:
     port_file: Path | None
     exit_timeout_s: int
     max_concurrent_requests: int
+    workers: int
     allow_client_shm: bool
     id: str
     revision: str
@@ -88,6 +89,7 @@ def parse(arguments: Sequence[str]) -> Options:
         port_file=found.port_file,
         exit_timeout_s=found.exit_timeout_secs,
         max_concurrent_requests=found.max_concurrent_requests,
+        workers=found.workers,
         allow_client_shm=found.allow_client_shm,
         id=found.id,
         revision=found.revision or "",
@@ -128,6 +130,13 @@ def _parser() -> Parser:
         default=0,
         metavar="N",
         help="most requests with the models at once, HTTP and gRPC together; ten times as many wait; 0: all (0)",
+    )
+    process.add_argument(
+        "--workers",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="processes that share the ports, the metrics page and what models are loaded (1)",
     )
     process.add_argument(
         "--port-file",

@@ -25,11 +25,13 @@ from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.engine.traced import follow
 from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.http.listener import Listener
-from serving_runtime.protocol.settings import RuntimeSettings
+from serving_runtime.protocol.settings import LOG, TRACE, RuntimeSettings
 from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.scheduler.response_cache import ResponseCache
+from serving_runtime.server.carrying import Channel, Member
 from serving_runtime.server.endpoints import again_and_again, grpc_server, http_listener, metrics_listener
 from serving_runtime.server.logger_options import open_logger
+from serving_runtime.server.one_of_several import OneOfSeveral
 from serving_runtime.server.options import Options
 from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, write_port_file
 from serving_runtime.server.tap_options import open_tap
@@ -43,7 +45,7 @@ from serving_runtime.telemetry.tracing.triton_file import TritonFile
 logger = logging.getLogger(__name__)
 
 ONE_OF_SEVERAL = "FAIRLEAD_ONE_OF_SEVERAL"
-"""The environment variable by which a worker knows that others listen on its ports."""
+"""The environment variable by which a worker knows that others listen on its ports: the socket where they meet."""
 
 _SWITCH_INTERVAL_S = 0.0005
 """How long a thread may keep the GIL while another wants it; Python's 5 ms would be added to every threaded model."""
@@ -69,11 +71,11 @@ def run(options: Options) -> int:
         return runner.run(Server(options, log).run())
 
 
-def _budget_bytes(asked: int | None) -> int | None:
+def _budget_bytes(asked: int | None, workers: int) -> int | None:
     """Return the budget asked for; where none is, a share of what this process may have and does not use yet."""
     if asked is not None:
-        return asked or None
-    return max(0, int(memory.limit_bytes() * SHARE) - memory.resident_bytes())
+        return asked // workers or None
+    return max(0, int(memory.limit_bytes() * SHARE) // workers - memory.resident_bytes())
 
 
 def make_engine(every: Options) -> Engine:
@@ -87,19 +89,19 @@ def make_engine(every: Options) -> Engine:
         config_name=options.config_name,
         retry_count=options.load_retry_count,
         summaries=every.metrics.settings.summary_latencies,
-        one_of_several=os.environ.get(ONE_OF_SEVERAL) == "1",
+        one_of_several=ONE_OF_SEVERAL in os.environ,
     )
     control = Control(
         mode=ControlMode(options.control_mode),
         load_models=options.load_models,
         poll_secs=options.poll_secs,
         load_threads=options.load_thread_count,
-        memory_budget_bytes=_budget_bytes(options.memory_budget_bytes),
+        memory_budget_bytes=_budget_bytes(options.memory_budget_bytes, every.workers),
         cache_directory=options.cache_directory,
         on_demand=options.load_on_demand,
         on_demand_timeout_s=options.load_on_demand_timeout_s,
     )
-    return Engine(
+    return (OneOfSeveral if settings.one_of_several else Engine)(
         options.repositories,
         settings,
         control,
@@ -149,7 +151,8 @@ class Server:
         self._grpc: GrpcServer | None = None
         self._taps = open_taps(options)
         self._engine = make_engine(options)
-        self._settings = RuntimeSettings(log, Tracer(options.trace, _sink(options)))
+        carry = self._engine.all_do if isinstance(self._engine, OneOfSeveral) else None
+        self._settings = RuntimeSettings(log, Tracer(options.trace, _sink(options)), carry)
         follow(self._engine, self._settings.tracer, self._taps)
 
     async def run(self) -> int:
@@ -162,6 +165,8 @@ class Server:
         metrics = None
         if options.metrics.allow:
             metrics = self._bind("metrics", options.metrics.address, options.metrics.port)
+        if isinstance(self._engine, OneOfSeveral):
+            await self._join(self._engine)
         await self._load()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
@@ -173,6 +178,20 @@ class Server:
         logger.info("ready on %s", ", ".join(f"{name} port {port}" for name, port in self._ports.items()))
         await self._stop.wait()
         return await self._drain()
+
+    async def _join(self, engine: OneOfSeveral) -> None:
+        """Meet the other workers; without the process that started them there is no server."""
+        try:
+            channel = Channel(*await asyncio.open_unix_connection(os.environ[ONE_OF_SEVERAL]))
+        except OSError as error:
+            raise StartError(f"the process that started this worker has gone: {error.strerror}") from error
+        settings = self._settings
+        does = {**engine.does, LOG: settings.change_log_here, TRACE: settings.change_trace_here}
+        engine.member = Member(channel, does, self._on_orphaned)
+
+    def _on_orphaned(self) -> None:
+        if not self._stop.is_set():
+            self._on_signal()
 
     def _grpc_server(self) -> GrpcServer:
         options = self._options.grpc
@@ -238,6 +257,8 @@ class Server:
         if self._metrics is not None:
             self._metrics.stop_accepting()
             self._metrics.abort()
+        if isinstance(self._engine, OneOfSeveral):
+            self._engine.member.close()
         self._engine.close()
         self._taps.close()
         self._settings.tracer.close()

@@ -1,6 +1,34 @@
-"""The metrics pages of several worker processes as one page, each series told apart by its worker's slice. Pure."""
+"""The metrics pages of several worker processes as one page: summed, or told apart by the slices they have. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+
+from serving_runtime.telemetry.text import number
+
+_NEWEST = frozenset({"process_start_time_seconds"})
+"""Gauges of which the sum would say nothing: the highest stands for all."""
+
+
+def summed(pages: Sequence[str]) -> str:
+    """Return one page in Prometheus' text format, with the sum of what the pages say of each series."""
+    told: dict[str, list[str]] = {}
+    values: dict[str, dict[str, float]] = {}
+    for page in pages:
+        name = ""
+        for line in page.splitlines():
+            if line.startswith("# "):
+                name = line.split(" ", 3)[2]
+                lines = told.setdefault(name, [])
+                if line not in lines:
+                    lines.append(line)
+            elif line:
+                series, _, value = line.rpartition(" ")
+                add: Callable[[float, float], float] = max if series in _NEWEST else float.__add__
+                found = values.setdefault(name, {})
+                found[series] = add(found[series], float(value)) if series in found else float(value)
+    lines = []
+    for name, own in told.items():
+        lines += own + [f"{series} {number(value)}" for series, value in values.get(name, {}).items()]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def joined(pages: Mapping[str, str]) -> str:

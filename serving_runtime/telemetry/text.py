@@ -25,7 +25,7 @@ def _lines(family: Family) -> Iterator[str]:
         elif isinstance(value, SummaryValues):
             yield from _summary(family.name, labels, value)
         else:
-            yield f"{family.name}{_shown(labels)} {_number(value)}"
+            yield f"{family.name}{_shown(labels)} {number(value)}"
 
 
 def _histogram(name: str, labels: Mapping[str, str], histogram: Histogram) -> Iterator[str]:
@@ -38,16 +38,16 @@ def _buckets(
     total = 0
     for edge, count in zip((*edges, math.inf), counts, strict=True):
         total += count
-        yield f"{name}_bucket{_shown({**labels, 'le': _number(edge)})} {total}"
-    yield f"{name}_sum{_shown(labels)} {_number(all_values)}"
+        yield f"{name}_bucket{_shown({**labels, 'le': number(edge)})} {total}"
+    yield f"{name}_sum{_shown(labels)} {number(all_values)}"
     yield f"{name}_count{_shown(labels)} {total}"
 
 
 def _summary(name: str, labels: Mapping[str, str], values: SummaryValues) -> Iterator[str]:
     summary = values.summary
     for rank, found_ns in zip(values.quantiles, summary.quantiles_ns(values.quantiles), strict=True):
-        yield f"{name}{_shown({**labels, 'quantile': _number(rank)})} {_number(found_ns / 1000)}"
-    yield f"{name}_sum{_shown(labels)} {_number(summary.sum_ns / 1000)}"
+        yield f"{name}{_shown({**labels, 'quantile': number(rank)})} {number(found_ns / 1000)}"
+    yield f"{name}_sum{_shown(labels)} {number(summary.sum_ns / 1000)}"
     yield f"{name}_count{_shown(labels)} {summary.count}"
 
 
@@ -57,7 +57,7 @@ def _shown(labels: Mapping[str, str]) -> str:
     return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -6,7 +6,6 @@ from typing import Any
 
 from serving_runtime import proto
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.statistics import statistics_message
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc import codec, repository
@@ -67,7 +66,7 @@ class V2Service:
         return proto.message("inference.ModelConfigResponse")(config=servable.message)
 
     async def model_statistics(self, request: Any) -> Any:
-        return statistics_message(self._engine.selected(request.name, request.version))
+        return await self._engine.statistics(request.name, request.version)
 
     async def repository_index(self, request: Any) -> Any:
         response = proto.message("inference.RepositoryIndexResponse")()

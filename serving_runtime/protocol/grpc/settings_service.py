@@ -31,7 +31,8 @@ class SettingsService:
         for name in request.settings:
             choice = request.settings[name].WhichOneof("parameter_choice")
             changes[name] = getattr(request.settings[name], choice) if choice is not None else None
-        self._settings.log.update(changes)
+        if changes:
+            await self._settings.change_log(changes)
         response = proto.message("inference.LogSettingsResponse")()
         for name, value in self._settings.log.settings.shown().items():
             setattr(response.settings[name], _FIELDS[type(value)], value)
@@ -44,7 +45,7 @@ class SettingsService:
         given = {name: list(request.settings[name].value) for name in request.settings}
         changes = {name: _plain(name, values) for name, values in given.items()}
         if changes:
-            tracer.update(changes, model)
+            await self._settings.change_trace(changes, model)
         response = proto.message("inference.TraceSettingResponse")()
         for name, value in tracer.shown(model).items():
             response.settings[name].value.extend([value] if isinstance(value, str) else value)

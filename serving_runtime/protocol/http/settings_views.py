@@ -2,7 +2,7 @@
 
 from serving_runtime.engine.engine import Engine
 from serving_runtime.protocol.http.message import Response, json_response
-from serving_runtime.protocol.http.routes import Call, Route
+from serving_runtime.protocol.http.routes import Call, Route, later
 from serving_runtime.protocol.settings import RuntimeSettings
 
 
@@ -13,11 +13,13 @@ def routes(engine: Engine, settings: RuntimeSettings) -> list[Route]:
     every, one = "/v2/trace/setting", "/v2/models/{model}/trace/setting"
     return [
         Route("GET", "/v2/logging", "logging", "the log's settings", views.log, gives=log),
-        Route("POST", "/v2/logging", "logging", "change the log's settings", views.change_log, log, log),
+        Route("POST", "/v2/logging", "logging", "change the log's settings", later(views.change_log), log, log),
         Route("GET", every, "trace", "which requests are followed", views.trace, gives=trace),
-        Route("POST", every, "trace", "change which requests are followed", views.change_trace, trace, trace),
+        Route("POST", every, "trace", "change which requests are followed", later(views.change_trace), trace, trace),
         Route("GET", one, "trace", "which requests to a model are followed", views.trace, gives=trace),
-        Route("POST", one, "trace", "change it for one model, null takes it back", views.change_trace, trace, trace),
+        Route(
+            "POST", one, "trace", "change it for one model, null takes it back", later(views.change_trace), trace, trace
+        ),
     ]
 
 
@@ -29,15 +31,15 @@ class _Views:
     def log(self, _call: Call) -> Response:
         return json_response(self._settings.log.settings.shown())
 
-    def change_log(self, call: Call) -> Response:
-        self._settings.log.update(call.content())
+    async def change_log(self, call: Call) -> Response:
+        await self._settings.change_log(call.content())
         return self.log(call)
 
     def trace(self, call: Call) -> Response:
         return json_response(self._settings.tracer.shown(self._model(call)))
 
-    def change_trace(self, call: Call) -> Response:
-        self._settings.tracer.update(call.content(), self._model(call))
+    async def change_trace(self, call: Call) -> Response:
+        await self._settings.change_trace(call.content(), self._model(call))
         return self.trace(call)
 
     def _model(self, call: Call) -> str:

@@ -2,9 +2,8 @@
 
 from serving_runtime.config.text import as_json
 from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.statistics import statistics_message
 from serving_runtime.protocol.http.message import Response, json_response
-from serving_runtime.protocol.http.routes import Call, Route, of_versions
+from serving_runtime.protocol.http.routes import Call, Route, later, of_versions
 
 
 def routes(engine: Engine) -> list[Route]:
@@ -25,10 +24,12 @@ def routes(engine: Engine) -> list[Route]:
             "/v2/models/stats",
             "statistics",
             "statistics of all models",
-            views.all_statistics,
+            later(views.all_statistics),
             gives="Statistics",
         ),
-        *of_versions("GET", "/stats", "statistics", "a model's statistics", views.statistics, gives="Statistics"),
+        *of_versions(
+            "GET", "/stats", "statistics", "a model's statistics", later(views.statistics), gives="Statistics"
+        ),
     ]
 
 
@@ -61,8 +62,8 @@ class _Views:
     def config(self, call: Call) -> Response:
         return json_response(as_json(self._engine.servable(call.model, call.version).message))
 
-    def all_statistics(self, _call: Call) -> Response:
-        return json_response(as_json(statistics_message(self._engine.selected("", ""))))
+    async def all_statistics(self, _call: Call) -> Response:
+        return json_response(as_json(await self._engine.statistics()))
 
-    def statistics(self, call: Call) -> Response:
-        return json_response(as_json(statistics_message(self._engine.selected(call.model, call.version))))
+    async def statistics(self, call: Call) -> Response:
+        return json_response(as_json(await self._engine.statistics(call.model, call.version)))
