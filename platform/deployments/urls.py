@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments import events, platform_views, views, webhook_views
+from deployments import deploy_views, events, platform_views, views, webhook_views
 
 app_name = "deployments"
 urlpatterns = [
@@ -12,6 +12,9 @@ urlpatterns = [
     path("services/<str:namespace>/<str:name>/", views.service_detail_page, name="service-detail"),
     path("services/<str:namespace>/<str:name>/stream", events.service_stream, name="service-stream"),
     path("services/<str:namespace>/<str:name>/rollback", views.service_rollback_action, name="service-rollback"),
+    path("deploy/<str:model>/<int:number>/", deploy_views.deploy_page, name="deploy"),
+    path("deploy/<str:model>/<int:number>/rollout", deploy_views.deploy_action, name="deploy-rollout"),
+    path("deploy/<str:model>/<int:number>/service", deploy_views.service_create_action, name="deploy-service"),
     path("platform/", platform_views.platform_page, name="platform"),
     path("platform/clusters/<str:name>/", platform_views.cluster_page, name="cluster-detail"),
     path("platform/clusters/<str:name>/check", platform_views.cluster_check_page, name="cluster-check"),

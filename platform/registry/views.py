@@ -78,6 +78,7 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
         "drawing": drawing([(f"version {number}", measured(version.profile))]),
         "others": selectors.version_list(model=name).exclude(pk=version.pk).order_by("-pk")[:_OTHERS_SHOWN],
         "uses": [use for use in uses if use.namespace in seen],
+        "may_deploy": may(page_token(request), Scope.WRITE, Place.anywhere()),
         "is_used_elsewhere": any(use.namespace not in seen for use in uses),
         "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
     }

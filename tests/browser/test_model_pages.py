@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
 from common.uris import parse_prefixes
+from deployments.models import Rollout
 from registry import imports
 from registry.models import ModelImport, ModelVersion, RegisteredModel
 from tests import scenes
@@ -80,6 +81,35 @@ def test_a_version_is_compared_with_another_by_keyboard(page: Page) -> None:
     expect(page.get_by_text("is the same with version 3")).to_be_visible()
     page.get_by_role("link", name="The other way round").click()
     expect(page.get_by_role("heading", name="Version 1 beside version 3")).to_be_visible()
+
+
+def test_a_version_is_deployed_after_a_look_at_the_plan(page: Page) -> None:
+    scenes.service()
+    scenes.model_version(2)
+    page.goto("/models/digits/versions/2/")
+    page.get_by_role("link", name="Deploy").click()
+    page.get_by_label("Policy for default/digits").select_option("careful")
+    page.get_by_role("button", name="See the plan for default/digits").click()
+    expect(page.get_by_text("can begin")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name="Start the rollout in default/digits").click()
+    page.wait_for_url("**/services/default/digits/rollouts/*/")
+    rollout = Rollout.objects.get()
+    assert (rollout.policy_name, rollout.to_revision.model_version.number) == ("careful", 2)
+
+
+def test_what_is_wrong_with_a_new_service_is_said_where_it_is_typed(page: Page, complaints: list[str]) -> None:
+    scenes.model_version(1)
+    page.goto("/deploy/digits/1/")
+    page.get_by_label("Name", exact=True).fill("Not A Name")
+    page.get_by_role("button", name="Make the service").click()
+    expect(page.locator("#notices")).to_contain_text("Not A Name")
+    assert all("400" in line for line in complaints)  # the browser tells of every refusal
+    complaints.clear()
+    page.get_by_label("Name", exact=True).fill("letters")
+    page.get_by_role("button", name="Make the service").click()
+    page.wait_for_url("**/services/default/letters/")
+    assert page.get_by_role("heading", name="letters").is_visible()
 
 
 def test_a_description_that_tries_to_run_is_only_text(page: Page) -> None:

@@ -1,17 +1,11 @@
-"""JSON forms of the plan of a rollout's analysis, and where its traffic is looked at."""
+"""JSON forms of the plan of a rollout's analysis."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from django.utils import timezone
 from rest_framework import serializers
 
-from deployments.connecting import driver_now
 from deployments.fitting import Room
-from deployments.services import cluster_of
 from deployments.shapes import AnalysisPlan
-from integrations import metrics
-from integrations.clusters.base import Nodes, Observed, Sample
 
 
 class DetectionSerializer(serializers.Serializer[Any]):
@@ -52,15 +46,3 @@ class RoomSerializer(serializers.Serializer[Room]):
     pods = serializers.IntegerField(help_text="How many further pods it needs then.")
     placed = serializers.IntegerField(help_text="How many of them have room.")
     message = serializers.CharField()
-
-
-def survey(namespace: str, name: str) -> tuple[Observed, Nodes]:
-    """Return a service as it is, and the nodes of its cluster; raises Unavailable."""
-    driver = driver_now(cluster_of(namespace=namespace, name=name), timezone.now())
-    return driver.observe(namespace, name), driver.inventory(with_nodes=True)
-
-
-def look(namespace: str, name: str) -> Sequence[Sample]:
-    """Return the counters of a service as they are now; raises Unavailable."""
-    driver = driver_now(cluster_of(namespace=namespace, name=name), timezone.now())
-    return metrics.collect(driver.observe(namespace, name), driver.metrics_page)

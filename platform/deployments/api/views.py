@@ -22,7 +22,6 @@ from deployments.api.access import OfRollout, require_model_import, require_mode
 from deployments.api.approval_serializers import CommentSerializer, said
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.listing import ListView as _ListView
-from deployments.api.plans import look, survey
 from deployments.api.serializers import (
     EventSerializer,
     PlanSerializer,
@@ -35,6 +34,7 @@ from deployments.api.serializers import (
 )
 from deployments.connecting import driver_of
 from deployments.desired import Role
+from deployments.looking import look, survey
 from deployments.models import Rollout
 from deployments.phases import Phase, ServicePhase
 from deployments.policy import Strategy

@@ -35,6 +35,11 @@ def parse_format(model: Document) -> str:
     return found
 
 
+def format_of(platform: str) -> str:
+    """Return KServe's name for models of a platform; what has no format of its own goes by any."""
+    return next((name for name, platforms in FORMATS.items() if platform in platforms), "onnx")
+
+
 def check_format(model_format: str, platform: str, version: str) -> None:
     """Raise InvalidInput where `version` is of a platform that only other formats have.
 

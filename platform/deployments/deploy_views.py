@@ -1,0 +1,162 @@
+"""The page that brings a version into a service: what a rollout of it would do, its start, and new services."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.access import Place, may, require, visible
+from accounts.permissions import page_actor, page_scope, page_token
+from accounts.roles import Owned
+from accounts.scopes import Scope
+from common.errors import ContractBroken, FairleadError, InvalidInput
+from common.pages import leave
+from deployments import selectors, services
+from deployments.connecting import driver_of
+from deployments.looking import look, survey
+from deployments.models import InferenceService
+from deployments.shapes import Plan
+from deployments.spec.model import format_of
+from registry.models import ModelVersion
+from registry.selectors import model_version_get
+
+_SERVICES_SHOWN = 50
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.WRITE)
+def deploy_page(request: HttpRequest, model: str, number: int) -> HttpResponse:
+    """Show the services that a version could go into, and what that would do in the one that the address names."""
+    require(page_token(request), Scope.READ, Place.model(model))
+    version = model_version_get(model=model, number=number)
+    asked = {name: request.GET.get(name, "").strip() for name in ("service", "policy")}
+    context: dict[str, Any] = {
+        "version": version,
+        "asked": asked,
+        "services": _services_of(request, version),
+        "policies": selectors.policy_query().order_by("name").values_list("name", flat=True)[:_SERVICES_SHOWN],
+    }
+    if asked["service"]:
+        context |= _foreseen(request, version, *_named(asked["service"]), policy=asked["policy"])
+    return render(request, "deployments/deploy.html", context)
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def deploy_action(request: HttpRequest, model: str, number: int) -> HttpResponse:
+    """Start the rollout that the page showed, and go to it."""
+    namespace, name = _named(request.POST.get("service", ""))
+    _require(request, model, namespace)
+    accept = _accepted(request, namespace)
+    wish = _wish(request, number, namespace, name, request.POST.get("policy", ""))
+    services.plan_check(services.rollout_plan(**wish, accept=accept), driver_of(_cluster(namespace, name)))
+    rollout = services.rollout_start(**wish, accept=accept)
+    return leave(request, "deployments:rollout-detail", namespace, name, rollout.pk)
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def service_create_action(request: HttpRequest, model: str, number: int) -> HttpResponse:
+    """Make a service of the version, and go to it."""
+    said = {name: request.POST.get(name, "").strip() for name in ("namespace", "name", "policy", "replicas")}
+    _require(request, model, said["namespace"])
+    if InferenceService.objects.filter(namespace=said["namespace"], name=said["name"]).exists():
+        raise InvalidInput(
+            f"service {said['namespace']}/{said['name']} is there already; roll the version out to it", field="name"
+        )
+    document = _document(model_version_get(model=model, number=number), **said)
+    wish: dict[str, Any] = {"document": document, "namespace": said["namespace"], "name": said["name"]}
+    cluster = services.service_check(**wish, driver_of=driver_of, now=timezone.now())
+    wish |= {"actor": page_actor(request), "now": timezone.now()}
+    plan = services.service_plan(**wish)
+    services.plan_check(plan, driver_of(cluster))
+    services.plan_patched(plan, driver_of(cluster))
+    services.service_apply(**wish)
+    return leave(request, "deployments:service-detail", said["namespace"], said["name"])
+
+
+def _services_of(request: HttpRequest, version: ModelVersion) -> list[InferenceService]:
+    """Return the services of the version's model that the caller may change, the newest first."""
+    token = page_token(request)
+    rows = InferenceService.objects.filter(model_version__model=version.model_id, deleting_at=None)
+    seen = rows.filter(visible(token, Owned.NAMESPACE, "namespace")).select_related("model_version", "policy")
+    found = list(seen.order_by("-pk")[:_SERVICES_SHOWN])
+    writable = {
+        namespace: may(token, Scope.WRITE, Place.namespace(namespace)) for namespace in {row.namespace for row in found}
+    }
+    return [row for row in found if writable[row.namespace]]
+
+
+def _foreseen(request: HttpRequest, version: ModelVersion, namespace: str, name: str, *, policy: str) -> dict[str, Any]:
+    """Return the plan of a rollout to the version; what refuses it, and whether the caller may accept that."""
+    _require(request, version.model.name, namespace)
+    wish = _wish(request, version.number, namespace, name, policy)
+    # Whoever looks accepts nothing yet: with the breaks accepted in the plan alone, it can be shown beside them.
+    plan: Plan | None = None
+    breaks: tuple[str, ...] = ()
+    try:
+        try:
+            plan = services.rollout_plan(**wish, look=look, survey=survey)
+        except ContractBroken as broken:
+            breaks = tuple(str(each) for each in broken.details or ())
+            plan = services.rollout_plan(**wish, accept="shown on the page", look=look, survey=survey)
+        services.plan_check(plan, driver_of(_cluster(namespace, name)))
+    except FairleadError as error:
+        return {"refused": error.message}
+    may_accept = may(page_token(request), Scope.ADMIN, Place.namespace(namespace))
+    return {"plan": plan, "breaks": breaks, "may_accept": may_accept}
+
+
+def _accepted(request: HttpRequest, namespace: str) -> str | None:
+    """Return why breaks are accepted; None where the form says nothing of that."""
+    if "accept" not in request.POST:
+        return None
+    require(page_token(request), Scope.ADMIN, Place.namespace(namespace))
+    return services.check_reason(request.POST.get("reason", ""))
+
+
+def _wish(request: HttpRequest, number: int, namespace: str, name: str, policy: str) -> dict[str, Any]:
+    return {
+        "namespace": namespace,
+        "name": name,
+        "version": str(number),
+        "policy": policy.strip() or None,
+        "actor": page_actor(request),
+        "now": timezone.now(),
+    }
+
+
+def _require(request: HttpRequest, model: str, namespace: str) -> None:
+    require(page_token(request), Scope.READ, Place.model(model))
+    require(page_token(request), Scope.WRITE, Place.namespace(namespace))
+
+
+def _cluster(namespace: str, name: str) -> Any:
+    return services.cluster_of(namespace=namespace, name=name)
+
+
+def _named(text: str) -> tuple[str, str]:
+    namespace, sign, name = text.strip().partition("/")
+    if not (namespace and sign and name):
+        raise InvalidInput(f"service is {text[:130]!r}; expected NAMESPACE/NAME", field="service")
+    return namespace, name
+
+
+def _document(version: ModelVersion, *, namespace: str, name: str, policy: str, replicas: str) -> dict[str, Any]:
+    """Return the service file of a new service."""
+    if not (replicas.isascii() and replicas.isdecimal()):
+        raise InvalidInput(f"replicas is {replicas[:20]!r}; expected a whole number", field="replicas")
+    model = {"modelFormat": {"name": format_of(version.platform)}, "storageUri": version.uri}
+    spec: dict[str, Any] = {"predictor": {"minReplicas": int(replicas), "model": model}}
+    if policy:
+        spec["rollout"] = {"policy": policy}
+    return {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
