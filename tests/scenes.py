@@ -10,11 +10,19 @@ from django.utils import timezone
 
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
-from deployments.models import AnalysisRun, InferenceService, Recording, Replay, Rollout
+from deployments.models import AnalysisRun, Cluster, InferenceService, Recording, Repartition, Replay, Rollout
 from deployments.phases import Code, Phase
 from deployments.recording import changing
-from deployments.services import policy_apply, replay_start, rollout_start, service_apply
+from deployments.services import (
+    RepartitionOrder,
+    policy_apply,
+    repartition_propose,
+    replay_start,
+    rollout_start,
+    service_apply,
+)
 from deployments.webhooks import CreatedWebhook, webhook_create
+from integrations.clusters.base import NodeGpus, Nodes
 from registry.models import ModelVersion, RegisteredModel
 
 POLICY = {
@@ -181,3 +189,27 @@ def webhook(*events: str, url: str = "https://a.example/", team: str | None = No
 
 def _seen(weight: int) -> dict[str, Any]:
     return {"weight": weight, "ready": 1, "restarts": 0, "message": ""}
+
+
+GPU_NODE = NodeGpus(
+    node="gpu-1",
+    product="NVIDIA-H100-80GB-HBM3",
+    memory_mib=81559,
+    count=1,
+    strategy="mixed",
+    config="all-1g.10gb",
+    config_state="success",
+    resources={"nvidia.com/mig-1g.10gb": 7},
+    pods=(),
+)
+
+
+def repartition(*nodes: NodeGpus, cluster: str = "local", wanted: str = "1 x 3g.40gb") -> Repartition:
+    """Return a proposal to cut a node of seven small slices so that there is a large one, too."""
+    return repartition_propose(
+        cluster=Cluster.objects.get(name=cluster),
+        order=RepartitionOrder((wanted,)),
+        nodes=Nodes(gpus=nodes or (GPU_NODE,), unknown=""),
+        actor="alice",
+        now=timezone.now(),
+    )

@@ -2,7 +2,7 @@
 
     CliError            1  refused or failed; the message says why
     ├── EndedBadly      3  what was waited for ended otherwise than asked (rollout Degraded, version REJECTED)
-    │   └── Aborted     6  the rollout that was waited for was aborted, by a person or by a newer wish
+    │   └── Aborted     6  the rollout (repartition) that was waited for was aborted, by a person or otherwise
     ├── TimedOut        4  what was waited for had not ended when the time was up
     ├── Unreachable     5  the control plane did not answer
     │   └── BrokenOff   5  it went away in the middle of a request
@@ -14,13 +14,13 @@ A wrong command line ends with 2 (argparse), Ctrl-C anywhere else with 130 and n
 from dataclasses import dataclass
 
 EXIT_CODES = {
-    0: "done; where a rollout was waited for: Healthy",
+    0: "done; where a rollout was waited for: Healthy; a repartition: Done",
     1: "refused or failed",
     2: "wrong command line",
     3: "what was waited for ended otherwise than asked: rollout Degraded, version REJECTED",
     4: "waited too long; what was waited for goes on",
     5: "the control plane does not answer",
-    6: "the rollout that was waited for was Aborted",
+    6: "the rollout or repartition that was waited for was Aborted",
     130: "Ctrl-C",
 }
 
@@ -38,7 +38,7 @@ class EndedBadly(CliError):  # noqa: N818 - it says what happened
 
 
 class Aborted(EndedBadly):
-    """The rollout that was waited for was aborted: nobody found the version bad, somebody decided otherwise."""
+    """What was waited for was aborted: of a rollout nobody found the version bad, somebody decided otherwise."""
 
     exit_code = 6
 

@@ -22,6 +22,7 @@ from integrations.clusters.base import (
     JobIdentity,
     JobResult,
     Node,
+    NodeGpus,
     Nodes,
     Observed,
     ObservedReplica,
@@ -77,6 +78,7 @@ class FakeCluster:
     deleted: set[tuple[str, str]] = field(default_factory=set)
     components: tuple[Component, ...] = ()
     nodes: tuple[Node, ...] = ()
+    gpus: tuple[NodeGpus, ...] = ()
     applied: list[Desired] = field(default_factory=list)
     recorded: dict[tuple[str, str], list[Exchange]] = field(default_factory=dict)
     answers: dict[str, Callable[[Exchange], Exchange]] = field(default_factory=dict)
@@ -117,7 +119,7 @@ class FakeCluster:
 
     def inventory(self, *, with_nodes: bool = False) -> Nodes:
         self._reach()
-        return Nodes(self.components, self.nodes, unknown="") if with_nodes else Nodes(self.components)
+        return Nodes(self.components, self.nodes, gpus=self.gpus, unknown="") if with_nodes else Nodes(self.components)
 
     def run(self, job: Job) -> JobResult:
         raise AssertionError("the reconciler runs no jobs")

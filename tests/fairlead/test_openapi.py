@@ -106,6 +106,7 @@ def there(
             "import_id": coming.pk,
             "recording_id": recording.pk,
             "replay_id": scenes.replay(recording).pk,
+            "repartition_id": scenes.repartition().pk,
             "user": "alice",
             "cluster": "local",
             "digest": "sha256:" + "0" * 64,

@@ -36,6 +36,12 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /clusters/{name}/check": (DEFAULT, ADMIN),
     "GET /clusters/{name}/gpus": (DEFAULT, ADMIN),
     "GET /clusters/{name}/events": (ANY, VIEWER),
+    "GET /clusters/{name}/repartitions": (DEFAULT, ADMIN),
+    "POST /clusters/{name}/repartitions": (DEFAULT, ADMIN),
+    "GET /clusters/{name}/repartitions/{repartition_id}": (DEFAULT, ADMIN),
+    "POST /clusters/{name}/repartitions/{repartition_id}/approve": (DEFAULT, ADMIN),
+    "POST /clusters/{name}/repartitions/{repartition_id}/decline": (DEFAULT, ADMIN),
+    "POST /clusters/{name}/repartitions/{repartition_id}/abort": (DEFAULT, ADMIN),
     "GET /models": (ANY, VIEWER),
     "POST /models": (OWNER, DEPLOYER),
     "GET /models/{name}": (OWNER, VIEWER),
@@ -169,6 +175,7 @@ def address(settings: Settings) -> Callable[[str], str]:
     order = RecordingOrder("The clients agreed to it in writing.")
     recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=now)
     replay = scenes.replay(recording)
+    repartition = scenes.repartition()
     hook = scenes.webhook(team="red").webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
 
@@ -181,6 +188,7 @@ def address(settings: Settings) -> Callable[[str], str]:
         ids["import_id"] = coming.pk
         ids["recording_id"] = recording.pk
         ids["replay_id"] = replay.pk
+        ids["repartition_id"] = repartition.pk
         return "/api/v1" + path.format(**NAMES, name=name, **ids)
 
     return make

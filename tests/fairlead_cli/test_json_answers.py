@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fairlead_cli.table import COMMANDS
+from tests.fairlead_cli.commands.test_repartitions import REPARTITION
 
 Fairlead = Callable[..., tuple[int, str, str]]
 NO_ANSWER = {"up", "demo", "completion"}
@@ -105,6 +106,12 @@ CALLS = {
     "clusters show": Asked("k", {"GET /clusters/k": CLUSTER}),
     "clusters check": Asked("k", {"GET /clusters/k/check": {"ok": True, "findings": []}}),
     "clusters gpus": Asked("k", {"GET /clusters/k/gpus": {"unknown": "", "nodes": []}}),
+    "clusters repartition": Asked("k --for 1g.10gb", {"POST /clusters/k/repartitions": REPARTITION}),
+    "repartitions list": Asked("k", {"GET /clusters/k/repartitions": listed(REPARTITION)}),
+    "repartitions show": Asked("k 5", {"GET /clusters/k/repartitions/5": REPARTITION}),
+    "repartitions approve": Asked("k 5", {"POST /clusters/k/repartitions/5/approve": REPARTITION}),
+    "repartitions decline": Asked("k 5", {"POST /clusters/k/repartitions/5/decline": REPARTITION}),
+    "repartitions abort": Asked("k 5", {"POST /clusters/k/repartitions/5/abort": REPARTITION}),
     "clusters delete": Asked("k", {"DELETE /clusters/k": {}}),
     "policies apply": Asked("-f p.yaml", {"PUT /policies/p?dry_run=true": PLAN, "PUT /policies/p": POLICY}),
     "policies list": Asked("", {"GET /policies": listed(POLICY)}),

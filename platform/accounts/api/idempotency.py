@@ -37,14 +37,19 @@ _PARAMETER = OpenApiParameter(
 Handler = Callable[..., Response]
 
 
-def idempotent(*, has_secret: bool = False, is_streamed: bool = False) -> Callable[[Handler], Handler]:
+def idempotent(
+    *, has_secret: bool = False, is_streamed: bool = False, asks_outside: bool = False
+) -> Callable[[Handler], Handler]:
     """Let a view's `post` honour the header; the outermost decorator.
 
     Args:
         has_secret: the answer is not kept, so the same request again is refused instead of answered.
         is_streamed: the body is a file that is read as it comes, with no transaction open. It is known by its SHA-256,
             which the request must announce, and the view itself must make the same file again harmless.
+        asks_outside: no transaction is open, since the view waits for a system outside; the same request at the same
+            time must be harmless by itself.
     """
+    is_apart = is_streamed or asks_outside
 
     def decorate(post: Handler) -> Handler:
         @wraps(post)
@@ -55,8 +60,8 @@ def idempotent(*, has_secret: bool = False, is_streamed: bool = False) -> Callab
             _check(key)
             wanted = {"user": caller_token(request).user, "key": key}
             fingerprint = _announced(request) if is_streamed else _fingerprint(request, request._request.body)
-            with nullcontext() if is_streamed else transaction.atomic():
-                known = _known(wanted, fingerprint, claim=not is_streamed)
+            with nullcontext() if is_apart else transaction.atomic():
+                known = _known(wanted, fingerprint, claim=not is_apart)
                 if known is not None:
                     return _replay(known, fingerprint)
                 response = post(view, request, *args, **kwargs)

@@ -9,6 +9,7 @@ from deployments.api import (
     evidence,
     gpus,
     recordings,
+    repartitions,
     replays,
     scraping,
     views,
@@ -22,6 +23,27 @@ urlpatterns = [
     path("clusters/<str:name>", clusters.ClusterDetailView.as_view(), name="cluster-detail"),
     path("clusters/<str:name>/check", clusters.ClusterCheckView.as_view(), name="cluster-check"),
     path("clusters/<str:name>/gpus", gpus.ClusterGpusView.as_view(), name="cluster-gpus"),
+    path("clusters/<str:name>/repartitions", repartitions.RepartitionListView.as_view(), name="repartition-list"),
+    path(
+        "clusters/<str:name>/repartitions/<int:repartition_id>",
+        repartitions.RepartitionDetailView.as_view(),
+        name="repartition-detail",
+    ),
+    path(
+        "clusters/<str:name>/repartitions/<int:repartition_id>/approve",
+        repartitions.RepartitionApproveView.as_view(),
+        name="repartition-approve",
+    ),
+    path(
+        "clusters/<str:name>/repartitions/<int:repartition_id>/decline",
+        repartitions.RepartitionDeclineView.as_view(),
+        name="repartition-decline",
+    ),
+    path(
+        "clusters/<str:name>/repartitions/<int:repartition_id>/abort",
+        repartitions.RepartitionAbortView.as_view(),
+        name="repartition-abort",
+    ),
     path("clusters/<str:name>/events", clusters.ClusterEventListView.as_view(), name="cluster-event-list"),
     path(
         "clusters/<str:cluster>/workloads/artifacts/<str:digest>",

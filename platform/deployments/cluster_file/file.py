@@ -16,7 +16,7 @@ from deployments.spec.resources import parse_memory, parse_resources
 from integrations.clusters.base import Patch, Resources
 from integrations.clusters.kubernetes.manifests.example import refuse_unfit
 from integrations.clusters.kubernetes.manifests.patched import check_target
-from integrations.clusters.kubernetes.options import POLLING_S, GatewayReference, Keda, Options, Reach
+from integrations.clusters.kubernetes.options import POLLING_S, GatewayReference, Keda, Options, Reach, Repartition
 
 KIND = "kubernetes"
 _KNOWN = Options(GatewayReference("", ""), "")  # for the defaults of what may be left out
@@ -106,6 +106,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         shared_memory_bytes=_memory(document, "sharedMemory", _KNOWN.shared_memory_bytes),
         custom_metrics=custom_metrics,
         keda=keda,
+        repartition=_repartition(document.optional("repartition")),
         name=name,
         control_plane_url=control_plane_url,
         control_plane_ca_config_map=document.text("controlPlaneCaConfigMap", default=""),
@@ -138,6 +139,19 @@ def _autoscalers(document: Document) -> tuple[bool, Keda | None]:
     polling_s = _seconds(keda, "pollingInterval", POLLING_S)
     keda.refuse_unknown()
     return False, Keda(address, polling_s)
+
+
+def _repartition(document: Document | None) -> Repartition | None:
+    """Return how nodes may be cut anew; None where they may not."""
+    if document is None:
+        return None
+    known = Repartition()
+    result = Repartition(
+        check_dns_label(document.text("namespace", default=known.namespace), field=document.path("namespace")),
+        _seconds(document, "configDelay", known.delay_s),
+    )
+    document.refuse_unknown()
+    return result
 
 
 def _jobs(document: Document | None) -> dict[str, Any]:

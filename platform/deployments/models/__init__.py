@@ -11,6 +11,7 @@ from deployments.models.events import Event
 from deployments.models.policies import RolloutPolicy
 from deployments.models.questions import WebhookQuestion
 from deployments.models.recordings import Recording, Replay
+from deployments.models.repartitions import Repartition
 from deployments.models.rollouts import AnalysisPoint, AnalysisRun, Rollout
 from deployments.models.services import Cluster, InferenceService, Revision
 from deployments.models.webhooks import Webhook, WebhookDelivery
@@ -24,6 +25,7 @@ __all__ = [
     "Event",
     "InferenceService",
     "Recording",
+    "Repartition",
     "Replay",
     "Revision",
     "Rollout",

@@ -38,10 +38,11 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
-    """There is none, or not for all; `plan` would make some."""
+    """There is none, or not for all; `plan` would make some for what is `missing`."""
 
     why: str
     plan: Repartition | None = None
+    missing: tuple[Demand, ...] = ()
 
 
 def as_named(
@@ -66,9 +67,10 @@ def as_named(
         return Chosen(resource, (), f"{_count(replicas)} of {free} free {resource}{where}")
     kinds = ", ".join(sorted({each.resource for each in there})) or "no GPU at all"
     nodes = mig_nodes(seen, leaving=leaving, promised=resource)
-    plan = repartition([demand_for(resource, "it", replicas - free)], nodes)
+    missing = demand_for(resource, "it", replicas - free)
+    plan = repartition([missing], nodes)
     why = f"{free} of {resource} are free" if fitting else f"no node offers {resource}, but {kinds}"
-    return NoRoom(f"room for {_count(replicas)} is asked for, and {why}", plan)
+    return NoRoom(f"room for {_count(replicas)} is asked for, and {why}", plan, (missing,))
 
 
 def automatic(
@@ -109,7 +111,8 @@ def automatic(
         return NoRoom(misfits[0])
     demand = Demand("it", replicas, int(measured.memory_bytes * (1 + HEAD_ROOM_PERCENT / 100)))
     plan = repartition([demand], mig_nodes(seen, leaving=leaving))
-    return NoRoom(f"room for {_count(replicas)} is asked for, with {told}, and nothing that does is free for all", plan)
+    why = f"room for {_count(replicas)} is asked for, with {told}, and nothing that does is free for all"
+    return NoRoom(why, plan, (demand,))
 
 
 def _does(offer: Offer, need: Need | Misfit) -> bool:

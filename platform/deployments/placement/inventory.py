@@ -7,10 +7,10 @@ that are alike the first are drawn as taken.
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from deployments.placement.geometry import Geometry, geometry_of
+from deployments.placement.geometry import GEOMETRIES, Geometry, geometry_of
 from deployments.placement.layouts import Layout, arranged, spread_over
 from integrations.clusters.base import GpuPod, NodeGpus
 
@@ -98,6 +98,16 @@ def cut_of(seen: NodeGpus) -> Mapping[str, int]:
         return {profile: seen.resources[resource] for profile, resource in _resources(seen) if seen.resources[resource]}
     profile = seen.product.partition("-MIG-")[2]
     return {profile: seen.resources.get(WHOLE, 0)} if profile else {}
+
+
+def cut_drawn(product: str, cut: Sequence[Layout]) -> tuple[Gpu, ...]:
+    """Return GPUs as they would be with such a cut, nobody on them; one without slices is whole."""
+    geometry = GEOMETRIES[product]
+    drawn = _drawn(geometry, tuple(cut), Counter())
+    return tuple(
+        Gpu(index, slices or _whole(geometry, geometry.memory_slices, taken=False))
+        for index, slices in enumerate(drawn)
+    )
 
 
 def _is_mixed(seen: NodeGpus) -> bool:

@@ -66,6 +66,38 @@ def repartition(missing: Sequence[Demand], nodes: Sequence[MigNode]) -> Repartit
     return plan
 
 
+def objection(plan: Repartition, missing: Sequence[Demand], nodes: Sequence[MigNode]) -> str:
+    """Return why a plan is no longer right for the nodes as they are now; empty where it is."""
+    node = next((each for each in nodes if each.name == plan.node), None)
+    if node is None:
+        return f"{plan.node} is gone, or how its GPUs can be cut is not known any more"
+    if node.closed:
+        return f"{node.name} {node.closed}"
+    if (node.product, node.gpus, layout_of(node.slices)) != (plan.product, len(plan.before), _layout(plan.before)):
+        return f"{node.name} has {told(node.slices)} now, and had {told(_counted(plan.before))}"
+    if came := _came(node, plan.leaving):
+        return came
+    rooms = _rooms(node, plan.after)
+    found = pack(missing, rooms)
+    if len(found.placements) < plan.served or not _finds_home(node, nodes, _left(rooms, found)):
+        return f"what would have to leave {node.name} finds no slice again, as the nodes are now"
+    return ""
+
+
+def _came(node: MigNode, known: Sequence[str]) -> str:
+    """Return who is on a node that was not known to be; empty for nobody."""
+    for tenant in node.tenants:
+        if tenant.demand is None:
+            return f"the GPU pod {tenant.pod}, which is none of a service's, is on {node.name}"
+        if tenant.pod not in known:
+            return f"the GPU pod {tenant.pod} came to {node.name} since"
+    return ""
+
+
+def _layout(cut: Sequence[Layout]) -> Layout:
+    return layout_of(_counted(cut))
+
+
 def _candidates(nodes: Sequence[MigNode]) -> Iterator[MigNode]:
     """Yield nodes that may be cut anew, the emptiest first; of those that are the same in all that matters one."""
     seen: set[object] = set()

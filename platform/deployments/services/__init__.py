@@ -5,11 +5,18 @@ from deployments.services.checking import cluster_patches_try, plan_check, plan_
 from deployments.services.choosing import cluster_default, cluster_local_made, cluster_of, driver_default
 from deployments.services.clusters import cluster_apply, cluster_check, cluster_delete
 from deployments.services.contracts import check_reason
-from deployments.services.gpus import ClusterGpus, cluster_gpus
+from deployments.services.gpus import ClusterGpus, cluster_gpus, cluster_nodes
 from deployments.services.importing import import_follow
+from deployments.services.lacking import RepartitionOrder
 from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.preview import cluster_plan, policy_plan, rollout_plan, service_plan
 from deployments.services.recordings import recording_delete, recording_start, recording_stop, recordings_forget
+from deployments.services.repartitions import (
+    repartition_abort,
+    repartition_approve,
+    repartition_decline,
+    repartition_propose,
+)
 from deployments.services.replays import replay_start
 from deployments.services.restarting import service_restart, service_resume, service_stop
 from deployments.services.rollback import service_rollback
@@ -18,6 +25,7 @@ from deployments.services.serving import alias_follow, service_apply, service_de
 
 __all__ = [
     "ClusterGpus",
+    "RepartitionOrder",
     "alias_follow",
     "check_reason",
     "cluster_apply",
@@ -26,6 +34,7 @@ __all__ = [
     "cluster_delete",
     "cluster_gpus",
     "cluster_local_made",
+    "cluster_nodes",
     "cluster_of",
     "cluster_patches_try",
     "cluster_plan",
@@ -40,6 +49,10 @@ __all__ = [
     "recording_start",
     "recording_stop",
     "recordings_forget",
+    "repartition_abort",
+    "repartition_approve",
+    "repartition_decline",
+    "repartition_propose",
     "replay_start",
     "rollout_abort",
     "rollout_approve",

@@ -13,6 +13,7 @@ from deployments import hints
 from deployments.cluster_file import KIND, STORED, ClusterFile, Way, parse_cluster
 from deployments.connecting import LOCAL, access_of, driver_of, opened, sealed
 from deployments.models import Cluster, InferenceService
+from deployments.placement.carrying_out import Phase
 from integrations.clusters.base import Finding
 from integrations.clusters.kubernetes.access import Credentials
 
@@ -85,6 +86,12 @@ def cluster_delete(*, name: str, actor: str, now: datetime) -> None:
     if users:
         more = f" and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
         raise Conflict(f"cluster {name!r} runs {', '.join(users[:_SHOWN])}{more}; delete them first")
+    busy = row.repartitions.filter(settled_at=None).exclude(phase=Phase.PROPOSED).first()
+    if busy is not None:
+        raise Conflict(
+            f"node {busy.node} of cluster {name!r} is being cut anew ({busy.phase}); abort repartition {busy.pk}, or "
+            "wait for its end"
+        )
     before = {"document": row.document}
     row.delete()
     audit_record(actor=actor, action="cluster.delete", target=f"clusters/{name}", now=now, before=before)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from deployments.connecting import driver_of
 from deployments.models import Cluster
 from deployments.placement.inventory import GpuNode, gpu_node
+from integrations.clusters.base import Nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +29,13 @@ def cluster_gpus(*, cluster: Cluster) -> ClusterGpus:
         Unavailable: the cluster does not answer.
         InvalidInput: its file does not tell how to reach it.
     """
-    found = driver_of(cluster).inventory(with_nodes=True)
+    found = cluster_nodes(cluster=cluster)
     return ClusterGpus(tuple(map(gpu_node, found.gpus)), found.unknown)
+
+
+def cluster_nodes(*, cluster: Cluster) -> Nodes:
+    """Return what the cluster says of its nodes now; raises what `cluster_gpus` raises.
+
+    Called with no transaction open.
+    """
+    return driver_of(cluster).inventory(with_nodes=True)

@@ -3,7 +3,7 @@
 Called with no cluster asked: what it has was looked at before (`gpus_look`), by who applies the file and by the sweep.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from common.errors import Conflict, DoesNotFit, FairleadError
 from deployments.connecting import file_of
 from deployments.models import Cluster, InferenceService, Revision
-from deployments.placement.choosing import NoRoom, as_named, automatic
+from deployments.placement.choosing import Chosen, NoRoom, as_named, automatic
 from deployments.spec import ServiceSpec
 from deployments.spec.resources import AUTO
 from integrations.clusters.base import ClusterDriver, GpuPod, NodeGpus, Nodes
@@ -81,17 +81,38 @@ def placed(
         raise Conflict(f"which GPU service {service} gets cannot be chosen, for {found.unknown}; name one in its file")
     if found.unknown:
         return _stored(asked, (), f"whether it fits is not known: {found.unknown}")
-    if asked == AUTO:
-        measured = _measured_bytes(service, version)
-        choice = automatic(measured, replicas, found.nodes, leaving=leaving, arrangement=spec.placement.replicas)
-    else:
-        choice = as_named(asked, replicas, found.nodes, leaving=leaving, arrangement=spec.placement.replicas)
+    choice = room_of(service, spec, version, replicas, found.nodes, leaving=leaving)
     if not isinstance(choice, NoRoom):
         return _stored(choice.accelerator, choice.products, choice.why)
     if asked != AUTO and (spec.stopped or grows):
         return _stored(asked, (), choice.why)
     help_ = f"; {choice.plan.why}" if choice.plan is not None else ""
     raise DoesNotFit(f"service {service} does not fit on cluster {service.cluster.name}: {choice.why}{help_}")
+
+
+def room_of(
+    service: InferenceService,
+    spec: ServiceSpec,
+    version: ModelVersion,
+    replicas: int,
+    nodes: Sequence[NodeGpus],
+    *,
+    leaving: str = "",
+) -> Chosen | NoRoom:
+    """Return whether replicas of a service have room on nodes, and which would make some.
+
+    Args:
+        spec: asks for a GPU.
+        leaving: NAMESPACE/NAME of a service whose pods make room; empty for none.
+
+    Raises:
+        Conflict: it is left open, and the version was not measured.
+    """
+    asked, arrangement = spec.resources.accelerator, spec.placement.replicas
+    if asked == AUTO:
+        measured = _measured_bytes(service, version)
+        return automatic(measured, replicas, nodes, leaving=leaving, arrangement=arrangement)
+    return as_named(asked, replicas, nodes, leaving=leaving, arrangement=arrangement)
 
 
 def _stored(accelerator: str, products: tuple[str, ...], why: str) -> dict[str, Any]:

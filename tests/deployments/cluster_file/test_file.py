@@ -11,7 +11,15 @@ from common.errors import InvalidInput
 from deployments.cluster_file import Connection, Way, parse_cluster
 from integrations.clusters.base import Resources
 from integrations.clusters.kubernetes.access import Credentials
-from integrations.clusters.kubernetes.options import GatewayReference, Keda, ModelCache, ModelSource, Options, Reach
+from integrations.clusters.kubernetes.options import (
+    GatewayReference,
+    Keda,
+    ModelCache,
+    ModelSource,
+    Options,
+    Reach,
+    Repartition,
+)
 
 
 def pem(text: str) -> str:
@@ -66,6 +74,7 @@ MOST: dict[str, Any] = {
     "defaults": {"resources": {"requests": {"cpu": "250m", "memory": "2Gi"}}},
     "sharedMemory": "128Mi",
     "customMetrics": True,
+    "repartition": {"namespace": "nvidia", "configDelay": "30s"},
     "controlPlaneUrl": "https://fairlead.example.com",
     "controlPlaneCaConfigMap": "fairlead-ca",
     "drain": "1m",
@@ -97,6 +106,7 @@ def test_the_least_a_file_can_say() -> None:
     )
     image, claim, root = LEAST["runtimeImage"], "models", "/var/lib/fairlead/artifacts"
     assert file.options == Options(GatewayReference("models", "gateways"), image, claim, root, name="production")
+    assert parse_cluster({**LEAST, "repartition": {}}).options.repartition == Repartition("gpu-operator", 120)
 
 
 def test_a_file_is_read_field_by_field() -> None:
@@ -119,6 +129,7 @@ def test_a_file_is_read_field_by_field() -> None:
         defaults=Resources(0.25, 2 * 2**30),
         shared_memory_bytes=128 * 2**20,
         custom_metrics=True,
+        repartition=Repartition("nvidia", 30),
         name="production",
         control_plane_url="https://fairlead.example.com",
         control_plane_ca_config_map="fairlead-ca",

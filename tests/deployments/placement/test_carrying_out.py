@@ -1,5 +1,6 @@
 """A repartition on its way: what is done to the node in each phase, and that it takes pods again at every end."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,6 +19,7 @@ from deployments.placement.carrying_out import (
     advance,
     approve,
     decline,
+    outdate,
     wish,
 )
 from deployments.placement.layouts import layout_of
@@ -42,7 +44,7 @@ def test_from_a_proposal_to_a_node_that_is_cut() -> None:
     state = approve(_PROPOSED, _NOW)
     assert wish(state) == Wish(cordoned=True, evicting=True)
     state = advance(state, seen(pods=2), _NOW)
-    assert (state.phase, state.message) == (Phase.DRAINING, "2 GPU pods of services still to leave the node")
+    assert (state.phase, state.message) == (Phase.DRAINING, "waits for 2 GPU pods of services to leave the node")
     state = advance(state, seen(), _NOW)
     assert wish(state) == Wish(cordoned=True, evicting=True, config="fairlead-new")
     state = advance(state, seen(config="fairlead-new", state="pending"), _NOW)
@@ -75,7 +77,49 @@ def test_what_goes_wrong(state: State, look: Seen, after: timedelta, phase: Phas
 
 def test_a_pod_of_others_is_waited_for_and_named() -> None:
     state = advance(approve(_PROPOSED, _NOW), Seen(0, ("team/notebook",), "", "", is_cut=False), _NOW)
-    assert (state.phase, state.message) == (Phase.DRAINING, "the GPU pod team/notebook still to leave the node")
+    told = "waits for the GPU pod team/notebook, which is none of a service's, to leave the node"
+    assert (state.phase, state.message) == (Phase.DRAINING, told)
+
+
+def test_nothing_is_cut_before_no_pod_can_come_and_the_file_has_reached_the_node() -> None:
+    delay = timedelta(seconds=90)
+    state = approve(_PROPOSED, _NOW)
+    state = advance(state, replace(_EMPTY, cordoned=False, written=False, delay=delay), _NOW)
+    assert (state.phase, state.message) == (Phase.DRAINING, "waits for the node to be cordoned")
+    state = advance(state, replace(_EMPTY, delay=delay), _NOW + _MINUTE)
+    assert state.message == "waits for the cut to reach MIG manager's file on the node"
+    assert advance(state, replace(_EMPTY, delay=delay), _NOW + _MINUTE + delay).phase is Phase.CUTTING
+    # Whoever writes the file anew meanwhile makes it wait once more.
+    state = advance(state, replace(_EMPTY, written=False, delay=delay), _NOW + 2 * _MINUTE)
+    assert advance(state, replace(_EMPTY, delay=delay), _NOW + 3 * _MINUTE).phase is Phase.DRAINING
+
+
+def test_what_is_in_the_way_is_told_and_so_is_the_end_for_it() -> None:
+    held = replace(seen(pods=1), held="the disruption budget does not allow it")
+    state = advance(approve(_PROPOSED, _NOW), held, _NOW)
+    assert state.message == (
+        "waits for 1 GPU pod of services to leave the node (the disruption budget does not allow it)"
+    )
+    state = advance(state, held, _NOW + DRAIN_LIMIT + _MINUTE)
+    assert state.message == (
+        "waited 30 min in vain for 1 GPU pod of services to leave the node (the disruption budget does not allow it); "
+        "nothing was cut, and the node takes pods again"
+    )
+
+
+@pytest.mark.parametrize("state", [approve(_PROPOSED, _NOW), cutting(), abort(cutting(), _NOW)])
+def test_a_node_that_is_gone_is_waited_for_and_then_given_up(state: State) -> None:
+    gone = advance(state, None, _NOW + _MINUTE)
+    assert (gone.phase, gone.message) == (state.phase, "the node is gone; it may come back")
+    assert advance(gone, None, _NOW + CUT_LIMIT + _MINUTE).phase is Phase.ABORTED
+
+
+def test_a_proposal_that_the_node_is_no_longer_right_for_is_over() -> None:
+    assert advance(_PROPOSED, None, _NOW + CUT_LIMIT + _MINUTE) is _PROPOSED
+    state = outdate(_PROPOSED, "gpu-1 is cordoned", _NOW)
+    assert (state.phase, state.phase.is_over, wish(state)) == (Phase.OUTDATED, True, None)
+    with pytest.raises(InvalidTransition, match="only one that is proposed becomes outdated"):
+        outdate(cutting(), "", _NOW)
 
 
 def test_an_abort_puts_back_what_was() -> None:

@@ -1,6 +1,7 @@
 """Which GPU is cut anew when nothing fits."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from deployments.placement.geometry import GEOMETRIES
 from deployments.placement.layouts import fits, layout_of
 from deployments.placement.nodes import MigNode, Tenant
-from deployments.placement.repartition import repartition
+from deployments.placement.repartition import objection, repartition
 from deployments.placement.rooms import Demand
 
 _GIB = 1 << 30
@@ -69,6 +70,36 @@ def test_no_more_gpus_are_cut_than_needed() -> None:
 
 def test_what_no_cut_can_serve_gets_no_plan() -> None:
     assert repartition([Demand("huge", 1, 90 * _GIB)], [node("a")]) is None
+
+
+_UNLIKE = replace(node("a", 1), slices={"1g.10gb": 5, "2g.20gb": 1})
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        pytest.param([node("a", 2)], "", id="as it was"),
+        pytest.param([node("a", 1)], "", id="a pod left by itself"),
+        pytest.param([], "a is gone", id="gone"),
+        pytest.param([node("a", 2, closed="is cordoned")], "a is cordoned", id="cordoned"),
+        pytest.param([_UNLIKE], "a has 5 x 1g.10gb and 1 x 2g.20gb now, and had 7 x 1g.10gb", id="cut"),
+        pytest.param([node("a", 2, strangers=1)], "a-stranger-0, which is none of a service's", id="a stranger"),
+        pytest.param([node("a", 3)], "the GPU pod a-2 came to a since", id="another pod"),
+    ],
+)
+def test_a_plan_is_right_only_while_the_node_is_as_it_was(now: list[MigNode], told: str) -> None:
+    plan = repartition([_BIG], [node("a", 2)])
+    assert plan is not None
+    why = objection(plan, [_BIG], now)
+    assert told in why
+    assert bool(told) == bool(why)
+
+
+def test_a_plan_is_right_only_while_all_that_leaves_finds_a_slice_again() -> None:
+    plan = repartition([_BIG], [node("a", 5), node("b", 6)])
+    assert plan is not None
+    assert objection(plan, [_BIG], [node("a", 5), node("b", 6)]) == ""
+    assert "finds no slice again" in objection(plan, [_BIG], [node("a", 5), node("b", 7)])
 
 
 @settings(max_examples=60)

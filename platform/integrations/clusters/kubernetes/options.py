@@ -78,6 +78,20 @@ class Keda:
 
 
 @dataclass(frozen=True, slots=True)
+class Repartition:
+    """Nodes may be cut anew once somebody approved it; takes the roles `fairlead-driver-repartition*`.
+
+    Attributes:
+        namespace: where NVIDIA's GPU Operator runs, with the ConfigMap `fairlead-mig-parted-config` that its MIG
+            manager reads.
+        delay_s: how long it may take until what is written there has come to a node.
+    """
+
+    namespace: str = "gpu-operator"
+    delay_s: int = 120
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """How services are run on a cluster.
 
@@ -106,6 +120,7 @@ class Options:
             that a HorizontalPodAutoscaler can follow the load; without it the reconciler alone sets the replicas.
         keda: None where KEDA does not follow the load; not with `custom_metrics`. Takes the role
             `fairlead-driver-keda`.
+        repartition: None where nodes are never cut anew.
         name: what the control plane calls the cluster.
         control_plane_url: where pods of the cluster reach the control plane, such as `https://fairlead.example.org`;
             needed for what pods fetch from it or bring to it.
@@ -141,6 +156,7 @@ class Options:
     shared_memory_bytes: int = 64 * _MIB
     custom_metrics: bool = False
     keda: Keda | None = None
+    repartition: Repartition | None = None
     name: str = ""
     control_plane_url: str = ""
     control_plane_ca_config_map: str = ""
