@@ -27,7 +27,8 @@ _UPLOAD_TRIES = 5
 _CHUNK_BYTES = 256 * 1024
 _AWAY_S = 60.0
 _BETWEEN_LOOKS_S = 1.0
-_GATEWAY_STATUSES = {502, 503, 504}
+# What stands before the control plane says, and 500 what its server does that cuts requests when it has to end.
+_GONE_STATUSES = {500, 502, 503, 504}
 _NO_ANSWER_OF_OURS = "unknown"
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
@@ -226,5 +227,5 @@ class Client:
 def _has_gone_away(error: CliError) -> bool:
     """Return whether the control plane went away, or what stands before it says so; another answer is its own."""
     if isinstance(error, ApiError):
-        return error.refusal.code == _NO_ANSWER_OF_OURS and error.refusal.status in _GATEWAY_STATUSES
+        return error.refusal.code == _NO_ANSWER_OF_OURS and error.refusal.status in _GONE_STATUSES
     return isinstance(error, Unreachable)

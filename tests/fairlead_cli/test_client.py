@@ -84,6 +84,7 @@ def test_an_upload_streams_its_bytes_and_their_digest(api: Any, client: Client, 
     "first",
     [
         pytest.param((0, b""), id="the connection breaks"),
+        pytest.param((500, b"Internal Server Error"), id="its server has to end"),
         pytest.param((502, b"<html>Bad Gateway</html>"), id="an ingress has no pod to send it to"),
     ],
 )
