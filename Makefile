@@ -61,14 +61,16 @@ frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find fronte
 .PHONY: images
 IMAGES ?= control-plane one-machine runtime-cpu
 IMAGE_TAG ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
-images: ## the container images (IMAGES="control-plane one-machine runtime-cpu runtime-cuda", IMAGE_TAG=VERSION)
+# Where pip finds packages is as in the shell that builds.
+BUILD_ARGUMENTS = $(foreach name,PIP_INDEX_URL PIP_EXTRA_INDEX_URL,$(if $($(name)),--build-arg $(name))) $(if $(MORE),--build-arg MORE="$$(cat $(MORE))")
+images: ## the container images (IMAGES="control-plane one-machine runtime-cpu runtime-cuda", IMAGE_TAG=VERSION, MORE=LOCK)
 	@for target in $(IMAGES); do \
 		case $$target in \
 			runtime-cpu) image=serving-runtime:$(IMAGE_TAG) ;; \
 			runtime-*) image=serving-runtime:$(IMAGE_TAG)-$${target#runtime-} ;; \
 			*) image=$$target:$(IMAGE_TAG) ;; \
 		esac; \
-		docker build $(DOCKER_BUILD_OPTIONS) --file docker/Dockerfile --target $$target --tag fairlead/$$image . || exit 1; \
+		docker build $(DOCKER_BUILD_OPTIONS) $(BUILD_ARGUMENTS) --file docker/Dockerfile --target $$target --tag fairlead/$$image . || exit 1; \
 	done
 
 ##@ Work on it
