@@ -3,9 +3,11 @@
 import asyncio
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from serving_runtime.scheduler.bell import Bell
 from serving_runtime.scheduler.execution import Execution, execute
 from serving_runtime.scheduler.job import Job
 
@@ -34,12 +36,14 @@ class Instance:
         self._on_done = on_done
         self._name = name
         self._batches: queue.SimpleQueue[Sequence[Job] | None] = queue.SimpleQueue()
+        self._executed: deque[list[Execution]] = deque()
         self._thread: threading.Thread | None = None
 
     def start(self, jobs: Sequence[Job]) -> None:
         """Run a batch; `on_done` is called on the event loop with its executions."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            bell = Bell(self._loop, self._rung)
+            self._thread = threading.Thread(target=self._work, args=(bell,), name=self._name, daemon=True)
             self._thread.start()
         self._batches.put(jobs)
 
@@ -48,9 +52,15 @@ class Instance:
         if self._thread is not None:
             self._batches.put(None)
 
-    def _work(self) -> None:
+    def _work(self, bell: Bell) -> None:
         while (jobs := self._batches.get()) is not None:
             executions = self._execute(self._run, jobs)
             if self._loop.is_closed():  # the server gave up waiting for this batch
                 return
-            self._loop.call_soon_threadsafe(self._on_done, self, executions)
+            self._executed.append(executions)
+            bell.ring()
+        bell.silence()
+
+    def _rung(self) -> None:
+        while self._executed:
+            self._on_done(self, self._executed.popleft())
