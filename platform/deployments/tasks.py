@@ -25,6 +25,7 @@ from deployments import (
     deliveries,
     questions,
     reconciler,
+    repartitioning,
     replaying,
     retention,
     sweeping,
@@ -216,6 +217,8 @@ def _outside(driver: ClusterDriver) -> Outside:
 def _sweep(cluster: Cluster) -> None:
     began = time.monotonic()
     driver, answers = _looked_at(cluster)
+    if answers:
+        repartitioning.repartitions_carry_out(cluster, driver, timezone.now)
     for service_id in _due(cluster):
         if time.monotonic() - began > _BUDGET_S:
             return

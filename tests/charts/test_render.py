@@ -22,6 +22,7 @@ from tests.charts.chart import (
 
 ROLES = ROOT / "platform" / "integrations" / "clusters" / "kubernetes" / "role.yaml"
 ASK_THE_API_SERVER = {"fairlead-web", "fairlead-worker", "fairlead-watcher"}
+_OF_CUTTING = {"driver-repartition", "driver-repartition-pods", "driver-repartition-mig"}
 everywhere = pytest.mark.parametrize("variation", VARIATIONS)
 
 
@@ -100,7 +101,7 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
         each["metadata"]["name"].removeprefix(f"{NAMESPACE}-{RELEASE}-"): each["rules"]
         for each in _of(found, "ClusterRole")
     }
-    optional = {"driver-metrics", "driver-replays", "driver-keda"}
+    optional = {"driver-metrics", "driver-replays", "driver-keda", *_OF_CUTTING}
     assert roles == {name: rules for name, rules in known.items() if name not in optional}
     assert _of(found, "Role") == []
     bound = {
@@ -122,6 +123,20 @@ def test_the_role_for_keda_is_given_where_services_run_and_keda_follows_their_lo
     assert bound == ["vision", "text"]
     (file,) = (each["data"]["cluster.yaml"] for each in _of(found, "ConfigMap") if "cluster.yaml" in each["data"])
     assert yaml.safe_load(file)["keda"] == {"prometheus": address}
+
+
+def test_the_roles_for_cutting_nodes_are_given_where_the_operator_lets_that_be_done() -> None:
+    found = objects({"cluster": {"namespaces": ["vision"], "repartition": True}})
+    bound = {
+        (each["metadata"].get("namespace", ""), _role(each)) for each in _of(found, "RoleBinding", "ClusterRoleBinding")
+    }
+    assert {each for each in bound if each[1] in _OF_CUTTING} == {
+        ("", "driver-repartition"),
+        ("vision", "driver-repartition-pods"),
+        ("gpu-operator", "driver-repartition-mig"),
+    }
+    (file,) = (each["data"]["cluster.yaml"] for each in _of(found, "ConfigMap") if "cluster.yaml" in each["data"])
+    assert yaml.safe_load(file)["repartition"] == {}
 
 
 def test_who_may_not_read_nodes_has_no_role_for_it() -> None:

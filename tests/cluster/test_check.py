@@ -1,6 +1,7 @@
 """The check of a cluster on a real API server: what is there, what is missing, and what to do."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -10,10 +11,12 @@ import yaml
 from common.errors import Conflict
 from integrations.clusters.base import Finding
 from integrations.clusters.kubernetes import api as api_module
+from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.access import Credentials
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from integrations.clusters.kubernetes.options import GatewayReference, Options
+from integrations.clusters.kubernetes.gpu_nodes import CONFIG_MAP, KEY
+from integrations.clusters.kubernetes.options import GatewayReference, Options, Repartition
 from integrations.clusters.kubernetes.rights import IN_NAMESPACES, roles_of_the_cluster
 from tests.cluster.plane import ControlPlane
 from tests.e2e.harness import free_port
@@ -71,6 +74,28 @@ def test_who_may_nothing_is_told_which_rights_and_which_role_to_bind(plane: Cont
     identity = findings["role fairlead-driver-identity"]
     assert identity.message == "not permitted: create tokenreviews.authentication.k8s.io"
     assert not findings["role fairlead-driver-gateways"].ok
+
+
+def test_what_cutting_nodes_takes_is_looked_at_where_the_file_allows_it(plane: ControlPlane) -> None:
+    options = replace(OPTIONS, repartition=Repartition("default"))
+    for kubeconfig, may in ((plane.kubeconfig, True), (plane.user(f"nobody-{next(_numbers)}"), False)):
+        api = Api(kubeconfig)
+        findings = found(KubernetesDriver(api, options), "default")
+        api.close()
+        assert findings["role fairlead-driver-repartition"].ok is may
+        assert findings["role fairlead-driver-repartition-mig"].ok is may
+    assert findings["role fairlead-driver-repartition"].message == "not permitted: patch nodes"
+    mig = findings["role fairlead-driver-repartition-mig"]
+    assert "get configmaps fairlead-mig-parted-config" in mig.message
+    assert "fairlead-driver-repartition-mig of role.yaml with a RoleBinding in default" in mig.remedy
+    with plane.client() as client:
+        api = Api(plane.kubeconfig)
+        assert "there is no ConfigMap" in found(KubernetesDriver(api, options))["MIG manager's file"].message
+        body = {"metadata": {"name": CONFIG_MAP}, "data": {KEY: "version: v1\nmig-configs: {}"}}
+        client.post(kinds.CONFIG_MAP.path("default"), json=body).raise_for_status()
+        assert found(KubernetesDriver(api, options))["MIG manager's file"].ok
+        client.delete(kinds.CONFIG_MAP.path("default", CONFIG_MAP)).raise_for_status()
+        api.close()
 
 
 def test_the_bound_role_is_found_and_only_where_it_is_bound(plane: ControlPlane) -> None:

@@ -13,6 +13,7 @@ from integrations.clusters.base import (
     Candidate,
     Component,
     Desired,
+    DesiredNode,
     DesiredRevision,
     Drift,
     Exchange,
@@ -25,6 +26,7 @@ from integrations.clusters.base import (
     NodeGpus,
     Nodes,
     Observed,
+    ObservedNode,
     ObservedReplica,
     ObservedRevision,
     ObservedScaling,
@@ -66,6 +68,7 @@ class FakeCluster:
         brought: what replicas brought that their taps recorded.
         answers: what a version makes of a recorded exchange in a replay.
         replaying: the candidates that run.
+        worked_on: nodes with GPUs as they are; `staying` are pods that no eviction moves, and why.
         on_apply: called before each apply, for what happens at the worst moment.
         on_check: called with what is to be foreseen; raises what the cluster cannot do.
     """
@@ -89,6 +92,8 @@ class FakeCluster:
     transformers_autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
     brought: list[tuple[WorkloadIdentity, bytes]] = field(default_factory=list)
     away: str = ""
+    worked_on: dict[str, ObservedNode] = field(default_factory=dict)
+    staying: dict[str, str] = field(default_factory=dict)
     drift: list[Drift] = field(default_factory=list)
     on_apply: Callable[[Desired], None] = lambda _desired: None
     on_check: Callable[[Desired], None] = lambda _desired: None
@@ -120,6 +125,26 @@ class FakeCluster:
     def inventory(self, *, with_nodes: bool = False) -> Nodes:
         self._reach()
         return Nodes(self.components, self.nodes, gpus=self.gpus, unknown="") if with_nodes else Nodes(self.components)
+
+    def observe_node(self, name: str) -> ObservedNode | None:
+        self._reach()
+        return self.worked_on.get(name)
+
+    def apply_node(self, desired: DesiredNode) -> list[str]:
+        """Do at once what is asked for, but what only MIG manager does."""
+        self._reach()
+        node = self.worked_on[desired.name]
+        pods = tuple(pod for pod in node.gpus.pods if pod.name not in desired.evicted or pod.name in self.staying)
+        gpus = replace(node.gpus, pods=pods)
+        if desired.config and desired.config != gpus.config:
+            gpus = replace(gpus, config=desired.config, config_state="pending")
+        configs = {**node.configs, **desired.configs}
+        if desired.cordoned and not node.cordoned:
+            node = replace(node, cordoned=True, mark=desired.mark)
+        elif not desired.cordoned and node.mark == desired.mark:
+            node = replace(node, cordoned=False, mark="")
+        self.worked_on[desired.name] = replace(node, gpus=gpus, configs=configs)
+        return [why for pod, why in self.staying.items() if pod in desired.evicted]
 
     def run(self, job: Job) -> JobResult:
         raise AssertionError("the reconciler runs no jobs")

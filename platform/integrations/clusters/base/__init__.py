@@ -34,6 +34,7 @@ from integrations.clusters.base.failures import (
     reason_of_exit,
 )
 from integrations.clusters.base.findings import Finding
+from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
 from integrations.clusters.base.gpus import GpuPod, NodeGpus
 from integrations.clusters.base.identity import AUDIENCE, JobIdentity, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobKind, JobResult
@@ -72,6 +73,7 @@ __all__ = [
     "ClusterDriver",
     "Component",
     "Desired",
+    "DesiredNode",
     "DesiredRevision",
     "DesiredTransformer",
     "Drift",
@@ -93,6 +95,7 @@ __all__ = [
     "NodeGpus",
     "Nodes",
     "Observed",
+    "ObservedNode",
     "ObservedReplica",
     "ObservedRevision",
     "ObservedScaling",

@@ -8,6 +8,7 @@ from integrations.clusters.base.desired import Desired
 from integrations.clusters.base.drift import Drift
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.findings import Finding
+from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
 from integrations.clusters.base.identity import JobIdentity, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobResult
 from integrations.clusters.base.observed import Nodes, Observed, ObservedReplica
@@ -57,6 +58,19 @@ class ClusterDriver(Protocol):
 
     def inventory(self, *, with_nodes: bool = False) -> Nodes:
         """Return what the cluster is made of; `with_nodes` also what is left of each node, which takes longer."""
+
+    def observe_node(self, name: str) -> ObservedNode | None:
+        """Return a node with GPUs as it is; None where there is none of that name.
+
+        Raises:
+            Conflict: the cluster has no nodes that may be cut anew.
+        """
+
+    def apply_node(self, desired: DesiredNode) -> Sequence[str]:
+        """Make the cluster work towards `desired`; returns what is in the way now, such as a disruption budget.
+
+        A node that is gone is left at that. Raises what `observe_node` raises.
+        """
 
     def findings(self, namespaces: Sequence[str]) -> Sequence[Finding]:
         """Return whether services can run on the cluster and in these namespaces; a cluster that is away is a finding.

@@ -180,6 +180,21 @@ class Api:
         except (NotFound, Conflict):
             return
 
+    def evict(self, namespace: str, pod: str) -> str:
+        """Ask a pod to leave its node; returns why it may not now, by its disruption budgets, and "" where it may.
+
+        One that is gone is no error.
+        """
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
+        asked = _Asked("POST", f"{POD.path(namespace, pod)}/eviction", body=eviction)
+        answer = self._send(asked)
+        content = bytes(answer.read())
+        if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
+            return refusal(answer.status, content, f"the eviction of {namespace}/{pod}").message
+        if answer.status == HTTPStatus.NOT_FOUND or 200 <= answer.status < 300:
+            return ""
+        raise refusal(answer.status, content, f"the eviction of {namespace}/{pod}")
+
     def page(self, path: str) -> str:
         """Return a page that the API server hands on from elsewhere, such as a pod's metrics; bounded.
 

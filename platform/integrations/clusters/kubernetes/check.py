@@ -12,9 +12,12 @@ from common.errors import FairleadError, NotFound, NotPermitted, Unavailable
 from integrations.clusters.base import Component, Finding
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
+from integrations.clusters.kubernetes.gpu_nodes import CONFIG_MAP, found_file
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.kubernetes.rights import (
     JOBS,
+    MIG,
+    REPARTITION,
     Right,
     is_given,
     rights,
@@ -45,7 +48,13 @@ def check(api: Api, options: Options, components: Iterable[Component], namespace
         yield Finding("API server", False, error.message, remedy)
         return
     yield Finding("API server", True, f"Kubernetes {version} answers at {api.server}")
-    for look in (_kinds(api), _gateway(options, components), _everywhere(api), _jobs(api, options)):
+    for look in (
+        _kinds(api),
+        _gateway(options, components),
+        _everywhere(api),
+        _jobs(api, options),
+        _cutting(api, options),
+    ):
         yield from _tried(look)
     for namespace in namespaces:
         yield from _tried(in_namespace(api, options, namespace))
@@ -117,6 +126,22 @@ def _jobs(api: Api, options: Options) -> Iterator[Finding]:
     yield Finding(f"role {JOBS}", not missing, message, remedy)
 
 
+def _cutting(api: Api, options: Options) -> Iterator[Finding]:
+    """Yield what cutting nodes anew needs, where the cluster's file lets that be done."""
+    allowed = options.repartition
+    if allowed is None:
+        return
+    once, there = _BIND_ONCE.format(role=REPARTITION), _BIND_THERE.format(role=MIG, namespace=allowed.namespace)
+    for role, namespace, remedy in ((REPARTITION, "", once), (MIG, allowed.namespace, there)):
+        missing = _missing(api, rights()[role], namespace)
+        message = f"not permitted: {_listed(missing)}" if missing else f"all that {role} needs is permitted"
+        yield Finding(f"role {role}", not missing, message, remedy if missing else "")
+    wrong = found_file(api, allowed)
+    remedy = "make it of the GPU Operator's own, and let `migManager.config.name` of the ClusterPolicy name it"
+    message = wrong or f"ConfigMap {CONFIG_MAP} in {allowed.namespace} is there for MIG manager"
+    yield Finding("MIG manager's file", not wrong, message, remedy if wrong else "")
+
+
 def _missing(api: Api, needed: Iterable[Right], namespace: str) -> list[Right]:
     """Return which of the rights the driver has not in the namespace; "" asks for them everywhere.
 
@@ -134,6 +159,8 @@ def _may(api: Api, right: Right, namespace: str) -> bool:
     asked = {"group": right.group, "resource": resource, "verb": right.verb, "namespace": namespace}
     if subresource:
         asked["subresource"] = subresource
+    if right.name:
+        asked["name"] = right.name
     review = api.ask(f"{_AUTHORIZATION}/selfsubjectaccessreviews", {"spec": {"resourceAttributes": asked}})
     return bool(review["status"]["allowed"])
 

@@ -18,6 +18,7 @@ from integrations.clusters.base import (
     Candidate,
     Component,
     Desired,
+    DesiredNode,
     Drift,
     Exchange,
     Finding,
@@ -26,11 +27,12 @@ from integrations.clusters.base import (
     JobResult,
     Nodes,
     Observed,
+    ObservedNode,
     ObservedReplica,
     Patch,
     WorkloadIdentity,
 )
-from integrations.clusters.kubernetes import gpus, identity, jobs, kinds, ledger, nodes, replay
+from integrations.clusters.kubernetes import gpu_nodes, gpus, identity, jobs, kinds, ledger, nodes, replay
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.applying import Applier
 from integrations.clusters.kubernetes.check import check, in_namespace
@@ -135,6 +137,14 @@ class KubernetesDriver:
         programmed = conditions.get("Programmed", {"status": "Unknown", "message": "its controller has said nothing"})
         ready = programmed["status"] == "True"
         return Component("gateway", ready=ready, message="" if ready else programmed["message"])
+
+    def observe_node(self, name: str) -> ObservedNode | None:
+        """Return a node with GPUs as the API server knows it, and what MIG manager's file has."""
+        return gpu_nodes.observe(self._api, self._options, name)
+
+    def apply_node(self, desired: DesiredNode) -> Sequence[str]:
+        """Write MIG manager's file, cordon or give back the node, evict pods, set the label; in this order."""
+        return gpu_nodes.apply(self._api, self._options, desired)
 
     def findings(self, namespaces: Sequence[str]) -> Sequence[Finding]:
         """Return what of the API server, the Gateway and the driver's role is as services need it."""

@@ -27,6 +27,11 @@ def gpus(nodes: Sequence[Json], pods: Sequence[Json]) -> tuple[NodeGpus, ...]:
     return tuple(_gpus(each, on_node[each["metadata"]["name"]]) for each in there if _resources(each))
 
 
+def gpus_of(node: Json, pods: Sequence[Json]) -> NodeGpus:
+    """Return the GPUs of one node, none where it offers none now; `pods` are those that are on it."""
+    return _gpus(node, [wanted for pod in pods if is_alive(pod) for wanted in _wanted(pod)])
+
+
 def _gpus(node: Json, pods: Sequence[GpuPod]) -> NodeGpus:
     labels = node["metadata"].get("labels", {})
     return NodeGpus(

@@ -15,20 +15,29 @@ METRICS = "fairlead-driver-metrics"
 REPLAYS = "fairlead-driver-replays"
 JOBS = "fairlead-driver-jobs"
 KEDA = "fairlead-driver-keda"
-_BOUND_IN_NAMESPACES = (IN_NAMESPACES, METRICS, REPLAYS, JOBS, KEDA)
+REPARTITION = "fairlead-driver-repartition"
+EVICTIONS = "fairlead-driver-repartition-pods"
+MIG = "fairlead-driver-repartition-mig"
+_NOT_ALWAYS_EVERYWHERE = (IN_NAMESPACES, METRICS, REPLAYS, JOBS, KEDA, REPARTITION, EVICTIONS, MIG)
 _ROLE = Path(__file__).with_name("role.yaml")
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One verb on one kind of object, as RBAC names both; `resource` may name a subresource (`deployments/scale`)."""
+    """One verb on one kind of object, as RBAC names both; `resource` may name a subresource (`deployments/scale`).
+
+    Attributes:
+        name: of the only object that it is for; empty where it is for all.
+    """
 
     group: str
     resource: str
     verb: str
+    name: str = ""
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.resource}{'.' if self.group else ''}{self.group}"
+        what = f"{self.verb} {self.resource}{'.' if self.group else ''}{self.group}"
+        return f"{what} {self.name}" if self.name else what
 
 
 @cache
@@ -41,25 +50,27 @@ def rights() -> Mapping[str, tuple[Right, ...]]:
 def roles_in_namespaces(options: Options) -> list[str]:
     """Return the roles that have to be bound in each namespace that services run in."""
     reads_by_server = options.reach is Reach.API_SERVER
-    return [IN_NAMESPACES, *([METRICS] if reads_by_server else []), *([KEDA] if options.keda is not None else [])]
+    optional = {METRICS: reads_by_server, KEDA: options.keda is not None, EVICTIONS: options.repartition is not None}
+    return [IN_NAMESPACES, *(role for role, is_needed in optional.items() if is_needed)]
 
 
 def roles_of_the_cluster() -> list[str]:
-    """Return the roles that are bound once for the cluster."""
-    return [role for role in rights() if role not in _BOUND_IN_NAMESPACES]
+    """Return the roles that are bound once for every cluster; `REPARTITION` is for some."""
+    return [role for role in rights() if role not in _NOT_ALWAYS_EVERYWHERE]
 
 
 def _of_rules(rules: list[dict[str, Any]]) -> Iterator[Right]:
     for rule in rules:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
-                yield from (Right(group, resource, verb) for verb in rule["verbs"])
+                for name in rule.get("resourceNames", [""]):
+                    yield from (Right(group, resource, verb, name) for verb in rule["verbs"])
 
 
 def is_given(right: Right, rules: list[dict[str, Any]]) -> bool:
-    """Return whether one of the rules (of a SelfSubjectRulesReview) gives the right on objects of every name."""
+    """Return whether one of the rules (of a SelfSubjectRulesReview) gives the right, on all objects that it is for."""
     return any(
-        not rule.get("resourceNames")
+        (not rule.get("resourceNames") or right.name in rule["resourceNames"])
         and _has(rule.get("verbs"), right.verb)
         and _has(rule.get("apiGroups"), right.group)
         and _has(rule.get("resources"), right.resource)

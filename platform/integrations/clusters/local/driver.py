@@ -15,6 +15,7 @@ from integrations.clusters.base import (
     Candidate,
     Component,
     Desired,
+    DesiredNode,
     Drift,
     Exchange,
     Finding,
@@ -22,6 +23,7 @@ from integrations.clusters.base import (
     JobResult,
     Nodes,
     Observed,
+    ObservedNode,
     ObservedReplica,
     Patch,
     WorkloadIdentity,
@@ -103,6 +105,14 @@ class LocalDriver:
         status = self._cluster_status()
         components = (*status.components, *self._started_by_the_command_line())
         return Nodes(components, unknown="the local cluster is this machine, whose processes share all of it")
+
+    def observe_node(self, name: str) -> ObservedNode | None:
+        """Refuse: there is nothing here to be cut."""
+        raise Conflict(f"{name} cannot be worked on: the local cluster is this machine, and has no nodes")
+
+    def apply_node(self, desired: DesiredNode) -> Sequence[str]:
+        """Refuse, as `observe_node` does."""
+        raise Conflict(f"{desired.name} cannot be worked on: the local cluster is this machine, and has no nodes")
 
     def findings(self, namespaces: Sequence[str]) -> Sequence[Finding]:  # noqa: ARG002 - here any namespace will do
         """Return whether the platform's own parts run."""

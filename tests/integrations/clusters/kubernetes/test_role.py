@@ -10,14 +10,22 @@ import pytest
 import yaml
 
 from common.errors import Conflict, NotFound, NotPermitted, Unavailable
-from integrations.clusters.base import Autoscaling, Candidate, Desired, DesiredRevision, Tap, WorkloadIdentity
+from integrations.clusters.base import (
+    Autoscaling,
+    Candidate,
+    Desired,
+    DesiredNode,
+    DesiredRevision,
+    Tap,
+    WorkloadIdentity,
+)
 from integrations.clusters.kubernetes import api as api_module
-from integrations.clusters.kubernetes import kinds
+from integrations.clusters.kubernetes import gpu_nodes, kinds
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import MANAGED
-from integrations.clusters.kubernetes.options import GatewayReference, Keda, Options
+from integrations.clusters.kubernetes.options import GatewayReference, Keda, Options, Repartition
 from integrations.clusters.kubernetes.watches.watcher import WATCHED
 from tests.cluster.definitions import define_keda
 from tests.cluster.plane import ControlPlane
@@ -34,6 +42,8 @@ SURVEYOR = "fairlead-surveyor"
 """Who has the optional role for nodes, and no other."""
 WITH_KEDA = "fairlead-with-keda"
 """Who has the optional role for ScaledObjects, and no other."""
+CUTTER = "fairlead-cutter"
+"""Who has the optional roles for cutting nodes anew, and that for nodes."""
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 OPTIONS = Options(
     GatewayReference("gateway", "gateways"),
@@ -63,7 +73,9 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         here, everywhere = f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", f"{_RBAC}/clusterrolebindings"
         own = ((here, subjects), (everywhere, subjects), (everywhere, subjects))
         keda = [{**subjects[0], "name": WITH_KEDA}]
-        bound = (*own, (here, readers), (here, replayers), (here, keda), (here, subjects), (everywhere, surveyors))
+        cutters = [{**subjects[0], "name": CUTTER}]
+        bound = (*own, (here, readers), (here, replayers), (here, keda), (here, subjects))
+        bound = (*bound, (everywhere, surveyors + cutters), (everywhere, cutters), (here, cutters), (here, cutters))
         for (path, who), role in zip(bound, roles, strict=True):
             name = role["metadata"]["name"]
             reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
@@ -199,6 +211,46 @@ def test_the_role_for_nodes_lets_the_room_on_them_be_read_and_nothing_else(
     api.close()
 
 
+def test_cutting_nodes_takes_the_roles_for_it_and_they_give_nothing_else(
+    client: httpx.Client, plane: ControlPlane
+) -> None:
+    file = {"version": "v1", "mig-configs": {"all-1g.10gb": []}}
+    body = {"metadata": {"name": gpu_nodes.CONFIG_MAP}, "data": {gpu_nodes.KEY: yaml.safe_dump(file)}}
+    client.post(kinds.CONFIG_MAP.path(NAMESPACE), json=body).raise_for_status()
+    client.post(kinds.NODE.path(""), json={"metadata": {"name": "to-cut"}}).raise_for_status()
+    options = replace(OPTIONS, repartition=Repartition(NAMESPACE, 30))
+    wish = DesiredNode("to-cut", "wish-1", True, (f"{NAMESPACE}/gone",), "fairlead-new", {"fairlead-new": []})
+    try:
+        for user, refused in ((USER, pytest.raises(NotPermitted)), (CUTTER, nullcontext())):
+            api = Api(plane.user(user))
+            driver = KubernetesDriver(api, options)
+            with refused:
+                assert driver.apply_node(wish) == []
+                seen = driver.observe_node("to-cut")
+                assert seen is not None
+                assert (seen.cordoned, seen.mark, {*seen.configs}) == (True, "wish-1", {"all-1g.10gb", "fairlead-new"})
+                assert (seen.gpus.config, seen.gpus.config_state) == ("fairlead-new", "pending")
+                driver.apply_node(replace(wish, mark="wish-2", cordoned=False))
+                assert client.get(kinds.NODE.path("", "to-cut")).json()["spec"]["unschedulable"]  # another's cordon
+                driver.apply_node(replace(wish, cordoned=False))
+                found = driver.observe_node("to-cut")
+                assert found is not None
+                assert (found.cordoned, found.mark) == (False, "")
+                assert driver.observe_node("no-such-node") is None
+            api.close()
+    finally:
+        client.delete(kinds.NODE.path("", "to-cut")).raise_for_status()
+        client.delete(kinds.CONFIG_MAP.path(NAMESPACE, gpu_nodes.CONFIG_MAP)).raise_for_status()
+    for verb, resource, namespace in (
+        ("delete", "nodes", ""),
+        ("patch", "nodes/status", ""),
+        ("delete", "pods", NAMESPACE),
+        ("create", "pods/eviction", "default"),
+        ("patch", "configmaps", NAMESPACE),
+    ):
+        assert not _may(client, CUTTER, verb, "", resource, namespace), f"{verb} {resource}"
+
+
 @pytest.mark.parametrize(
     ("verb", "group", "resource", "namespace"),
     [
@@ -211,6 +263,8 @@ def test_the_role_for_nodes_lets_the_room_on_them_be_read_and_nothing_else(
         pytest.param("create", "", "pods/proxy", NAMESPACE, id="requests to pods"),
         pytest.param("create", "batch", "jobs", "default", id="jobs of other namespaces"),
         pytest.param("list", "", "nodes", "", id="nodes"),
+        pytest.param("patch", "", "nodes", "", id="cordons"),
+        pytest.param("create", "", "pods/eviction", NAMESPACE, id="evictions"),
         pytest.param("create", "", "serviceaccounts/token", NAMESPACE, id="tokens of pods"),
         pytest.param("create", "authorization.k8s.io", "subjectaccessreviews", "", id="what others may do"),
         pytest.param("list", "", "events", "default", id="events of other namespaces"),
