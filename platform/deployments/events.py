@@ -8,6 +8,7 @@ that comes back with the cursor it has seen (`Last-Event-ID`, or `?seen=` from t
 import asyncio
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakKeyDictionary
 
@@ -27,15 +28,27 @@ from accounts.scopes import Scope
 from accounts.selectors import token_of_session
 from common import sse
 from common.errors import NotFound
-from deployments.feed import NOTHING, Feed, Topic
+from deployments.feed import NOTHING, Feed, Marks, Topic
+from deployments.gpu_page import gpu_page
 from deployments.pages import Page, detail_page, list_cursor, list_page
 from deployments.rollout_page import rollout_page
-from deployments.selectors import change_marks, rollout_of_service, service_detail
+from deployments.selectors import change_marks, cluster_get, gpu_marks, rollout_of_service, service_detail
 
 PERIOD_S = 1.0
 HEARTBEAT_S = 15.0
 RETRY_MS = 2000
-_feeds: WeakKeyDictionary[AbstractEventLoop, Feed] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is polled for streams of one kind, and what it takes to watch them."""
+
+    marks: Callable[[], Marks]
+    scope: Scope
+    feeds: WeakKeyDictionary[AbstractEventLoop, Feed] = field(default_factory=WeakKeyDictionary)
+
+
+_OF_SERVICES, _OF_GPUS = Source(change_marks, Scope.READ), Source(gpu_marks, Scope.ADMIN)
 
 
 @never_cache
@@ -70,21 +83,35 @@ async def rollout_stream(request: HttpRequest, namespace: str, name: str, rollou
     return await sync_to_async(_stream)(request, topic, Place.namespace(namespace))
 
 
-def _stream(request: HttpRequest, topic: Topic, place: Place) -> StreamingHttpResponse:
+@never_cache
+@require_GET
+@page_scope(Scope.ADMIN)
+async def gpu_stream(request: HttpRequest, name: str) -> StreamingHttpResponse:
+    """Stream what changes on the page of a cluster's GPUs; raises NotFound."""
+    cluster = await sync_to_async(cluster_get)(name=name)
+    load = partial(_or_none, partial(gpu_page, name))
+    topic = Topic(key=("gpus", cluster.pk), mark=lambda marks: marks.get(cluster.pk), load=load)
+    return await sync_to_async(_stream)(request, topic, Place.installation(), _OF_GPUS)
+
+
+def _stream(request: HttpRequest, topic: Topic, place: Place, source: Source = _OF_SERVICES) -> StreamingHttpResponse:
     token: ApiToken = request.token  # type: ignore[attr-defined]
     extra: dict[str, object] = {
         "csrf_token": get_token(request),
         "may_write": may(token, Scope.WRITE, place),
         "viewer": token.user.username,
     }
-    content = _messages(topic, Fragments(extra, seen=_seen(request)), partial(_may_watch, request, place))
+    may_watch = partial(_may_watch, request, place, source.scope)
+    content = _messages(topic, Fragments(extra, seen=_seen(request)), may_watch, source)
     # X-Accel-Buffering: reverse proxies would keep a stream back until it ends.
     return StreamingHttpResponse(content, content_type=sse.CONTENT_TYPE, headers={"X-Accel-Buffering": "no"})
 
 
-async def _messages(topic: Topic, fragments: "Fragments", may_watch: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def _messages(
+    topic: Topic, fragments: "Fragments", may_watch: Callable[[], bool], source: Source
+) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
-    feed = _feeds.setdefault(loop, Feed(change_marks, PERIOD_S, RightsWatch().has_changed))
+    feed = source.feeds.setdefault(loop, Feed(source.marks, PERIOD_S, RightsWatch().has_changed))
     next_check = loop.time() + HEARTBEAT_S
     async with feed.join(topic) as mailbox:
         yield sse.retry(RETRY_MS)
@@ -158,10 +185,10 @@ def _seen(request: HttpRequest) -> int | None:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else None
 
 
-def _may_watch(request: HttpRequest, place: Place) -> bool:
+def _may_watch(request: HttpRequest, place: Place, scope: Scope) -> bool:
     """Return whether the browser's session, its token and the user's role still open the page."""
     key = request.session.session_key
     if not key or not request.session.exists(key):
         return False
     token = token_of_session(request=request, now=timezone.now())
-    return token is not None and may(token, Scope.READ, place)
+    return token is not None and may(token, scope, place)

@@ -18,9 +18,10 @@ from accounts.roles import Owned
 from accounts.scopes import Scope
 from common.errors import FairleadError
 from common.pages import is_fragment
+from deployments.gpu_page import gpu_page
 from deployments.models import Cluster
 from deployments.selectors import cluster_events_newest, cluster_get, cluster_query
-from deployments.services import ClusterGpus, cluster_check, cluster_gpus
+from deployments.services import cluster_check, gpus_ask
 from deployments.shapes import EventView
 
 EVENTS_SHOWN = 25
@@ -96,14 +97,15 @@ def cluster_check_page(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 @page_scope(Scope.ADMIN)
 def cluster_gpus_page(request: HttpRequest, name: str) -> HttpResponse:
-    """Ask the cluster now for its GPUs, and draw them as they are cut: alone, or as a page."""
+    """Ask the cluster now for its GPUs, and draw them as they are cut; one that is silent is drawn as it was."""
     require(page_token(request), Scope.ADMIN, Place.installation())
-    cluster = cluster_get(name=name)
+    problem = ""
     try:
-        found = cluster_gpus(cluster=cluster)
+        gpus_ask(cluster=cluster_get(name=name), now=timezone.now())
     except FairleadError as error:
-        found = ClusterGpus((), error.message)
-    return _answer(request, "GPUs", "deployments/_cluster_gpus.html", {"cluster": cluster, "found": found})
+        problem = error.message
+    page = gpu_page(name, problem)
+    return render(request, page.template, {**page.context, "cursor": page.cursor})
 
 
 def _answer(request: HttpRequest, what: str, fragment: str, context: dict[str, Any]) -> HttpResponse:

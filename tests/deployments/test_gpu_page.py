@@ -1,21 +1,26 @@
 """The page and the API of a cluster's GPUs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from django.template.loader import render_to_string
+import pytest
 from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
-from deployments.placement.inventory import gpu_node
-from deployments.services import ClusterGpus
-from integrations.clusters.base import GpuPod, NodeGpus
+from deployments.gpu_page import gpu_page
+from deployments.models import Cluster
+from deployments.selectors import gpu_marks
+from deployments.services.placing import gpus_note
+from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
 
 Api = Callable[..., APIClient]
-_NODE = NodeGpus(
+GPU_NODE = NodeGpus(
     node="gpu-1",
     product="NVIDIA-H100-80GB-HBM3",
     memory_mib=81559,
@@ -28,39 +33,78 @@ _NODE = NodeGpus(
 )
 
 
-def test_a_node_is_drawn_as_it_is_cut() -> None:
-    found = ClusterGpus((gpu_node(_NODE),), "")
-    page = render_to_string("deployments/_cluster_gpus.html", {"found": found})
-    assert page.count('data-state="free"') == 4
-    assert page.count('data-state="taken"') == 1
-    assert 'data-start="4" data-size="4" data-state="taken">3g.40gb' in page
-    for told in ("gpu-1", "H100-80GB, MIG strategy mixed", "says pending", "default/digits-00001-a", "mig-1g.10gb"):
-        assert told in page
+def see(*nodes: NodeGpus, unknown: str = "") -> None:
+    """Let the cluster `local` be known to have these nodes."""
+    gpus_note(cluster_id=Cluster.objects.get().pk, nodes=Nodes(gpus=nodes, unknown=unknown), now=timezone.now())
 
 
-def test_a_cluster_without_gpus_says_who_offers_them() -> None:
-    page = render_to_string("deployments/_cluster_gpus.html", {"found": ClusterGpus((), "")})
-    assert "No node offers an NVIDIA GPU" in page
-
-
-def test_a_cluster_that_does_not_answer_says_so(db: None, api: Api, settings: Settings, tmp_path: Path) -> None:
+@pytest.fixture
+def page(db: None, settings: Settings, tmp_path: Path) -> Callable[[], str]:
+    """Give what an administrator sees; the cluster itself does not answer."""
     settings.CLUSTER_FOLDER = tmp_path / "nothing"
+    scenes.service()
     client = Client()
     client.post("/signin/", {"token": scenes.token(Scope.ADMIN)})
-    scenes.service()
+
+    def shown() -> str:
+        return client.get("/platform/clusters/local/gpus").content.decode()
+
+    return shown
+
+
+def test_a_node_is_drawn_as_it_is_cut_with_who_is_on_it(page: Callable[[], str]) -> None:
+    see(GPU_NODE)
+    shown = page()
+    assert shown.count('data-state="free"') == 4
+    assert shown.count('data-start="4" data-size="4" data-state="taken"') == 1
+    assert shown.count('<a href="/services/default/digits/">default/digits</a>') == 2  # on the slice, and in the table
+    for told in ("gpu-1", "H100-80GB, MIG strategy mixed", "says pending", "default/digits-00001-a", "mig-1g.10gb"):
+        assert told in shown
+
+
+def test_what_is_known_is_shown_where_the_cluster_does_not_answer(page: Callable[[], str], api: Api) -> None:
+    assert "not looked at yet" in page()
+    see(GPU_NODE)
+    shown = page()
     answer = api(Scope.ADMIN).get("/api/v1/clusters/local/gpus")
     assert answer.status_code == 503
-    page = client.get("/platform/clusters/local/gpus").content.decode()
-    fragment = client.get("/platform/clusters/local/gpus", headers={"HX-Request": "true"}).content.decode()
-    assert "<html" in page
-    assert "<html" not in fragment
-    for told in (answer.json()["error"]["message"], page, fragment):
+    for told in (answer.json()["error"]["message"], shown):
         assert "agent has not run" in told
+    assert "gpu-1" in shown
+
+
+def test_a_cluster_without_gpus_says_who_offers_them(page: Callable[[], str]) -> None:
+    see()
+    assert "No node offers an NVIDIA GPU" in page()
+
+
+def test_a_cluster_whose_nodes_may_not_be_read_says_so(page: Callable[[], str]) -> None:
+    see(unknown="the role fairlead-driver-nodes is not bound")
+    assert "Nothing is known of its nodes: the role fairlead-driver-nodes is not bound." in page()
+
+
+def test_who_watches_is_told_what_the_cluster_is_seen_to_have(db: None) -> None:
+    scenes.service()
+    before, marks = gpu_page("local"), gpu_marks()
+    see(GPU_NODE)
+    assert gpu_page("local").cursor != before.cursor
+    assert gpu_marks() != marks
+
+
+def test_reading_the_page_takes_the_same_queries_for_any_number_of_nodes(
+    db: None, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    scenes.service()
+    for names in (("a",), ("a", "b", "c")):
+        see(*(replace(GPU_NODE, node=name) for name in names))
+        with django_assert_num_queries(2):
+            gpu_page("local")
 
 
 def test_a_reader_sees_no_pods_of_others(db: None, api: Api) -> None:
     scenes.service()
     client = Client()
     client.post("/signin/", {"token": scenes.token(Scope.READ)})
-    assert client.get("/platform/clusters/local/gpus").status_code == 403
+    for path in ("", "/stream"):
+        assert client.get(f"/platform/clusters/local/gpus{path}").status_code == 403
     assert api(Scope.WRITE).get("/api/v1/clusters/local/gpus").status_code == 403

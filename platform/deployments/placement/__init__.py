@@ -8,5 +8,6 @@ packing.py      who gets which slice
 offers.py       what a cluster has for pods, and which nodes can be cut
 choosing.py     which resource a service asks for, and whether there is room
 inventory.py    what is known of a node, as a picture
+drawing.py      the picture as boxes, with who is on which
 repartition.py  which GPU to cut anew when nothing fits, and what has to leave it first
 """

@@ -58,6 +58,7 @@ class GpuNode:
         product: as known here, such as `H100-80GB`, else as its label says.
         memory_slices: of one GPU; 1 where it is not known how it can be cut.
         note: what to know of it; empty where there is nothing.
+        is_closed: no pod may come.
     """
 
     name: str
@@ -68,6 +69,7 @@ class GpuNode:
     uses: tuple[Use, ...]
     pods: tuple[GpuPod, ...]
     note: str
+    is_closed: bool = False
 
 
 def gpu_node(seen: NodeGpus) -> GpuNode:
@@ -89,6 +91,7 @@ def gpu_node(seen: NodeGpus) -> GpuNode:
         uses=tuple(Use(name, total, seen.taken(name)) for name, total in sorted(seen.resources.items()) if total),
         pods=seen.pods,
         note=_note(seen, geometry, counts),
+        is_closed=bool(seen.closed),
     )
 
 

@@ -15,6 +15,7 @@ from deployments.selectors.events import (
     events_newest,
 )
 from deployments.selectors.evidence import Evidence, Series, evidence
+from deployments.selectors.gpus import gpu_marks
 from deployments.selectors.policies import cluster_get, cluster_query, policy_get, policy_query
 from deployments.selectors.recordings import recording_get, recording_query, recordings_newest
 from deployments.selectors.repartitions import repartition_get, repartition_query, repartitions_open
@@ -70,6 +71,7 @@ __all__ = [
     "events_after",
     "events_newest",
     "evidence",
+    "gpu_marks",
     "job_artifact",
     "policy_get",
     "policy_query",

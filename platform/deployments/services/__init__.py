@@ -5,9 +5,10 @@ from deployments.services.checking import cluster_patches_try, plan_check, plan_
 from deployments.services.choosing import cluster_default, cluster_local_made, cluster_of, driver_default
 from deployments.services.clusters import cluster_apply, cluster_check, cluster_delete
 from deployments.services.contracts import check_reason
-from deployments.services.gpus import ClusterGpus, cluster_gpus, cluster_nodes
+from deployments.services.gpus import ClusterGpus, cluster_gpus, cluster_nodes, gpus_ask
 from deployments.services.importing import import_follow
 from deployments.services.lacking import RepartitionOrder
+from deployments.services.placing import gpus_of
 from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.preview import cluster_plan, policy_plan, rollout_plan, service_plan
 from deployments.services.recordings import recording_delete, recording_start, recording_stop, recordings_forget
@@ -39,6 +40,8 @@ __all__ = [
     "cluster_patches_try",
     "cluster_plan",
     "driver_default",
+    "gpus_ask",
+    "gpus_of",
     "import_follow",
     "plan_check",
     "plan_patched",

@@ -1,10 +1,12 @@
 """What GPUs a cluster has, asked now."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from deployments.connecting import driver_of
 from deployments.models import Cluster
 from deployments.placement.inventory import GpuNode, gpu_node
+from deployments.services.placing import gpus_note
 from integrations.clusters.base import Nodes
 
 
@@ -39,3 +41,11 @@ def cluster_nodes(*, cluster: Cluster) -> Nodes:
     Called with no transaction open.
     """
     return driver_of(cluster).inventory(with_nodes=True)
+
+
+def gpus_ask(*, cluster: Cluster, now: datetime) -> None:
+    """Ask a cluster for its GPUs, and keep what it says; raises what `cluster_gpus` raises.
+
+    Called with no transaction open.
+    """
+    gpus_note(cluster_id=cluster.pk, nodes=cluster_nodes(cluster=cluster), now=now)

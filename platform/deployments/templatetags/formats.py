@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 from django import template
+from django.urls import reverse
 
 from common import durations
 from deployments import presentation
@@ -115,6 +116,12 @@ def refusal_for(approvals: ApprovalsView, user: str) -> str:
 def has_of(approvals: ApprovalsView, user: str) -> bool:
     """Return whether an approval of the user counts now."""
     return approvals.has_of(user)
+
+
+@register.filter
+def service_url(service: str) -> str:
+    """Return the address of the page of a service, NAMESPACE/NAME."""
+    return reverse("deployments:service-detail", args=service.split("/", 1))
 
 
 @register.filter

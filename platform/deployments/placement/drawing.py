@@ -1,0 +1,112 @@
+"""A node's GPUs as boxes to draw: slices in their place with who is on them, and what no slice covers. Pure.
+
+Which slice of a kind a pod is on only its node knows: pods are drawn on the first of their kind, in the order in which
+the cluster tells them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from deployments.placement.inventory import WHOLE, Gpu, GpuNode, Slice
+from integrations.clusters.base import GpuPod
+
+_SLICE = "nvidia.com/mig-"
+_NOBODY = GpuPod("", "", "", 0)
+
+
+class BoxState(StrEnum):
+    """Whether a pod has it, a pod may have it, or no pod can as the GPU is cut."""
+
+    TAKEN = "taken"
+    FREE = "free"
+    UNUSED = "unused"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A part of a GPU.
+
+    Attributes:
+        name: the slice's profile, or `whole GPU`; empty for what no slice covers.
+        start, size: in memory slices of the GPU.
+        pod, service: NAMESPACE/NAME of who is drawn on it; empty for nobody, and for a pod of no service.
+    """
+
+    name: str
+    start: int
+    size: int
+    state: BoxState
+    pod: str = ""
+    service: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnGpu:
+    """One GPU from its first memory slice to its last, without a gap."""
+
+    index: int
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FreeRoom:
+    """How much of one resource is free on the nodes with a product; on none that take no pods."""
+
+    product: str
+    resource: str
+    free: int
+    total: int
+    nodes: tuple[str, ...]
+
+
+def drawn(node: GpuNode) -> tuple[DrawnGpu, ...]:
+    """Return a node's GPUs with who is on them."""
+    pods: dict[str, list[GpuPod]] = defaultdict(list)
+    for pod in node.pods:
+        pods[pod.resource] += [pod] * pod.count
+    return tuple(DrawnGpu(gpu.index, tuple(_boxes(gpu, node.memory_slices, pods))) for gpu in node.gpus)
+
+
+def drawn_empty(gpus: Iterable[Gpu], memory_slices: int) -> tuple[DrawnGpu, ...]:
+    """Return GPUs as they are cut, whoever is on them."""
+    return tuple(DrawnGpu(gpu.index, tuple(_boxes(gpu, memory_slices, {}))) for gpu in gpus)
+
+
+def free_rooms(nodes: Iterable[GpuNode]) -> tuple[FreeRoom, ...]:
+    """Return what is free by product and resource."""
+    found: dict[tuple[str, str], list[tuple[GpuNode, int, int]]] = defaultdict(list)
+    for node in nodes:
+        for use in node.uses:
+            free = 0 if node.is_closed else max(0, use.total - use.taken)
+            found[node.product, use.resource].append((node, free, use.total))
+    return tuple(
+        FreeRoom(
+            product,
+            resource,
+            sum(free for _, free, _ in there),
+            sum(total for *_, total in there),
+            tuple(node.name for node, free, _ in there if free),
+        )
+        for (product, resource), there in sorted(found.items())
+    )
+
+
+def _boxes(gpu: Gpu, memory_slices: int, pods: dict[str, list[GpuPod]]) -> Iterator[Box]:
+    at = 0
+    for each in sorted(gpu.slices, key=lambda each: each.start):
+        if each.start > at:
+            yield Box("", at, each.start - at, BoxState.UNUSED)
+        state = BoxState.TAKEN if each.taken else BoxState.FREE
+        pod = _next(each, pods) if each.taken else _NOBODY
+        yield Box(each.profile, each.start, each.size, state, pod.name, pod.service)
+        at = each.start + each.size
+    if at < memory_slices:
+        yield Box("", at, memory_slices - at, BoxState.UNUSED)
+
+
+def _next(each: Slice, pods: dict[str, list[GpuPod]]) -> GpuPod:
+    """Return the next pod that has such a slice; with the strategy `single` slices are asked for as whole GPUs."""
+    waiting = pods.get(f"{_SLICE}{each.profile}") or pods.get(WHOLE) or []
+    return waiting.pop(0) if waiting else _NOBODY

@@ -1,0 +1,131 @@
+"""The page of a cluster's GPUs as people see and use it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import BrowserContext, Page, expect
+from pytest_django.fixtures import Settings
+
+from accounts.scopes import Scope
+from deployments.models import Cluster
+from deployments.services.placing import gpus_note
+from integrations.clusters.base import GpuPod, NodeGpus, Nodes
+from tests import scenes
+from tests.browser.axe import violations
+
+pytestmark = pytest.mark.browser
+
+SMALL, LARGE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
+MIXED = NodeGpus(
+    node="gpu-1",
+    product="NVIDIA-H100-80GB-HBM3",
+    memory_mib=81559,
+    count=2,
+    strategy="mixed",
+    config="custom",
+    config_state="success",
+    resources={SMALL: 8, LARGE: 2},
+    pods=(
+        GpuPod("default/digits-00001-6c7f-a", "default/digits", SMALL, 1),
+        GpuPod("default/digits-00001-6c7f-b", "default/digits", SMALL, 1),
+        GpuPod("vision/faces-00004-1a2b-c", "vision/faces", LARGE, 1),
+        GpuPod("lab/notebook", "", SMALL, 1),
+    ),
+)
+SINGLE = replace(
+    MIXED,
+    node="gpu-2",
+    product="NVIDIA-A100-SXM4-40GB-MIG-1g.5gb",
+    memory_mib=4864,
+    strategy="single",
+    count=7,
+    resources={"nvidia.com/gpu": 7},
+    pods=(GpuPod("default/words-00002-9d-e", "default/words", "nvidia.com/gpu", 1),),
+)
+UNCUT = replace(MIXED, node="gpu-3", product="NVIDIA-A30", strategy="none", resources={"nvidia.com/gpu": 2}, pods=())
+ADDRESS = "/platform/clusters/local/gpus"
+
+
+@pytest.fixture(autouse=True)
+def _no_complaints(complaints: list[str]) -> Iterator[None]:
+    yield
+    assert complaints == []
+
+
+def see(*nodes: NodeGpus, unknown: str = "") -> None:
+    gpus_note(cluster_id=Cluster.objects.get().pk, nodes=Nodes(gpus=nodes, unknown=unknown), now=timezone.now())
+
+
+@pytest.fixture
+def page(context: BrowserContext, settings: Settings, tmp_path: Path) -> Page:
+    """Give an administrator's page of an installation with one service, whose cluster does not answer."""
+    settings.CLUSTER_FOLDER = tmp_path / "nothing"
+    scenes.service()
+    page = context.new_page()
+    page.goto(f"/signin/#token={scenes.token(Scope.ADMIN)}")
+    page.wait_for_url("**/services/")
+    return page
+
+
+def test_it_is_reached_from_the_cluster_and_leads_to_what_runs_on_a_slice(page: Page) -> None:
+    see(MIXED, SINGLE, UNCUT)
+    page.goto("/platform/clusters/local/")
+    page.get_by_role("link", name="GPUs").click()
+    expect(page.get_by_role("heading", name="GPUs of cluster local")).to_be_visible()
+    expect(page.get_by_role("row", name=f"{SMALL} H100-80GB 5 8 gpu-1")).to_be_visible()
+    node = page.get_by_role("region", name="gpu-1")
+    slices = node.locator(".slice")
+    assert slices.count() == 10
+    expect(slices.nth(3)).to_have_text("1g.10gb , 1 of 8 memory slices, free", use_inner_text=False)
+    page.keyboard.press("Tab")
+    link = slices.first.get_by_role("link", name="default/digits")
+    link.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/services/default/digits/")
+
+
+def test_slices_are_drawn_to_scale(page: Page) -> None:
+    see(MIXED, SINGLE)
+    page.goto(ADDRESS)
+
+    def widths(node: str) -> list[float]:
+        boxes = page.get_by_role("region", name=node).locator(".gpus > li").first.locator(".slice")
+        return [box["width"] for each in boxes.all() if (box := each.bounding_box())]
+
+    small, large = widths("gpu-1")[0], widths("gpu-1")[-1]
+    assert large / small == pytest.approx(4, rel=0.05)
+    assert len(widths("gpu-2")) == 8  # seven slices, and the memory slice that none of them covers
+    assert max(widths("gpu-2")) == pytest.approx(min(widths("gpu-2")), rel=0.05)
+
+
+def test_what_comes_to_a_slice_is_shown_without_a_reload(page: Page) -> None:
+    see(replace(MIXED, pods=()))
+    page.goto(ADDRESS)
+    expect(page.locator("live-stream")).to_have_text("Live")
+    page.evaluate("window.stayed = true")
+    see(MIXED)
+    expect(page.get_by_role("region", name="gpu-1").locator('[data-state="taken"]')).to_have_count(4)
+    expect(page.get_by_role("link", name="vision/faces").first).to_be_visible()
+    assert page.evaluate("window.stayed") is True
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 768, 1280, 1920])
+def test_it_fits_every_screen_and_axe_finds_nothing(
+    page: Page, width: int, colours: Literal["light", "dark"], screenshots: Path
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=colours)
+    page.goto(ADDRESS)  # nothing is known yet, and the cluster does not answer
+    expect(page.get_by_text("could not be asked just now")).to_be_visible()
+    assert violations(page) == []
+    see(MIXED, SINGLE, UNCUT)
+    expect(page.get_by_role("heading", name="gpu-3")).to_be_visible()
+    page.get_by_role("region", name="gpu-1").get_by_text("4 pods with GPUs").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert violations(page) == []
+    page.screenshot(path=screenshots / f"gpus-{width}-{colours}.png", full_page=True)
