@@ -16,7 +16,7 @@ from common import hints
 from common.errors import FairleadError, Unavailable
 from common.uris import parse
 from integrations import sources
-from integrations.clusters.base import Job, JobKind, JobResult
+from integrations.clusters.base import Job, JobKind, JobResult, Resources
 from registry import imports, place
 from registry.checks import MAX_CONCURRENT, Claim, check_begin, check_end, check_renew
 from registry.holding import LEASE, RENEW_EVERY_S, held
@@ -29,6 +29,7 @@ from registry.storage import delete_unused, store
 logger = logging.getLogger(__name__)
 _RENEW_EVERY_S = RENEW_EVERY_S
 _PROGRESS_EVERY_S = 1.0
+_NOTHING = Resources()
 _stopping = threading.Event()
 
 
@@ -70,6 +71,8 @@ def _ask(claim: Claim) -> Outcome:
     try:
         signature, platform = read_inspection(_run(JobKind.INSPECT, claim))
         profile = read_profile(_run(JobKind.PROFILE, claim))
+        if on := [_measured_on(resource, claim) for resource in place.measured_on()]:
+            profile["on"] = on
     except NotAccepted as answer:
         return answer.outcome
     except FairleadError as error:
@@ -80,7 +83,18 @@ def _ask(claim: Claim) -> Outcome:
     return Accepted(signature.as_json(), platform, profile)
 
 
-def _run(kind: JobKind, claim: Claim) -> JobResult:
+def _measured_on(resource: str, claim: Claim) -> dict[str, object]:
+    """Return what was measured on a GPU or slice, or the problem, which keeps no version from being READY."""
+    try:
+        found = read_profile(_run(JobKind.PROFILE, claim, Resources(accelerator=resource)))
+    except NotAccepted as answer:
+        return {"resource": resource, "problem": answer.outcome.reason}
+    except FairleadError as error:
+        return {"resource": resource, "problem": error.message}
+    return {"resource": resource, **found}
+
+
+def _run(kind: JobKind, claim: Claim, resources: Resources = _NOTHING) -> JobResult:
     return place.driver().run(
         Job(
             kind=kind,
@@ -88,6 +102,7 @@ def _run(kind: JobKind, claim: Claim) -> JobResult:
             timeout_s=float(settings.MODEL_CHECK_TIMEOUT_S),
             artifact_digest=claim.digest,
             artifact_origin=claim.origin,
+            resources=resources,
         )
     )
 

@@ -5,6 +5,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from serving_runtime.config.instances import kind_of
+from serving_runtime.devices import nvml
+from serving_runtime.devices.cpu import cpu_name
 from serving_runtime.engine import loading, repository, telling_ensembles
 from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.loading import LoadPlan, OpenedModel
@@ -69,7 +72,7 @@ def profile(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
     batches = [_measured(size, measure_us(opened.model, size, runs=_RUNS)) for size in sizes]
     memory_bytes = max(0, resident_bytes() - before) + loading.remote_bytes(opened.model)
     opened.model.close()
-    return _profile(load_seconds, memory_bytes, batches)
+    return {**_profile(load_seconds, memory_bytes, batches), "device": _device(opened.message)}
 
 
 def _ensemble_profile(folder: Path, settings: LoadSettings) -> dict[str, Any]:
@@ -86,6 +89,18 @@ def _profile(load_seconds: float, memory_bytes: int, batches: list[dict[str, Any
         "memory_bytes": memory_bytes,
         "batches": batches,
     }
+
+
+def _device(settled: Any) -> dict[str, str]:
+    """Return what a settled ModelConfig message says that the model ran on; the first of its GPUs, where it has some.
+
+    Every run of a profile is on one device, and instances are spread over a model's devices in their order.
+    """
+    numbers = [number for group in settled.instance_group if kind_of(group) == "KIND_GPU" for number in group.gpus]
+    if not numbers:
+        return {"kind": "cpu", "name": cpu_name()}
+    gpu = nvml.mine().gpus[numbers[0]]
+    return {"kind": "gpu", "name": gpu.name, "mig_profile": gpu.profile}
 
 
 def _planned(path: Path, settings: LoadSettings) -> tuple[LoadPlan, int]:

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from typing import Any
 
 from serving_runtime.protocol.restrictions import Restriction, parse_restriction
 
@@ -101,3 +102,20 @@ def add_bool(group: "argparse._ActionsContainer", flag: str, *, default: bool, t
         metavar="BOOL",
         help=f"{text} ({str(default).lower()})",
     )
+
+
+def add_config_name(group: Any) -> None:
+    """Add the flag by which a model may have another configuration, as on one kind of MIG slice."""
+    group.add_argument(
+        "--model-config-name",
+        type=_config_name,
+        default="",
+        metavar="NAME",
+        help="read a model's configs/NAME.pbtxt where there is one, in place of its config.pbtxt",
+    )
+
+
+def _config_name(text: str) -> str:
+    if not set(text).isdisjoint("/\\\0") or text.startswith("."):
+        raise argparse.ArgumentTypeError(f"'{text}' is not the name of a file without its ending .pbtxt")
+    return text

@@ -9,7 +9,7 @@ from serving_runtime.backends import registry
 from serving_runtime.engine import location
 from serving_runtime.engine.location import Location
 from serving_runtime.errors import ModelError
-from serving_runtime.server.flag_types import add_bool, cache_size, count, positive, resource
+from serving_runtime.server.flag_types import add_bool, add_config_name, cache_size, count, positive, resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +143,7 @@ def add(group: "argparse._ArgumentGroup") -> None:
     )
     add_bool(group, "--exit-on-error", default=True, text="end when a model fails to load")
     add_bool(group, "--strict-readiness", default=True, text="a model that failed to load makes the server not ready")
-    group.add_argument(
-        "--model-config-name",
-        type=_config_name,
-        default="",
-        metavar="NAME",
-        help="read a model's configs/NAME.pbtxt where there is one, in place of its config.pbtxt",
-    )
+    add_config_name(group)
     add_bool(
         group,
         "--disable-auto-complete-config",
@@ -205,12 +199,6 @@ def _location(text: str) -> Location:
         return location.parse(text)
     except ModelError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _config_name(text: str) -> str:
-    if not set(text).isdisjoint("/\\\0") or text.startswith("."):
-        raise argparse.ArgumentTypeError(f"'{text}' is not the name of a file without its ending .pbtxt")
-    return text
 
 
 def _backend_setting(text: str) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 from serving_runtime.engine import telling
 from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import ServingError
-from serving_runtime.server.flag_types import add_bool
+from serving_runtime.server.flag_types import add_bool, add_config_name
 from serving_runtime.server.options import Parser
 
 _COMMANDS = {
@@ -30,10 +30,11 @@ def main(arguments: Sequence[str]) -> int:
         "model_dir", type=Path, metavar="MODEL_DIR", help="holds <version>/model.onnx, maybe config.pbtxt"
     )
     add_bool(parser, "--allow-python-models", default=False, text="tell of models whose files are code, by running it")
+    add_config_name(parser)
     parser.add_argument("--json", action="store_true", help="one line of JSON, also for errors (default: indented)")
     found = parser.parse_args(arguments[1:])
     try:
-        settings = LoadSettings(allow_python_models=found.allow_python_models)
+        settings = LoadSettings(config_name=found.model_config_name, allow_python_models=found.allow_python_models)
         _print(command(found.model_dir, settings), compact=found.json)
     except ServingError as error:
         _print({"schema": schema, "error": str(error)}, compact=found.json)

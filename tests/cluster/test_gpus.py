@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deployments.placement.choosing import Chosen, NoRoom, as_named, automatic
+from deployments.placement.choosing import Chosen, Model, NoRoom, as_named, automatic
 from deployments.placement.inventory import Use, gpu_node
 from deployments.placement.offers import offers
 from integrations.clusters.base import Arrangement, Desired, DesiredRevision, GpuPod, Resources
@@ -189,7 +189,7 @@ def test_the_scheduler_puts_replicas_where_the_planner_says(several: Harness) ->
 
     try:
         for service, (measured_gib, replicas, resource, products, node) in _ASKED.items():
-            found = automatic(measured_gib << 30, replicas, seen())
+            found = automatic(Model(measured_gib << 30), replicas, seen())
             assert isinstance(found, Chosen)
             assert (found.accelerator, found.products) == (resource, products)
             driver.apply(_desired(several, service, replicas, Resources(0.1, 1 << 20, resource, products)))
@@ -206,7 +206,7 @@ def test_the_scheduler_puts_replicas_where_the_planner_says(several: Harness) ->
             ("gpu-node-uncut", _WHOLE): 0,
         }
         assert isinstance(as_named(_WHOLE, 1, seen()), NoRoom)
-        assert isinstance(automatic(15 << 30, 1, seen()), Chosen)
+        assert isinstance(automatic(Model(15 << 30), 1, seen()), Chosen)
         driver.apply(_desired(several, "late", 1, Resources(0.1, 1 << 20, _WHOLE)))
         why = f"Insufficient {_WHOLE}"
         until(lambda: why in str(_pods(several, "late")[:1]), "the scheduler finds no room for it either", 120)

@@ -6,14 +6,17 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
+from deployments.placement.latency import LatencyTarget
 from deployments.spec import PlacementWish, parse_service, placement_json, refuse_on, stored_placement
 from integrations.clusters.base import Arrangement
 from tests.deployments.test_spec_batcher import FILE
 
 
-def saying(placement: Any) -> dict[str, Any]:
+def saying(placement: Any, gpu: object = "auto") -> dict[str, Any]:
     document = copy.deepcopy(FILE)
     document["spec"]["placement"] = placement
+    if gpu:
+        document["spec"]["predictor"]["model"]["resources"] = {"limits": {"nvidia.com/gpu": gpu}}
     return document
 
 
@@ -22,6 +25,9 @@ def saying(placement: Any) -> dict[str, Any]:
     [
         pytest.param({"replicas": "spread"}, PlacementWish(Arrangement.SPREAD), id="apart"),
         pytest.param({"replicas": "pack"}, PlacementWish(Arrangement.PACK), id="together"),
+        pytest.param(
+            {"latency": {"p99Ms": 20.0, "batchSize": 8}}, PlacementWish(latency=LatencyTarget(20.0, 8)), id="in time"
+        ),
         pytest.param({}, PlacementWish(), id="left to the cluster"),
     ],
 )
@@ -41,6 +47,9 @@ def test_a_file_that_says_nothing_leaves_it_to_the_cluster() -> None:
         pytest.param({"replicas": "apart"}, "spec.placement.replicas", id="a word that is not known"),
         pytest.param({"replicas": True}, "spec.placement.replicas", id="no word"),
         pytest.param({"zones": 3}, "spec.placement.zones", id="a field that is not known"),
+        pytest.param({"latency": {"batchSize": 8}}, "spec.placement.latency.p99Ms", id="a latency without a number"),
+        pytest.param({"latency": {"p99Ms": 0}}, "spec.placement.latency.p99Ms", id="no time at all"),
+        pytest.param({"latency": {"p99Ms": 1, "batchSize": 0}}, "spec.placement.latency.batchSize", id="no request"),
         pytest.param("spread", "spec.placement", id="no object"),
     ],
 )
@@ -50,6 +59,13 @@ def test_what_is_wrong_is_refused_by_its_name(wrong: Any, field: str) -> None:
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize("gpu", [pytest.param(None, id="on a CPU"), pytest.param(1, id="on what is named")])
+def test_a_latency_is_for_a_slice_that_is_chosen(gpu: object) -> None:
+    with pytest.raises(InvalidInput, match=r"nvidia\.com/gpu: auto") as caught:
+        parse_service(saying({"latency": {"p99Ms": 20}}, gpu))
+    assert caught.value.field == "spec.placement.latency"
+
+
 def test_the_local_cluster_has_one_machine() -> None:
     with pytest.raises(InvalidInput, match=r"spec\.placement is for services on Kubernetes"):
-        refuse_on("local", parse_service(saying({"replicas": "spread"})))
+        refuse_on("local", parse_service(saying({"replicas": "spread"}, None)))

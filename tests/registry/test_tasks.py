@@ -1,6 +1,7 @@
 """The check of a version: with the real runtime in processes of its own, and with a cluster that fails."""
 
 import io
+import json
 import tarfile
 import threading
 import time
@@ -81,7 +82,7 @@ def test_a_model_is_ready_with_signature_and_profile(
     }
     profile = version["profile"]
     assert isinstance(profile, dict)
-    assert profile.keys() == {"load_seconds", "memory_bytes", "batches"}
+    assert profile.keys() == {"load_seconds", "memory_bytes", "batches", "device"}
     assert profile["batches"][0]["batch_size"] == 1
 
 
@@ -237,3 +238,28 @@ def test_a_folder_is_ready_with_what_its_configuration_says(
     assert max(batch["batch_size"] for batch in version["profile"]["batches"]) == 7
     with tarfile.open(fileobj=io.BytesIO(b"".join(client.get(f"{address}/1/artifact")))) as back:
         assert sorted(back.getnames()) == ["1/model.onnx", "config.pbtxt"]
+
+
+def test_a_version_is_measured_on_slices_too_and_what_cannot_be_keeps_it_from_nothing(
+    cluster: Callable[..., FakeCluster], register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = ("nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "nvidia.com/gpu")
+    monkeypatch.setattr(place, "measured_on", lambda: on)
+    device = {"kind": "gpu", "name": "NVIDIA H100 80GB HBM3", "mig_profile": "1g.10gb"}
+    on_slice = JobResult(0, json.dumps({"schema": "fairlead.profile/v1", "batches": [], "device": device}))
+    inspected = JobResult(0, '{"schema":"fairlead.inspect/v1","platform":"p","inputs":[],"outputs":[]}')
+    profiled = JobResult(0, '{"schema":"fairlead.profile/v1","memory_bytes":10,"batches":[]}')
+    fake = cluster(inspected, profiled, on_slice, JobResult(1, "", "no slice was free"), Unavailable("it is away"))
+    version = register(status=Status.PENDING)
+
+    tasks.check_version(version.pk)
+
+    version.refresh_from_db()
+    assert version.status == Status.READY.value
+    assert version.profile["memory_bytes"] == 10
+    assert version.profile["on"] == [
+        {"resource": on[0], "batches": [], "device": device},
+        {"resource": on[1], "problem": "no slice was free"},
+        {"resource": on[2], "problem": "it is away"},
+    ]
+    assert [job.resources.accelerator for job in fake.jobs] == ["", "", *on]

@@ -12,7 +12,7 @@ from deployments.cluster_file.artifacts import parse_artifacts
 from deployments.cluster_file.connection import Connection, parse_connection
 from deployments.document import Document
 from deployments.spec.patches import parse_patches
-from deployments.spec.resources import parse_memory, parse_resources
+from deployments.spec.resources import is_accelerator, parse_memory, parse_resources
 from integrations.clusters.base import Patch, Resources
 from integrations.clusters.kubernetes.manifests.example import refuse_unfit
 from integrations.clusters.kubernetes.manifests.patched import check_target
@@ -166,12 +166,28 @@ def _jobs(document: Document | None) -> dict[str, Any]:
         field = document.path("tolerations")
         raise InvalidInput(f"{field} is no list of objects; write it as a pod's specification has it", field=field)
     namespace = document.text("namespace", default=_KNOWN.jobs_namespace)
+    measured_on = _measured_on(document)
     document.refuse_unknown()
     return {
         "jobs_namespace": check_dns_label(namespace, field=document.path("namespace")),
         "job_node_selector": selector,
         "job_tolerations": tuple(tolerations),
+        "jobs_on": measured_on,
     }
+
+
+def _measured_on(document: Document) -> tuple[str, ...]:
+    """Return the GPUs and slices on which models are measured beside the CPU."""
+    named = _texts(document, "measureOn")
+    field = document.path("measureOn")
+    for name in named:
+        if not is_accelerator(name) or name.endswith(".shared"):
+            raise InvalidInput(
+                f"{field} has {name[:60]!r}; expected nvidia.com/gpu or a MIG slice such as nvidia.com/mig-1g.10gb, "
+                "shared with no other pod",
+                field=field,
+            )
+    return tuple(dict.fromkeys(named))
 
 
 def _gateway(gateway: Document) -> GatewayReference:

@@ -142,7 +142,7 @@ class Revision(models.Model):
         patches: as they were when it was made: {"cluster": [...], "service": [...]}, as the files have them.
         accelerator: the GPU, or slice of one, that each replica asks for by the file; `auto` leaves it open.
         placement: which that is, and why: {"accelerator", "products", "why"}; empty without a GPU.
-        placement_wish: how replicas should be placed by the file: {"replicas"}; empty where it says nothing.
+        placement_wish: how replicas should be placed by the file: {"replicas", "latency"}; empty where it says nothing.
         logger: who is told of every request: {"url", "mode"}; empty for nobody.
         scale_behavior: how fast its replicas follow the load, in the words of autoscaling/v2; empty for the defaults.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.

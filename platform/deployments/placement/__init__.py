@@ -2,7 +2,8 @@
 
 geometry.py     what each GPU product can be cut into
 layouts.py      which slices fit on a GPU together
-needs.py        what was measured of a version -> the least slice that does
+needs.py        what memory a version was measured to take -> the least slice that holds it
+latency.py      how long it was measured to take on which slice
 rooms.py        slices of a cluster, and what is asked of them
 packing.py      who gets which slice
 offers.py       what a cluster has for pods, and which nodes can be cut

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deployments.placement.geometry import GEOMETRIES
-from deployments.placement.needs import HEAD_ROOM_PERCENT, Measured, Misfit, Need, needed
+from deployments.placement.latency import LatencyTarget, Timing, takes_ms
+from deployments.placement.needs import HEAD_ROOM_PERCENT, Misfit, Need, needed
 from deployments.placement.offers import Offer, demand_for, mig_nodes, offers
 from deployments.placement.packing import pack
 from deployments.placement.repartition import Repartition, repartition
@@ -20,6 +21,21 @@ from integrations.clusters.base import Arrangement, NodeGpus
 _GIB = 1 << 30
 CUDA_BYTES = _GIB // 2
 """Assumed of what a process with CUDA has of a GPU before any model, since models are measured on CPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What was measured of a version, and what its service asks for.
+
+    Attributes:
+        memory_bytes: on a CPU.
+        timings: on GPUs and slices.
+        target: None where any latency will do.
+    """
+
+    memory_bytes: int
+    timings: tuple[Timing, ...] = ()
+    target: LatencyTarget | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +90,7 @@ def as_named(
 
 
 def automatic(
-    measured_bytes: int,
+    model: Model,
     replicas: int,
     seen: Sequence[NodeGpus],
     *,
@@ -83,19 +99,23 @@ def automatic(
 ) -> Chosen | NoRoom:
     """Return the resource that does and takes the least of a GPU, of those that have room for all replicas.
 
+    Where the model's latency was measured on some of those that hold it, one of these is taken that is fast enough.
+
     Args:
-        measured_bytes: what the version was measured to take on a CPU.
         leaving, arrangement: as of `as_named`.
     """
-    measured = Measured(measured_bytes + CUDA_BYTES)
+    memory_bytes = model.memory_bytes + CUDA_BYTES
     there = [each for each in offers(seen, leaving=leaving) if each.product and each.memory_bytes]
     if not there:
         return NoRoom("no node offers a GPU whose size is known")
-    needs = {product: needed(measured, GEOMETRIES[product]) for product in sorted({each.product for each in there})}
+    needs = {product: needed(memory_bytes, GEOMETRIES[product]) for product in sorted({each.product for each in there})}
     misfits = [each.why for each in needs.values() if isinstance(each, Misfit)]
-    doing = [each for each in there if _does(each, needs[each.product])]
+    holding = [each for each in there if _does(each, needs[each.product])]
+    doing, latency = _in_time(model, holding)
+    if holding and not doing:
+        return NoRoom(latency)
     told = (
-        f"{measured_bytes / _GIB:.3g} GiB measured on a CPU, {CUDA_BYTES / _GIB:.3g} GiB for CUDA and "
+        f"{model.memory_bytes / _GIB:.3g} GiB measured on a CPU, {CUDA_BYTES / _GIB:.3g} GiB for CUDA and "
         f"{HEAD_ROOM_PERCENT} % more"
     )
     ranked = sorted({(each.share, each.resource, each.profile) for each in doing})
@@ -105,14 +125,37 @@ def automatic(
             what = profile or f"a whole {alike[0].product}"
             has = min(each.memory_bytes for each in alike) / _GIB
             where = _expected(replicas, alike, arrangement)
-            why = f"{told}: {what} has {has:.3g} GiB and is the least that does with {_count(replicas)} free{where}"
+            why = f"{told}: {what} has {has:.3g} GiB and is the least that does with {_count(replicas)} free"
+            why = f"{why}{where}; {_taking(model, alike) or latency}"
             return Chosen(resource, _products(resource, alike, there), why)
     if not ranked and len(misfits) == len(needs):
         return NoRoom(misfits[0])
-    demand = Demand("it", replicas, int(measured.memory_bytes * (1 + HEAD_ROOM_PERCENT / 100)))
+    demand = Demand("it", replicas, int(memory_bytes * (1 + HEAD_ROOM_PERCENT / 100)))
     plan = repartition([demand], mig_nodes(seen, leaving=leaving))
     why = f"room for {_count(replicas)} is asked for, with {told}, and nothing that does is free for all"
     return NoRoom(why, plan, (demand,))
+
+
+def _in_time(model: Model, holding: Sequence[Offer]) -> tuple[Sequence[Offer], str]:
+    """Return what is fast enough, and in words what was considered; all of it where no latency can be."""
+    target = model.target
+    if target is None:
+        return holding, "latency was not considered, since spec.placement.latency states none"
+    taken = [(each, ms) for each in holding if (ms := takes_ms(model.timings, each, target.batch_size)) is not None]
+    if not taken:
+        return holding, f"latency was not considered: {target} was measured on none of these GPUs and slices"
+    in_time = [each for each, ms in taken if ms <= target.p99_ms]
+    told = sorted({(ms, each.profile or each.product) for each, ms in taken})
+    measured = ", ".join(f"{ms:.3g} ms on {name}" for ms, name in told)
+    return in_time, f"an answer within {target} is asked for, and it took {measured}"
+
+
+def _taking(model: Model, alike: Sequence[Offer]) -> str:
+    """Return how long the model was measured to take on what was chosen; empty where that did not count."""
+    target = model.target
+    taken = [takes_ms(model.timings, each, target.batch_size) for each in alike] if target else []
+    slowest = max((ms for ms in taken if ms is not None), default=None)
+    return "" if slowest is None else f"it took {slowest:.3g} ms there of {target}"
 
 
 def _does(offer: Offer, need: Need | Misfit) -> bool:

@@ -2,7 +2,13 @@
 
 from deployments.services.approving import rollout_approve, rollout_reject, rollout_withdraw
 from deployments.services.checking import cluster_patches_try, plan_check, plan_patched, service_check
-from deployments.services.choosing import cluster_default, cluster_local_made, cluster_of, driver_default
+from deployments.services.choosing import (
+    cluster_default,
+    cluster_local_made,
+    cluster_of,
+    driver_default,
+    measured_on_default,
+)
 from deployments.services.clusters import cluster_apply, cluster_check, cluster_delete
 from deployments.services.contracts import check_reason
 from deployments.services.gpus import ClusterGpus, cluster_gpus, cluster_nodes, gpus_ask
@@ -43,6 +49,7 @@ __all__ = [
     "gpus_ask",
     "gpus_of",
     "import_follow",
+    "measured_on_default",
     "plan_check",
     "plan_patched",
     "policy_apply",

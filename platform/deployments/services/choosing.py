@@ -6,7 +6,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from common.errors import Conflict, NotFound
-from deployments.connecting import LOCAL, driver_of
+from deployments.connecting import LOCAL, driver_of, file_of
 from deployments.models import Cluster, InferenceService
 from integrations.clusters.base import ClusterDriver
 
@@ -37,6 +37,12 @@ def cluster_local_made(*, now: datetime) -> None:
 def driver_default() -> ClusterDriver:
     """Return the driver of the default cluster, where models are asked that no service runs yet."""
     return driver_of(cluster_default(now=timezone.now()))
+
+
+def measured_on_default() -> tuple[str, ...]:
+    """Return the GPUs and slices of the default cluster on which new versions are measured."""
+    file = file_of(cluster_default(now=timezone.now()))
+    return () if file is None else file.options.jobs_on
 
 
 def cluster_chosen(name: str, *, now: datetime) -> Cluster:

@@ -11,7 +11,8 @@ from typing import Any
 from common.errors import Conflict, DoesNotFit, FairleadError
 from deployments.connecting import file_of
 from deployments.models import Cluster, InferenceService, Revision
-from deployments.placement.choosing import Chosen, NoRoom, as_named, automatic
+from deployments.placement.choosing import Chosen, Model, NoRoom, as_named, automatic
+from deployments.placement.latency import timings
 from deployments.spec import ServiceSpec
 from deployments.spec.resources import AUTO
 from integrations.clusters.base import ClusterDriver, GpuPod, NodeGpus, Nodes
@@ -110,8 +111,8 @@ def room_of(
     """
     asked, arrangement = spec.resources.accelerator, spec.placement.replicas
     if asked == AUTO:
-        measured = _measured_bytes(service, version)
-        return automatic(measured, replicas, nodes, leaving=leaving, arrangement=arrangement)
+        model = _model(service, spec, version)
+        return automatic(model, replicas, nodes, leaving=leaving, arrangement=arrangement)
     return as_named(asked, replicas, nodes, leaving=leaving, arrangement=arrangement)
 
 
@@ -119,14 +120,14 @@ def _stored(accelerator: str, products: tuple[str, ...], why: str) -> dict[str, 
     return {"accelerator": accelerator, "products": list(products), "why": why}
 
 
-def _measured_bytes(service: InferenceService, version: ModelVersion) -> int:
+def _model(service: InferenceService, spec: ServiceSpec, version: ModelVersion) -> Model:
     measured = version.profile.get("memory_bytes")
     if not isinstance(measured, int):
         raise Conflict(
             f"which GPU service {service} gets cannot be chosen, for the memory of {version} was not measured; name "
             "one in its file"
         )
-    return measured
+    return Model(measured, tuple(timings(version.profile)), spec.placement.latency)
 
 
 def _node(stored: dict[str, Any]) -> NodeGpus:

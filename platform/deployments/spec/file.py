@@ -51,7 +51,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
     predictor = spec.document("predictor")
     model = predictor.document("model")
     rollout = spec.optional("rollout")
-    scaling = parse_scaling(predictor)
+    scaling, resources = parse_scaling(predictor), parse_resources(model)
     result = ServiceSpec(
         namespace=check_dns_label(found_namespace, field="metadata.namespace"),
         name=_service_name(found_name),
@@ -59,7 +59,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         storage_uri=parse_storage_uri(model),
         scaling=scaling,
         env=parse_env(model),
-        resources=parse_resources(model),
+        resources=resources,
         model_config=with_batcher(predictor, parse_config(model)),
         logger=parse_logger(predictor),
         policy=None if rollout is None else rollout.text("policy"),
@@ -70,7 +70,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         transformer=parse_transformer(spec, found_name),
         request_timeout_s=parse_timeout(predictor),
         rolling=parse_rolling(predictor, scaling.min_replicas),
-        placement=parse_placement(spec),
+        placement=parse_placement(spec, resources),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)

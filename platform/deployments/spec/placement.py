@@ -2,30 +2,58 @@
 
 from typing import Any
 
+from common.errors import InvalidInput
 from deployments.document import Document
+from deployments.placement.latency import LatencyTarget
+from deployments.spec.resources import AUTO, GPU
 from deployments.spec.values import PlacementWish
-from integrations.clusters.base import Arrangement
+from integrations.clusters.base import Arrangement, Resources
 
 PLACEMENT = "spec.placement"
 """Where a service file has it."""
+_LONGEST_MS, _LARGEST_BATCH = 600_000, 1 << 20
 
 
-def parse_placement(spec: Document) -> PlacementWish:
+def parse_placement(spec: Document, resources: Resources) -> PlacementWish:
     """Return what `spec.placement` says; raises InvalidInput."""
     document = spec.optional("placement")
     if document is None:
         return PlacementWish()
     says = document.raw("replicas", None) is not None
-    wish = PlacementWish(document.choice("replicas", Arrangement, Arrangement.PACK) if says else None)
+    replicas = document.choice("replicas", Arrangement, Arrangement.PACK) if says else None
+    latency = document.optional("latency")
+    target = None if latency is None else _target(latency)
     document.refuse_unknown()
-    return wish
+    if target is not None and resources.accelerator != AUTO:
+        raise InvalidInput(
+            f"{document.path('latency')} is what a slice is chosen by; leave it out, or have one chosen by "
+            f"resources.limits with {GPU}: {AUTO}",
+            field=document.path("latency"),
+        )
+    return PlacementWish(replicas, target)
 
 
 def placement_json(wish: PlacementWish) -> dict[str, Any]:
     """Return it as a file has it; empty where it says nothing."""
-    return {} if wish.replicas is None else {"replicas": wish.replicas.value}
+    said: dict[str, Any] = {} if wish.replicas is None else {"replicas": wish.replicas.value}
+    if wish.latency is not None:
+        said["latency"] = {"p99Ms": wish.latency.p99_ms, "batchSize": wish.latency.batch_size}
+    return said
 
 
 def stored_placement(stored: dict[str, Any]) -> PlacementWish:
     """Return what `placement_json` wrote."""
-    return PlacementWish(Arrangement(stored["replicas"]) if "replicas" in stored else None)
+    latency = stored.get("latency")
+    return PlacementWish(
+        Arrangement(stored["replicas"]) if "replicas" in stored else None,
+        None if latency is None else LatencyTarget(latency["p99Ms"], latency["batchSize"]),
+    )
+
+
+def _target(latency: Document) -> LatencyTarget:
+    target = LatencyTarget(
+        latency.number("p99Ms", minimum=0.001, maximum=_LONGEST_MS),
+        latency.integer("batchSize", minimum=1, maximum=_LARGEST_BATCH, default=1),
+    )
+    latency.refuse_unknown()
+    return target

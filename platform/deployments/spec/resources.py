@@ -68,6 +68,11 @@ def parse_quantity(value: object, units: Mapping[str, Decimal | int], field: str
     return amount
 
 
+def is_accelerator(name: str) -> bool:
+    """Return whether an extended resource is a GPU, or a slice of one, that is known here."""
+    return _ACCELERATOR.fullmatch(name) is not None
+
+
 def resources_json(resources: Resources) -> dict[str, dict[str, str]]:
     """Return resources as a service file says them; empty where they say nothing."""
     cpu = {} if resources.cpu_cores is None else {"cpu": f"{Decimal(str(resources.cpu_cores)):f}"}
@@ -94,7 +99,7 @@ def _parse_accelerator(limits: Document, asked: Sequence[str]) -> str:
             f"{field} is not all that is asked for; a process sees one GPU or slice, here are {' and '.join(asked)}",
             field=field,
         )
-    if not _ACCELERATOR.fullmatch(asked[0]):
+    if not is_accelerator(asked[0]):
         raise InvalidInput(
             f"{field} is no GPU known here; expected nvidia.com/gpu or a MIG slice such as nvidia.com/mig-1g.10gb",
             field=field,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from deployments.placement.latency import LatencyTarget
 from deployments.scaling import Scaling
 from deployments.spec.transformer import Transformer
 from integrations.clusters.base import Arrangement, DriftPolicy, Logger, Patch, Resources, Rolling
@@ -14,9 +15,11 @@ class PlacementWish:
 
     Attributes:
         replicas: None leaves it to the cluster.
+        latency: what a slice that the platform chooses has to reach; None where any will do.
     """
 
     replicas: Arrangement | None = None
+    latency: LatencyTarget | None = None
 
 
 @dataclass(frozen=True, slots=True)

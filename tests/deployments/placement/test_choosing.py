@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from deployments.placement.choosing import Chosen, NoRoom, as_named, automatic
+from deployments.placement.choosing import Chosen, Model, NoRoom, as_named, automatic
+from deployments.placement.latency import LatencyTarget, timings
 from integrations.clusters.base import Arrangement, GpuPod, NodeGpus
 
 _GIB = 1 << 30
@@ -44,7 +45,7 @@ def with_pods(node: NodeGpus, resource: str, count: int, service: str = "default
 def test_the_least_that_holds_the_model_is_chosen(
     measured_gib: int, accelerator: str, products: tuple[str, ...], told: str
 ) -> None:
-    found = automatic(measured_gib * _GIB, 1, [MIXED, SINGLE, UNCUT])
+    found = automatic(Model(measured_gib * _GIB), 1, [MIXED, SINGLE, UNCUT])
     assert isinstance(found, Chosen)
     assert (found.accelerator, found.products) == (accelerator, products)
     assert told in found.why
@@ -52,27 +53,27 @@ def test_the_least_that_holds_the_model_is_chosen(
 
 
 def test_a_larger_slice_is_taken_where_the_least_are_too_few() -> None:
-    found = automatic(5 * _GIB, 1, [with_pods(MIXED, SMALL, 4)])
+    found = automatic(Model(5 * _GIB), 1, [with_pods(MIXED, SMALL, 4)])
     assert isinstance(found, Chosen)
     assert found.accelerator == LARGE
 
 
 def test_a_whole_gpu_is_chosen_past_slices_of_the_same_name() -> None:
-    found = automatic(15 * _GIB, 2, [SINGLE, UNCUT])
+    found = automatic(Model(15 * _GIB), 2, [SINGLE, UNCUT])
     assert isinstance(found, Chosen)
     assert (found.accelerator, found.products) == (WHOLE, ("NVIDIA-A30",))
     assert "a whole A30" in found.why
 
 
 def test_what_fits_on_no_gpu_says_what_is_too_small() -> None:
-    found = automatic(30 * _GIB, 1, [UNCUT])
+    found = automatic(Model(30 * _GIB), 1, [UNCUT])
     assert isinstance(found, NoRoom)
     assert "a whole A30 has" in found.why
     assert found.plan is None
 
 
 def test_where_no_gpu_is_known_nothing_is_chosen() -> None:
-    found = automatic(_GIB, 1, [replace(UNCUT, product="NVIDIA-T4")])
+    found = automatic(Model(_GIB), 1, [replace(UNCUT, product="NVIDIA-T4")])
     assert found == NoRoom("no node offers a GPU whose size is known")
 
 
@@ -100,7 +101,7 @@ def test_the_cut_that_would_make_room_is_told() -> None:
     assert found.why.endswith("no node offers nvidia.com/mig-3g.40gb, but nvidia.com/mig-1g.10gb")
     assert found.plan is not None
     assert found.plan.after == ((("1g.10gb", 4), ("3g.40gb", 1)),)
-    left_open = automatic(20 * _GIB, 1, [all_small])
+    left_open = automatic(Model(20 * _GIB), 1, [all_small])
     assert isinstance(left_open, NoRoom)
     assert left_open.plan is not None
 
@@ -149,9 +150,9 @@ def test_where_replicas_are_expected_is_told(arrangement: Arrangement | None, to
     found = as_named(SMALL, 2, nodes, arrangement=arrangement)
     assert isinstance(found, Chosen)
     assert found.why.endswith(told)
-    left_open = automatic(5 * _GIB, 2, nodes, arrangement=arrangement)
+    left_open = automatic(Model(5 * _GIB), 2, nodes, arrangement=arrangement)
     assert isinstance(left_open, Chosen)
-    assert arrangement is None or left_open.why.endswith(told)
+    assert arrangement is None or told in left_open.why
 
 
 def test_one_node_is_no_spreading_and_is_told() -> None:
@@ -165,3 +166,94 @@ def test_what_is_not_known_here_can_be_spread_too() -> None:
     found = as_named(WHOLE, 2, [unknown, replace(unknown, node="other")], arrangement=Arrangement.SPREAD)
     assert isinstance(found, Chosen)
     assert found.why.endswith("; spread, 1 on mixed, 1 on other")
+
+
+def measured(**p99_ms: float) -> dict[str, object]:
+    """Return a version's profile as it is stored, with measurements on slices of an H100: `small`, `large`."""
+    slices = {"small": (SMALL, "1g.10gb"), "large": (LARGE, "3g.40gb")}
+    return {
+        "memory_bytes": _GIB,
+        "on": [
+            {
+                "resource": slices[name][0],
+                "device": {"kind": "gpu", "name": "NVIDIA H100 80GB HBM3", "mig_profile": slices[name][1]},
+                "batches": [{"batch_size": size, "latency_p99_us": ms * 1000 * size} for size in (1, 4)],
+            }
+            for name, ms in p99_ms.items()
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("profile", "target", "accelerator", "told"),
+    [
+        pytest.param(
+            measured(small=5, large=2), LatencyTarget(6), SMALL, "; it took 5 ms there of 6 ms (p99)", id="the least"
+        ),
+        pytest.param(measured(small=5, large=2), LatencyTarget(4), LARGE, "; it took 2 ms there of 4", id="in time"),
+        pytest.param(
+            measured(small=5, large=2),
+            LatencyTarget(19, batch_size=3),
+            LARGE,
+            "; it took 8 ms there of 19 ms (p99) for a batch of 3",
+            id="by the next larger batch",
+        ),
+        pytest.param(measured(large=2), LatencyTarget(4), LARGE, "; it took 2 ms", id="what was measured is preferred"),
+        pytest.param(
+            {},
+            LatencyTarget(4),
+            SMALL,
+            "; latency was not considered: 4 ms (p99) for a batch of 1 was measured on none",
+            id="nothing was measured",
+        ),
+        pytest.param(
+            measured(small=5),
+            LatencyTarget(40, batch_size=8),
+            SMALL,
+            "for a batch of 8 was measured on none",
+            id="no batch so large was measured",
+        ),
+        pytest.param(
+            measured(small=5),
+            None,
+            SMALL,
+            "not considered, since spec.placement.latency states none",
+            id="not asked for",
+        ),
+    ],
+)
+def test_the_least_is_chosen_that_is_fast_enough_where_that_was_measured(
+    profile: dict[str, object], target: LatencyTarget | None, accelerator: str, told: str
+) -> None:
+    found = automatic(Model(5 * _GIB, tuple(timings(profile)), target), 1, [MIXED])
+    assert isinstance(found, Chosen)
+    assert found.accelerator == accelerator
+    assert told in found.why
+
+
+def test_what_was_too_slow_wherever_it_was_measured_is_told() -> None:
+    found = automatic(Model(_GIB, tuple(timings(measured(small=5, large=2))), LatencyTarget(1)), 1, [MIXED])
+    assert isinstance(found, NoRoom)
+    assert found.why == (
+        "an answer within 1 ms (p99) for a batch of 1 is asked for, and it took 2 ms on 3g.40gb, 5 ms on 1g.10gb"
+    )
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param({"resource": SMALL, "problem": "no slice was free"}, id="it could not be measured"),
+        pytest.param(
+            {"resource": SMALL, "device": {"kind": "cpu", "name": "x"}, "batches": []}, id="it ran on the CPU"
+        ),
+    ],
+)
+def test_a_measurement_that_was_on_no_gpu_does_not_count(found: dict[str, object]) -> None:
+    assert list(timings({"on": [found]})) == []
+
+
+def test_a_measurement_on_another_product_says_nothing() -> None:
+    other = replace(MIXED, product="NVIDIA-H100-PCIe")
+    found = automatic(Model(_GIB, tuple(timings(measured(small=5))), LatencyTarget(1)), 1, [other])
+    assert isinstance(found, Chosen)
+    assert "latency was not considered" in found.why

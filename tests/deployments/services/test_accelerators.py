@@ -14,7 +14,7 @@ from deployments.services.placing import gpus_due, gpus_look, gpus_note
 from integrations.clusters.base import Arrangement, NodeGpus, Nodes, Observed, Resources
 from registry.models import ModelVersion
 from tests.deployments.conftest import Platform
-from tests.deployments.placement.test_choosing import LARGE, MIXED, SMALL, WHOLE
+from tests.deployments.placement.test_choosing import LARGE, MIXED, SMALL, WHOLE, measured
 from tests.deployments.services.test_patches import CLUSTER
 
 SLICE = "nvidia.com/mig-1g.10gb"
@@ -118,17 +118,35 @@ def test_left_open_the_least_that_does_is_chosen_and_the_revision_says_why(live:
     assert Revision.objects.count() == 2
 
 
+def test_a_slice_is_chosen_by_the_latency_that_was_measured_on_it(live: Platform) -> None:
+    see(live, MIXED)
+    ModelVersion.objects.update(profile=measured(small=5, large=2))
+    document = live.document(policy=None)
+    document["spec"]["predictor"]["model"]["resources"] = {"limits": {WHOLE: "auto"}}
+    document["spec"]["placement"] = {"latency": {"p99Ms": 3}}
+    service_apply(document=document, namespace=None, name=None, actor="ops", now=live.clock())
+    assert Revision.objects.get(number=2).placement["accelerator"] == LARGE
+    assert (
+        Revision.objects.get(number=2).placement["why"].endswith("; it took 2 ms there of 3 ms (p99) for a batch of 1")
+    )
+    document["spec"]["placement"] = {"latency": {"p99Ms": 1}}
+    with pytest.raises(DoesNotFit, match=r"it took 2 ms on 3g\.40gb, 5 ms on 1g\.10gb"):
+        service_apply(document=document, namespace=None, name=None, actor="ops", now=live.clock())
+
+
 @pytest.mark.parametrize(
-    ("unknown", "measured", "told"),
+    ("unknown", "memory_bytes", "told"),
     [
         pytest.param("the role is not given", 1, "the role is not given; name one", id="nothing is known of nodes"),
         pytest.param("", None, "was not measured; name one", id="nothing was measured of the version"),
     ],
 )
-def test_what_cannot_be_chosen_is_to_be_named(live: Platform, unknown: str, measured: int | None, told: str) -> None:
+def test_what_cannot_be_chosen_is_to_be_named(
+    live: Platform, unknown: str, memory_bytes: int | None, told: str
+) -> None:
     see(live, MIXED, unknown=unknown)
-    if measured:
-        measure(measured)
+    if memory_bytes:
+        measure(memory_bytes)
     with pytest.raises(Conflict, match=told):
         apply(live, **{WHOLE: "auto"})
     assert Revision.objects.count() == 1

@@ -41,6 +41,8 @@ def test_profile(tmp_path: Path) -> None:
     assert 0 < profile["load_seconds"] < 10
     assert 0 < profile["memory_bytes"] < 500_000_000
     assert [batch["batch_size"] for batch in profile["batches"]] == [1, 2, 4, 6]
+    assert profile["device"]["kind"] == "cpu"
+    assert profile["device"]["name"]
     for batch in profile["batches"]:
         assert batch["iterations"] > 0
         assert 0 < batch["latency_p50_us"] <= batch["latency_p99_us"]

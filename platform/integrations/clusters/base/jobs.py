@@ -1,7 +1,9 @@
 """Questions about a model that are answered where models run. Standard library only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from integrations.clusters.base.desired import Resources
 
 
 class JobKind(StrEnum):
@@ -18,6 +20,7 @@ class Job:
     Attributes:
         artifact_digest: digest that the files must have, where they are laid out by others than who stored them.
         artifact_origin: as of a revision.
+        resources: as of a revision; by them it may be asked on a GPU.
     """
 
     kind: JobKind
@@ -25,6 +28,7 @@ class Job:
     timeout_s: float
     artifact_digest: str = ""
     artifact_origin: str = ""
+    resources: Resources = field(default_factory=Resources)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,7 @@ class Options:
         longest_start_s: after so long without becoming ready a replica is started anew; the time a model takes to load.
         jobs_namespace: where models are asked that no service runs yet; has the claim, or the origin's Secret, too.
         job_node_selector, job_tolerations: on which nodes, as a pod's specification has them.
+        jobs_on: extended resources, such as a MIG slice, on which models are measured beside the CPU.
         pre_stop_s: how long a replica goes on serving after it was told to end, until no gateway sends to it any more.
     """
 
@@ -168,3 +169,4 @@ class Options:
     jobs_namespace: str = "fairlead-jobs"
     job_node_selector: Mapping[str, str] = field(default_factory=dict)
     job_tolerations: tuple[Mapping[str, object], ...] = ()
+    jobs_on: tuple[str, ...] = ()

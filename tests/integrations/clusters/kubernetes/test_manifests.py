@@ -295,3 +295,22 @@ def test_models_in_python_run_only_where_the_operator_allows_them(allowed: bool)
     root = options.artifacts_root
     asked = job(Job(JobKind.INSPECT, f"file://{root}/aaaa", 60, artifact_digest="sha256:aaaa"), "ask", options)
     assert (flag in asked["spec"]["template"]["spec"]["containers"][0]["args"]) is allowed
+
+
+def test_a_question_may_be_asked_on_a_slice() -> None:
+    _, _, options = given("slice")
+    elsewhere = replace(options, job_node_selector={"pool": "cpu"}, job_tolerations=({"key": "jobs"},))
+    asked = Job(
+        JobKind.PROFILE,
+        "file:///var/lib/fairlead/artifacts/aaaa",
+        60,
+        artifact_digest="sha256:aaaa",
+        resources=Resources(accelerator="nvidia.com/mig-1g.10gb"),
+    )
+    pod = job(asked, "ask", elsewhere)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == "1"
+    assert container["image"] == options.gpu_runtime_image
+    assert "--model-config-name=1g.10gb" in container["args"]
+    assert [each["key"] for each in pod["tolerations"]] == ["nvidia.com/gpu", "jobs"]
+    assert "nodeSelector" not in pod

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision, Job
 from integrations.clusters.flags import python_flags
+from integrations.clusters.kubernetes.manifests import accelerators
 from integrations.clusters.kubernetes.manifests.names import MANAGED, Manifest
 from integrations.clusters.kubernetes.manifests.pods import pod_template
 from integrations.clusters.kubernetes.options import Options
@@ -38,6 +39,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
         artifact_origin=asked.artifact_origin,
         replicas=1,
         weight_percent=0,
+        resources=asked.resources,
     )
     desired = Desired(options.jobs_namespace, name, 1, (model,))
     pod = dict(pod_template(desired, model, options)["spec"])
@@ -52,14 +54,15 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
         asked.kind.value,
         f"{folder}/{_MODEL_NAME}",
         "--json",
+        *accelerators.flags(asked.resources),
         *python_flags(allowed=options.allow_python_models),
     ]
     pod["containers"] = [{**ask, "name": ASK, "args": question}]
     pod["restartPolicy"] = "Never"
-    if options.job_node_selector:
+    if options.job_node_selector and not asked.resources.accelerator:  # the resource says which nodes have it
         pod["nodeSelector"] = dict(options.job_node_selector)
     if options.job_tolerations:
-        pod["tolerations"] = [dict(each) for each in options.job_tolerations]
+        pod["tolerations"] = [*pod.get("tolerations", ()), *(dict(each) for each in options.job_tolerations)]
     labels = {**MANAGED, JOB: name}
     return {
         "apiVersion": "batch/v1",
