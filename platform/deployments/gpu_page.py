@@ -7,11 +7,44 @@ looks where services have GPUs.
 import zlib
 from dataclasses import dataclass
 
+from deployments.models import Repartition
 from deployments.pages import Page
-from deployments.placement.drawing import DrawnGpu, drawn, free_rooms
-from deployments.placement.inventory import GpuNode, gpu_node
-from deployments.selectors import cluster_get, gpu_marks
+from deployments.placement.carrying_out import Phase
+from deployments.placement.drawing import Cuts, DrawnGpu, beside, drawn, free_rooms
+from deployments.placement.geometry import GEOMETRIES
+from deployments.placement.inventory import GpuNode, cut_drawn, gpu_node
+from deployments.repartition_rows import plan_of
+from deployments.selectors import cluster_get, gpu_marks, repartitions_open, repartitions_settled
 from deployments.services import gpus_of
+
+SETTLED_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a person may do about a repartition now, and what is asked before it is done."""
+
+    verb: str
+    label: str
+    style: str
+    question: str
+    consequence: str
+    asks_why: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RepartitionView:
+    """A repartition as it is drawn: the GPUs that are cut anew.
+
+    Attributes:
+        unchanged: how many GPUs of the node stay as they are.
+    """
+
+    row: Repartition
+    cuts: tuple[Cuts, ...]
+    memory_slices: int
+    unchanged: int
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +67,20 @@ def gpu_page(name: str, problem: str = "") -> Page:
     nodes = tuple(map(gpu_node, seen.nodes))
     return Page(
         template="deployments/cluster_gpus.html",
-        fragments=("deployments/_gpus_seen.html", "deployments/_gpus_nodes.html"),
+        fragments=(
+            "deployments/_gpus_repartitions.html",
+            "deployments/_gpus_seen.html",
+            "deployments/_gpus_nodes.html",
+        ),
         cursor=gpu_cursor(marks),
         context={
             "cluster": cluster,
             "problem": problem,
             "unknown": seen.unknown if cluster.gpus else "",
             "rooms": free_rooms(nodes),
+            "repartitions": tuple(map(repartition_view, repartitions_open(cluster=cluster))),
+            "settled": repartitions_settled(cluster=cluster, limit=SETTLED_SHOWN),
+            "profiles": _profiles(nodes),
             "nodes": tuple(NodeView(node, drawn(node)) for node in nodes),
         },
     )
@@ -49,3 +89,55 @@ def gpu_page(name: str, problem: str = "") -> Page:
 def gpu_cursor(marks: tuple[int, int]) -> int:
     """Return a number for what is known of a cluster's GPUs."""
     return zlib.crc32(repr(marks).encode())
+
+
+def repartition_view(row: Repartition) -> RepartitionView:
+    """Return a repartition as it is drawn, with what can be done about it."""
+    plan, geometry = plan_of(row), GEOMETRIES[row.product]
+    before, after = (cut_drawn(row.product, cut) for cut in (plan.before, plan.after))
+    cuts = beside(before, after, geometry.memory_slices)
+    return RepartitionView(row, cuts, geometry.memory_slices, len(before) - len(cuts), _steps(row))
+
+
+def _steps(row: Repartition) -> tuple[Step, ...]:
+    match Phase(row.phase):
+        case Phase.PROPOSED:
+            pods = len(row.leaving)
+            leaves = (
+                f"{pods} GPU pod{'' if pods == 1 else 's'} of services leave it" if pods else "nothing has to leave it"
+            )
+            return (
+                Step(
+                    "approve",
+                    "Approve",
+                    "primary",
+                    f"Cut the GPUs of {row.node} anew?",
+                    f"The node takes no pods, {leaves}, and MIG manager cuts it; then it takes pods again.",
+                ),
+                Step(
+                    "decline",
+                    "Decline",
+                    "",
+                    f"Leave {row.node} as it is?",
+                    "The proposal is put away; whoever made it reads why.",
+                    asks_why=True,
+                ),
+            )
+        case Phase.DRAINING | Phase.CUTTING:
+            return (
+                Step(
+                    "abort",
+                    "Abort",
+                    "danger",
+                    f"Stop cutting {row.node}?",
+                    "The node is brought back to what it was, and takes pods again.",
+                ),
+            )
+        case _:
+            return ()
+
+
+def _profiles(nodes: tuple[GpuNode, ...]) -> tuple[str, ...]:
+    """Return the slices that a cut of some node could make, the smallest of each product first."""
+    products = {node.product for node in nodes if node.strategy == "mixed" and node.product in GEOMETRIES}
+    return tuple(dict.fromkeys(name for product in sorted(products) for name in GEOMETRIES[product].profiles))

@@ -6,25 +6,40 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import Place, is_administrator, require, visible
-from accounts.permissions import page_scope, page_token
+from accounts.permissions import page_actor, page_scope, page_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
-from common.errors import FairleadError
-from common.pages import is_fragment
+from common.errors import FairleadError, NotFound
+from common.pages import is_fragment, leave
 from deployments.gpu_page import gpu_page
 from deployments.models import Cluster
 from deployments.selectors import cluster_events_newest, cluster_get, cluster_query
-from deployments.services import cluster_check, gpus_ask
+from deployments.services import (
+    RepartitionOrder,
+    cluster_check,
+    cluster_nodes,
+    gpus_ask,
+    repartition_abort,
+    repartition_approve,
+    repartition_decline,
+    repartition_propose,
+)
 from deployments.shapes import EventView
 
 EVENTS_SHOWN = 25
+_DONE = {
+    "approve": "Approved; the node is drained, and then cut.",
+    "decline": "Declined; the node stays as it is.",
+    "abort": "Aborted; the node is brought back to what it was.",
+}
 LOOKED_LATELY = timedelta(seconds=15)
 
 
@@ -106,6 +121,48 @@ def cluster_gpus_page(request: HttpRequest, name: str) -> HttpResponse:
         problem = error.message
     page = gpu_page(name, problem)
     return render(request, page.template, {**page.context, "cursor": page.cursor})
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def repartition_propose_action(request: HttpRequest, name: str) -> HttpResponse:
+    """Propose the cut that makes room for slices; go back to the page."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    cluster, asked = cluster_get(name=name), request.POST
+    row = repartition_propose(
+        cluster=cluster,
+        order=RepartitionOrder((f"{asked.get('count', '')} x {asked.get('profile', '')}",)),
+        nodes=cluster_nodes(cluster=cluster),
+        actor=page_actor(request),
+        now=timezone.now(),
+    )
+    messages.success(request, f"Proposed: {row.why}.")
+    return leave(request, "deployments:cluster-gpus", name)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def repartition_action(request: HttpRequest, name: str, repartition_id: int, verb: str) -> HttpResponse:
+    """Approve, decline or abort a repartition; go back to the page."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    said: dict[str, Any] = {
+        "cluster": name,
+        "repartition_id": repartition_id,
+        "reason": request.POST.get("reason", ""),
+        "actor": page_actor(request),
+        "now": timezone.now(),
+    }
+    match verb:
+        case "approve":
+            repartition_approve(nodes=cluster_nodes(cluster=cluster_get(name=name)), **said)
+        case "decline":
+            repartition_decline(**said)
+        case "abort":
+            repartition_abort(**said)
+        case _:
+            raise NotFound(f"a repartition cannot be told to {verb}")
+    messages.success(request, _DONE[verb])
+    return leave(request, "deployments:cluster-gpus", name)
 
 
 def _answer(request: HttpRequest, what: str, fragment: str, context: dict[str, Any]) -> HttpResponse:

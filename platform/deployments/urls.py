@@ -19,6 +19,16 @@ urlpatterns = [
     path("platform/clusters/<str:name>/", platform_views.cluster_page, name="cluster-detail"),
     path("platform/clusters/<str:name>/check", platform_views.cluster_check_page, name="cluster-check"),
     path("platform/clusters/<str:name>/gpus", platform_views.cluster_gpus_page, name="cluster-gpus"),
+    path(
+        "platform/clusters/<str:name>/repartitions",
+        platform_views.repartition_propose_action,
+        name="repartition-propose",
+    ),
+    path(
+        "platform/clusters/<str:name>/repartitions/<int:repartition_id>/<slug:verb>",
+        platform_views.repartition_action,
+        name="repartition-action",
+    ),
     path("platform/clusters/<str:name>/gpus/stream", events.gpu_stream, name="cluster-gpus-stream"),
     path("webhooks/", webhook_views.webhook_list_page, name="webhook-list"),
     path("webhooks/<int:webhook_id>/", webhook_views.webhook_detail_page, name="webhook-detail"),

@@ -11,11 +11,14 @@ from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
 from accounts.scopes import Scope
-from deployments.models import Cluster
+from deployments.models import Cluster, Repartition
+from deployments.services import gpus, repartition_abort
 from deployments.services.placing import gpus_note
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
 from tests.browser.axe import violations
+from tests.deployments.fakes import FakeCluster
+from tests.deployments.services.test_patches import CLUSTER
 
 pytestmark = pytest.mark.browser
 
@@ -47,6 +50,8 @@ SINGLE = replace(
     pods=(GpuPod("default/words-00002-9d-e", "default/words", "nvidia.com/gpu", 1),),
 )
 UNCUT = replace(MIXED, node="gpu-3", product="NVIDIA-A30", strategy="none", resources={"nvidia.com/gpu": 2}, pods=())
+TWO = replace(scenes.GPU_NODE, count=2, resources={SMALL: 14})
+FOUR = replace(TWO, node="gpu-4")
 ADDRESS = "/platform/clusters/local/gpus"
 
 
@@ -113,10 +118,68 @@ def test_what_comes_to_a_slice_is_shown_without_a_reload(page: Page) -> None:
     assert page.evaluate("window.stayed") is True
 
 
+@pytest.fixture
+def cluster(page: Page, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """Give what the cluster says of itself when it is asked; its file lets nodes be cut."""
+    fake = FakeCluster(gpus=(TWO,))
+    monkeypatch.setattr(gpus, "driver_of", lambda _row: fake)
+    document = {**CLUSTER, "name": "gpus", "repartition": {}, "patches": []}
+    Cluster.objects.create(name="gpus", kind="kubernetes", document=document, created_at=timezone.now())
+    return fake
+
+
+def test_a_cut_is_proposed_and_approved_with_the_keyboard_alone_and_followed_to_its_end(
+    page: Page, cluster: FakeCluster
+) -> None:
+    page.goto("/platform/clusters/gpus/gpus")
+    page.get_by_label("Of", exact=True).select_option("3g.40gb")
+    page.get_by_role("button", name="Propose a cut").focus()
+    page.keyboard.press("Enter")
+    row = page.get_by_role("region", name="of gpu-1")
+    expect(row).to_contain_text("Proposed")
+    expect(row.get_by_role("group", name="GPU 0 before").locator('[data-change="gone"]')).to_have_count(3)
+    expect(row.get_by_role("group", name="GPU 0 after").locator('[data-change="new"]')).to_have_text(
+        "3g.40gb , 4 of 8 memory slices, new new"
+    )
+    expect(row).to_contain_text("1 further GPU of the node stays as it is.")
+
+    row.get_by_role("button", name="Approve…").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog").get_by_label("Why").focus()
+    page.keyboard.type("the night shift agreed")
+    page.keyboard.press("Enter")
+    expect(row).to_contain_text("Draining")
+    expect(page.locator("live-stream")).to_have_text("Live")
+    page.evaluate("window.stayed = true")
+
+    Repartition.objects.update(message="waits for 2 GPU pods of services to leave the node")
+    expect(row).to_contain_text("Waits for 2 GPU pods of services to leave the node.")
+    repartition_abort(
+        cluster="gpus", repartition_id=Repartition.objects.get().pk, reason="too slow", actor="bob", now=timezone.now()
+    )
+    expect(row.get_by_role("button")).to_have_count(0)
+    assert page.evaluate("window.stayed") is True
+
+
+def test_a_proposal_is_declined_with_a_reason_and_what_cannot_be_is_said(
+    page: Page, cluster: FakeCluster, complaints: list[str]
+) -> None:
+    scenes.repartition(cluster="gpus")
+    page.goto("/platform/clusters/gpus/gpus")
+    page.get_by_role("button", name="Decline…").click()
+    page.get_by_role("dialog").get_by_label("Why").fill("digits needs them")
+    page.get_by_role("dialog").get_by_role("button", name="Decline").click()
+    expect(page.get_by_role("region", name="Earlier repartitions")).to_contain_text("Digits needs them")
+    page.get_by_label("Of", exact=True).select_option("1g.10gb")
+    page.get_by_role("button", name="Propose a cut").click()
+    expect(page.locator("#notices")).to_contain_text("there are free slices for all of it")
+    complaints.clear()  # the browser's own word of the 409
+
+
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 768, 1280, 1920])
 def test_it_fits_every_screen_and_axe_finds_nothing(
-    page: Page, width: int, colours: Literal["light", "dark"], screenshots: Path
+    page: Page, width: int, colours: Literal["light", "dark"], screenshots: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=colours)
@@ -126,6 +189,12 @@ def test_it_fits_every_screen_and_axe_finds_nothing(
     see(MIXED, SINGLE, UNCUT)
     expect(page.get_by_role("heading", name="gpu-3")).to_be_visible()
     page.get_by_role("region", name="gpu-1").get_by_text("4 pods with GPUs").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert violations(page) == []
+    monkeypatch.setattr(gpus, "driver_of", lambda _row: FakeCluster(gpus=(MIXED, SINGLE, UNCUT, FOUR)))
+    scenes.repartition(FOUR, cluster="local", wanted="3 x 3g.40gb")
+    page.goto(ADDRESS)
+    expect(page.get_by_role("button", name="Approve…")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert violations(page) == []
     page.screenshot(path=screenshots / f"gpus-{width}-{colours}.png", full_page=True)

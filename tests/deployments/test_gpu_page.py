@@ -13,11 +13,14 @@ from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
 from deployments.gpu_page import gpu_page
-from deployments.models import Cluster
+from deployments.models import Cluster, Repartition
 from deployments.selectors import gpu_marks
+from deployments.services import gpus
 from deployments.services.placing import gpus_note
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
+from tests.deployments.fakes import FakeCluster
+from tests.deployments.services.test_patches import CLUSTER
 
 Api = Callable[..., APIClient]
 GPU_NODE = NodeGpus(
@@ -97,7 +100,7 @@ def test_reading_the_page_takes_the_same_queries_for_any_number_of_nodes(
     scenes.service()
     for names in (("a",), ("a", "b", "c")):
         see(*(replace(GPU_NODE, node=name) for name in names))
-        with django_assert_num_queries(2):
+        with django_assert_num_queries(5):
             gpu_page("local")
 
 
@@ -108,3 +111,48 @@ def test_a_reader_sees_no_pods_of_others(db: None, api: Api) -> None:
     for path in ("", "/stream"):
         assert client.get(f"/platform/clusters/local/gpus{path}").status_code == 403
     assert api(Scope.WRITE).get("/api/v1/clusters/local/gpus").status_code == 403
+
+
+@pytest.fixture
+def cluster(db: None, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """Give a cluster whose file lets its nodes be cut, with a node of seven small slices."""
+    fake = FakeCluster(gpus=(scenes.GPU_NODE,))
+    monkeypatch.setattr(gpus, "driver_of", lambda _row: fake)
+    document = {**CLUSTER, "name": "gpus", "repartition": {}, "patches": []}
+    Cluster.objects.create(name="gpus", kind="kubernetes", document=document, created_at="2026-01-01T12:00:00Z")
+    return fake
+
+
+def test_a_repartition_is_proposed_decided_and_aborted_on_the_page(cluster: FakeCluster) -> None:
+    client = Client()
+    client.post("/signin/", {"token": scenes.token(Scope.ADMIN)})
+    base = "/platform/clusters/gpus"
+    assert client.post(f"{base}/repartitions", {"count": "1", "profile": "3g.40gb"}).status_code == 302
+    one = f"{base}/repartitions/{Repartition.objects.get().pk}"
+    shown = client.get(f"{base}/gpus").content.decode()
+    assert shown.count('data-change="gone"') == 3
+    assert shown.count('data-change="new"') == 1
+    for verb, phase in (("approve", "Draining"), ("abort", "Aborted")):
+        assert f"{one}/{verb}" in shown
+        assert client.post(f"{one}/{verb}", {"reason": "due"}).status_code == 302
+        assert Repartition.objects.get().phase == phase
+        shown = client.get(f"{base}/gpus").content.decode()
+    assert f"{one}/" not in shown
+    assert client.post(f"{one}/forget").status_code == 404
+    assert client.post(f"{base}/repartitions", {"count": "1", "profile": "1g.10gb"}).status_code == 409  # there is room
+
+
+def test_what_a_repartition_waits_for_is_told_who_watches(cluster: FakeCluster) -> None:
+    row = scenes.repartition(cluster="gpus")
+    before = gpu_page("gpus").cursor
+    Repartition.objects.filter(pk=row.pk).update(message="waits for 1 GPU pod of services to leave the node")
+    assert gpu_page("gpus").cursor != before
+
+
+def test_who_does_not_administer_decides_nothing(cluster: FakeCluster) -> None:
+    row = scenes.repartition(cluster="gpus")
+    client = Client()
+    client.post("/signin/", {"token": scenes.token(Scope.WRITE)})
+    for path in ("", f"/{row.pk}/approve", f"/{row.pk}/decline", f"/{row.pk}/abort"):
+        assert client.post(f"/platform/clusters/gpus/repartitions{path}", {"reason": "x"}).status_code == 403
+    assert Repartition.objects.get().phase == "Proposed"

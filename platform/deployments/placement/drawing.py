@@ -6,7 +6,7 @@ the cluster tells them.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from deployments.placement.inventory import WHOLE, Gpu, GpuNode, Slice
@@ -32,6 +32,7 @@ class Box:
         name: the slice's profile, or `whole GPU`; empty for what no slice covers.
         start, size: in memory slices of the GPU.
         pod, service: NAMESPACE/NAME of who is drawn on it; empty for nobody, and for a pod of no service.
+        change: `gone` or `new` beside another cut of the same GPU; empty for what stays.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Box:
     state: BoxState
     pod: str = ""
     service: str = ""
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,14 @@ class DrawnGpu:
 
     index: int
     boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """One GPU as it is cut, and as it is to be."""
+
+    before: DrawnGpu
+    after: DrawnGpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +79,15 @@ def drawn(node: GpuNode) -> tuple[DrawnGpu, ...]:
     return tuple(DrawnGpu(gpu.index, tuple(_boxes(gpu, node.memory_slices, pods))) for gpu in node.gpus)
 
 
-def drawn_empty(gpus: Iterable[Gpu], memory_slices: int) -> tuple[DrawnGpu, ...]:
-    """Return GPUs as they are cut, whoever is on them."""
-    return tuple(DrawnGpu(gpu.index, tuple(_boxes(gpu, memory_slices, {}))) for gpu in gpus)
+def beside(before: Iterable[Gpu], after: Iterable[Gpu], memory_slices: int) -> tuple[Cuts, ...]:
+    """Return each GPU that is cut otherwise after than before, with what goes and what comes."""
+    found = []
+    for one, other in zip(before, after, strict=True):
+        had, has = tuple(_boxes(one, memory_slices, {})), tuple(_boxes(other, memory_slices, {}))
+        if had != has:
+            gone, new = _marked(had, has, "gone"), _marked(has, had, "new")
+            found.append(Cuts(DrawnGpu(one.index, gone), DrawnGpu(other.index, new)))
+    return tuple(found)
 
 
 def free_rooms(nodes: Iterable[GpuNode]) -> tuple[FreeRoom, ...]:
@@ -90,6 +106,13 @@ def free_rooms(nodes: Iterable[GpuNode]) -> tuple[FreeRoom, ...]:
             tuple(node.name for node, free, _ in there if free),
         )
         for (product, resource), there in sorted(found.items())
+    )
+
+
+def _marked(boxes: Iterable[Box], others: Iterable[Box], change: str) -> tuple[Box, ...]:
+    stays = {(each.name, each.start) for each in others}
+    return tuple(
+        replace(each, change=change) if each.name and (each.name, each.start) not in stays else each for each in boxes
     )
 
 

@@ -18,7 +18,12 @@ from deployments.selectors.evidence import Evidence, Series, evidence
 from deployments.selectors.gpus import gpu_marks
 from deployments.selectors.policies import cluster_get, cluster_query, policy_get, policy_query
 from deployments.selectors.recordings import recording_get, recording_query, recordings_newest
-from deployments.selectors.repartitions import repartition_get, repartition_query, repartitions_open
+from deployments.selectors.repartitions import (
+    repartition_get,
+    repartition_query,
+    repartitions_open,
+    repartitions_settled,
+)
 from deployments.selectors.replays import ReplayView, replay_get, replay_query, replay_summary, replays_newest
 from deployments.selectors.revisions import earlier_stable_query, revision_query, revision_views, stable_before
 from deployments.selectors.rollouts import (
@@ -81,6 +86,7 @@ __all__ = [
     "repartition_get",
     "repartition_query",
     "repartitions_open",
+    "repartitions_settled",
     "replay_get",
     "replay_query",
     "replay_summary",

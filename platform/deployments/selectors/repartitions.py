@@ -22,3 +22,8 @@ def repartition_get(*, cluster: str, repartition_id: int) -> Repartition:
 def repartitions_open(*, cluster: Cluster) -> list[Repartition]:
     """Return those that are proposed or under way, by node."""
     return list(repartition_query(cluster=cluster).filter(settled_at=None).order_by("node"))
+
+
+def repartitions_settled(*, cluster: Cluster, limit: int) -> list[Repartition]:
+    """Return those that are over, the newest first."""
+    return list(repartition_query(cluster=cluster).exclude(settled_at=None).order_by("-settled_at")[:limit])

@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.placement.drawing import BoxState, FreeRoom, drawn, drawn_empty, free_rooms
+from deployments.placement.drawing import BoxState, FreeRoom, beside, drawn, free_rooms
 from deployments.placement.geometry import GEOMETRIES
-from deployments.placement.inventory import gpu_node
+from deployments.placement.inventory import cut_drawn, gpu_node
 from deployments.placement.layouts import full_layouts
 from integrations.clusters.base import GpuPod, NodeGpus
 from tests.deployments.placement.test_choosing import LARGE, MIXED, SINGLE, SMALL, UNCUT, WHOLE, with_pods
@@ -56,10 +56,15 @@ def test_whole_gpus_and_slices_called_so_have_their_pods_too() -> None:
     assert sliced.boxes[-1].state is BoxState.UNUSED  # seven of eight memory slices
 
 
-def test_empty_boxes_are_drawn_of_what_is_to_be() -> None:
-    node = gpu_node(with_pods(MIXED, SMALL, 2))
-    (gpu,) = drawn_empty(node.gpus, node.memory_slices)
-    assert {box.pod for box in gpu.boxes} == {""}
+def test_two_cuts_are_drawn_beside_each_other_with_what_goes_and_comes() -> None:
+    before = ((("1g.10gb", 7),), (("3g.40gb", 2),))
+    after = ((("1g.10gb", 4), ("3g.40gb", 1)), (("3g.40gb", 2),))
+    (cuts,) = beside(cut_drawn("H100-80GB", before), cut_drawn("H100-80GB", after), 8)
+    assert cuts.before.index == 0
+    assert [(box.name, box.change) for box in cuts.before.boxes] == [("1g.10gb", "")] * 4 + [
+        ("1g.10gb", "gone")
+    ] * 3 + [("", "")]
+    assert [(box.name, box.change) for box in cuts.after.boxes] == [("1g.10gb", "")] * 4 + [("3g.40gb", "new")]
 
 
 def test_room_on_nodes_that_take_no_pods_is_not_free() -> None:
