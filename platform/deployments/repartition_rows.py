@@ -52,7 +52,8 @@ class Change:
         if after.phase in _LEAVES_NOTHING:
             row.settled_at = self.now
         if after.phase is not before.phase:
-            told = told or f"repartition {row.pk} of node {row.node} is {after.phase}: {after.message}"
+            # Everybody may read events of a cluster, and the message may name pods of any namespace.
+            told = told or f"repartition {row.pk} of node {row.node} is {after.phase}; administrators see why there"
             event_add(row.cluster_id, _TOLD[after.phase], told, self.now, by_itself=by_itself)
 
 

@@ -30,7 +30,7 @@ def repartitions_carry_out(cluster: Cluster, driver: ClusterDriver, clock: Calla
             logger.warning("repartition %s waits: %s", row.pk, error)
         except FairleadError as error:
             logger.warning("repartition %s cannot go on: %s", row.pk, error)
-            Repartition.objects.filter(pk=row.pk).update(held=error.message, message=error.message)
+            Repartition.objects.filter(pk=row.pk).update(held=error.message)
 
 
 def tick(row: Repartition, driver: ClusterDriver, clock: Callable[[], datetime]) -> None:
@@ -46,7 +46,7 @@ def tick(row: Repartition, driver: ClusterDriver, clock: Callable[[], datetime])
         if after != state:
             change.move(after, by_itself=True)
         if after.phase.is_over and (node is None or node.mark != mark):
-            change.row.settled_at = change.now
+            change.row.settled_at, change.row.held = change.now, ""
             return
     wanted = wish(after)
     if node is None or wanted is None:

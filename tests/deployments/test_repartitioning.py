@@ -122,6 +122,8 @@ def test_a_stranger_is_never_evicted_and_neither_is_who_only_has_the_label(scene
         assert scene.turn() == "Draining"
     assert scene.node.gpus.pods == (STRANGER, liar)
     assert "the GPU pod team/liar, which is none of a service's, to leave the node" in scene.row.message
+    assert scene.turn(seconds=3600.0) == "Aborted"
+    assert "team/" not in " ".join(Event.objects.values_list("message", flat=True))  # everybody may read these
 
 
 def test_what_no_disruption_budget_allows_to_leave_is_told_and_waited_for(scene: Scene) -> None:
@@ -156,4 +158,4 @@ def test_a_cluster_whose_file_allows_it_no_more_says_so(scene: Scene) -> None:
     scene.turn()
     scene.platform.cluster.observe_node = refuse  # type: ignore[method-assign]
     assert scene.turn() == "Draining"
-    assert scene.row.message == "the cluster's file says no `repartition` any more; add it"
+    assert scene.row.held == "the cluster's file says no `repartition` any more; add it"

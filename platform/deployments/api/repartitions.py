@@ -38,6 +38,10 @@ class RepartitionSerializer(serializers.ModelSerializer[Repartition]):
         child=serializers.CharField(), help_text="GPU pods, NAMESPACE/NAME, that have to leave the node first."
     )
 
+    held = serializers.CharField(
+        help_text="What was in the way of the last turn's work on the node; empty for nothing."
+    )
+
     class Meta:
         model = Repartition
         fields = [
@@ -55,6 +59,7 @@ class RepartitionSerializer(serializers.ModelSerializer[Repartition]):
             "phase",
             "since",
             "message",
+            "held",
             "proposed_at",
             "proposed_by",
             "decided_at",

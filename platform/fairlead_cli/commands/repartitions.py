@@ -35,6 +35,7 @@ _FACTS: render.Columns = {
     "have to leave": "leaving",
     "phase": "phase",
     "message": "message",
+    "in the way": "held",
     "proposed": lambda row: f"{row['proposed_by']}, {render.clean(row['proposed_at'])}",
     "decided": lambda row: _by(row, "decided_by", "decided_at", "decision_reason"),
     "aborted": lambda row: _by(row, "aborted_by", "aborted_at", "abort_reason"),

@@ -27,6 +27,7 @@ REPARTITION: dict[str, Any] = {
     "phase": "Proposed",
     "since": "2026-01-01",
     "message": "waits for somebody to approve it",
+    "held": "",
     "proposed_at": "2026-01-01",
     "proposed_by": "ann",
     "decided_at": None,
