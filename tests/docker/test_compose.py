@@ -13,6 +13,7 @@ from tests.docker.conftest import ROOT
 from tests.releases.record import version
 
 FILE = ROOT / "docker" / "compose.yaml"
+STAY_UP = ("postgres", "redis", "gateway", "web", "worker", "beat")
 OURS = ("migrate", "gateway", "web", "worker", "beat")
 
 
@@ -40,10 +41,17 @@ def test_a_service_has_no_rights(services: dict[str, dict[str, Any]], name: str)
     assert service["security_opt"] == ["no-new-privileges:true"]
 
 
-@pytest.mark.parametrize("name", ["postgres", "redis", "gateway", "web", "worker", "beat"])
+@pytest.mark.parametrize("name", STAY_UP)
 def test_a_service_that_stays_up_says_whether_it_is_healthy(services: dict[str, dict[str, Any]], name: str) -> None:
     assert services[name]["healthcheck"]["test"][0] == "CMD"
     assert services[name]["restart"] == "unless-stopped"
+
+
+@pytest.mark.parametrize("name", STAY_UP)
+def test_a_service_that_stays_up_fills_neither_memory_nor_disk(services: dict[str, dict[str, Any]], name: str) -> None:
+    has_models = name in ("gateway", "worker")
+    assert services[name]["mem_limit"].endswith("_MEMORY:-0}" if has_models else ("m}", "g}"))
+    assert services[name]["logging"] == {"driver": "local"}, "which rotates"
 
 
 @pytest.mark.parametrize("name", ["postgres", "redis"])

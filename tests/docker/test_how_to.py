@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 from tests.cluster import binaries
-from tests.docker.conftest import ROOT
+from tests.docker.conftest import MORE, ROOT
+from tests.docker.containers import needs
 from tests.docker.engine import Engine, base
-from tests.docker.test_compose import FILE
+from tests.docker.test_compose import FILE, STAY_UP
 from tests.e2e.harness import until
 from tests.servers.parts import MissingPartError, free_port, skip_or_fail
 
@@ -117,6 +118,9 @@ def shell(
     docker: Engine, compose: dict[str, str], models: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Shell]:
     """Give a shell beside the files that the page speaks of; what it started is removed at the end."""
+    needs("one-machine")
+    if MORE:
+        pytest.skip("the page is about the image as it is; leave MORE out")
     here = Path(__file__).parent / "postgres"
     build = ["build", "--network=host", f"--build-arg=BASE={base(docker)}", f"--tag={STAND_IN}", str(here)]
     docker.docker(*build, timeout_s=900)
@@ -204,6 +208,29 @@ def test_it_starts_and_one_signs_in_with_the_token(shell: Shell) -> None:
     made = shell.run("echo $FAIRLEAD_TOKEN").strip()
     assert sign_in(shell, made).url.path != "/signin/"
     assert sign_in(shell, "another").url.path == "/signin/"
+
+
+def test_compose_has_nothing_to_say_against_the_file(shell: Shell) -> None:
+    assert shell.run(f"{COMMAND} config --quiet 2>&1") == ""
+    unnamed = shell.run("env -u POSTGRES_PASSWORD docker compose config --quiet 2>&1 || true")
+    assert "POSTGRES_PASSWORD is missing a value: give the file that has it with --env-file fairlead.env" in unnamed
+
+
+@pytest.mark.parametrize("name", STAY_UP)
+def test_a_container_that_stays_up_is_healthy_and_limited(docker: Engine, shell: Shell, name: str) -> None:
+    container = shell.run(f"{COMMAND} ps --quiet {name}").strip()
+    (seen,) = json.loads(docker.docker("inspect", container))
+    memory_mib = {"postgres": 1024, "redis": 256, "web": 1024, "beat": 512}
+    assert seen["HostConfig"]["Memory"] == memory_mib.get(name, 0) << 20
+    assert seen["HostConfig"]["LogConfig"]["Type"] == "local"
+    assert seen["HostConfig"]["RestartPolicy"]["Name"] == "unless-stopped"
+    assert (seen["State"]["Health"]["Status"], seen["State"]["OOMKilled"]) == ("healthy", False)
+
+
+def test_what_one_looks_at_is_there(shell: Shell) -> None:
+    (look,) = blocks("Look what it does")
+    printed = shell.run(look)
+    assert all(name in printed for name in STAY_UP)
 
 
 def test_a_model_is_served_and_its_next_version_rolled_out(shell: Shell, body: dict[str, Any]) -> None:
