@@ -5,7 +5,7 @@
 Rounds of HTTP binary, HTTP JSON, gRPC on many connections and on one, images, and clients that leave in the middle of
 a request. After each round, with no client left, resident memory and open descriptors are noted. Ends with 1 where the
 last quarter of the rounds holds more memory than the second quarter by more than 3 % and 4 MB, or a descriptor more
-than after the first round. The first quarter is for caches and allocators to fill.
+all the time. The first quarter is for caches and allocators to fill, and for models to move into threads of their own.
 """
 
 import argparse
@@ -41,7 +41,8 @@ def verdict(rounds: Sequence[Round]) -> list[str]:
     quarter = max(len(rounds) // 4, 1)
     before = median(found.rss_mb for found in rounds[quarter : 2 * quarter] or rounds[:1])
     after = median(found.rss_mb for found in rounds[-quarter:])
-    first, last = rounds[0].descriptors, rounds[-1].descriptors
+    first = max(found.descriptors for found in rounds[quarter : 2 * quarter] or rounds[:1])
+    last = min(found.descriptors for found in rounds[-quarter:])
     sentences = []
     if after - before > max(_SHARE * before, _MB):
         sentences.append(f"resident memory grew from {before:.1f} to {after:.1f} MB")

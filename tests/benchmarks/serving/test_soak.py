@@ -17,9 +17,15 @@ def _rounds(*rss_mb: float, descriptors: int = 20) -> list[Round]:
             id="memory that grows round by round",
         ),
         pytest.param(
-            _rounds(*[200.0] * 7) + _rounds(200, descriptors=21),
+            _rounds(*[200.0] * 6) + _rounds(200, 200, descriptors=21),
             ["open descriptors grew from 20 to 21"],
             id="a descriptor left behind",
+        ),
+        pytest.param(
+            _rounds(*[200.0] * 3) + _rounds(*[200.0] * 5, descriptors=21), [], id="a model that moves into a thread"
+        ),
+        pytest.param(
+            _rounds(*[200.0] * 7) + _rounds(200, descriptors=26), [], id="connections that end after they were counted"
         ),
         pytest.param(_rounds(200), [], id="one round says nothing"),
     ],
