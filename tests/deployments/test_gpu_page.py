@@ -14,9 +14,10 @@ from rest_framework.test import APIClient
 from accounts.scopes import Scope
 from deployments.gpu_page import gpu_page
 from deployments.models import Cluster, Repartition
+from deployments.placement.carrying_out import Phase
 from deployments.selectors import gpu_marks
 from deployments.services import gpus
-from deployments.services.placing import gpus_note
+from deployments.services.placing import LOOKS_EVERY, gpus_due, gpus_note
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
 from tests.deployments.fakes import FakeCluster
@@ -147,6 +148,16 @@ def test_what_a_repartition_waits_for_is_told_who_watches(cluster: FakeCluster) 
     before = gpu_page("gpus").cursor
     Repartition.objects.filter(pk=row.pk).update(message="waits for 1 GPU pod of services to leave the node")
     assert gpu_page("gpus").cursor != before
+
+
+def test_nodes_are_looked_at_while_one_is_cut_anew_and_once_after_its_end(cluster: FakeCluster) -> None:
+    row, there, now = scenes.repartition(cluster="gpus"), Cluster.objects.get(name="gpus"), timezone.now()
+    assert not gpus_due(there, now)
+    Repartition.objects.filter(pk=row.pk).update(phase=Phase.DRAINING)
+    assert gpus_due(there, now)
+    Repartition.objects.filter(pk=row.pk).update(phase=Phase.DONE, settled_at=now)
+    assert gpus_due(there, now + LOOKS_EVERY)
+    assert not gpus_due(there, now + 3 * LOOKS_EVERY)
 
 
 def test_who_does_not_administer_decides_nothing(cluster: FakeCluster) -> None:

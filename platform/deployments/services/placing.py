@@ -8,9 +8,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Q
+
 from common.errors import Conflict, DoesNotFit, FairleadError
 from deployments.connecting import file_of
-from deployments.models import Cluster, InferenceService, Revision
+from deployments.models import Cluster, InferenceService, Repartition, Revision
+from deployments.placement.carrying_out import Phase
 from deployments.placement.choosing import Chosen, Model, NoRoom, as_named, automatic
 from deployments.placement.latency import timings
 from deployments.spec import ServiceSpec
@@ -47,9 +50,12 @@ def gpus_note(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
 
 
 def gpus_due(cluster: Cluster, now: datetime) -> bool:
-    """Return whether the cluster runs services on GPUs, and its nodes were not looked at for some time."""
+    """Return whether services have GPUs there or a node is cut anew, and nobody looked at its nodes for some time."""
     if cluster.gpus_at is not None and now - cluster.gpus_at < LOOKS_EVERY:
         return False
+    lately = Q(settled_at=None) | Q(settled_at__gte=now - 2 * LOOKS_EVERY)  # so that its end is seen, too
+    if Repartition.objects.filter(lately, cluster=cluster).exclude(phase=Phase.PROPOSED).exists():
+        return True
     return Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(accelerator="").exists()
 
 
