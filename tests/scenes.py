@@ -3,14 +3,25 @@
 What a cluster and a model check would report is written into the rows under the service's lock, as the reconciler does.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
-from deployments.models import AnalysisRun, Cluster, InferenceService, Recording, Repartition, Replay, Rollout
+from deployments.desired import Role
+from deployments.models import (
+    AnalysisRun,
+    Cluster,
+    InferenceService,
+    Recording,
+    Repartition,
+    Replay,
+    Revision,
+    Rollout,
+    TrafficPoint,
+)
 from deployments.phases import Code, Phase
 from deployments.recording import changing
 from deployments.services import (
@@ -21,6 +32,7 @@ from deployments.services import (
     rollout_start,
     service_apply,
 )
+from deployments.traffic import EVERY
 from deployments.webhooks import CreatedWebhook, webhook_create
 from integrations.clusters.base import NodeGpus, Nodes
 from registry.models import ModelVersion, RegisteredModel
@@ -178,6 +190,38 @@ def failure(of: InferenceService, revision: str, *, is_failing: bool = True) -> 
         row.save(update_fields=["last_failure"])
         seen = {**_seen(0), "ready": 0, "restart_numbers": [0], "is_failing": True} if is_failing else _seen(100)
         change.service.observed = {**change.service.observed, revision: seen}
+
+
+def traffic(of: InferenceService, *per_second: float, errors: float = 0.0, until: datetime | None = None) -> None:
+    """Let the service's live revision have had so many requests per second, look by look, the last one until now.
+
+    Args:
+        errors: part of the requests that failed.
+    """
+    until, seconds = until or timezone.now(), EVERY.total_seconds()
+    revision = Revision.objects.get(service=of, role=Role.STABLE)
+    TrafficPoint.objects.bulk_create(
+        TrafficPoint(
+            service=of,
+            revision=revision,
+            at=until - EVERY * back,
+            seconds=seconds,
+            requests=round(rate * seconds),
+            server_errors=round(rate * seconds * errors),
+            latency=[[2000.0, round(rate * seconds * 0.98)], [5000.0, round(rate * seconds * 0.02)]] if rate else [],
+            replicas=1,
+        )
+        for back, rate in enumerate(reversed(per_second))
+    )
+    InferenceService.objects.filter(pk=of.pk).update(traffic_at=until)
+
+
+def copies(of: InferenceService, count: int) -> None:
+    """Make so many more services like that one, with its namespace, without revisions."""
+    of.refresh_from_db()
+    columns = {field.attname: getattr(of, field.attname) for field in of._meta.concrete_fields}
+    rows = (InferenceService(**{**columns, "id": None, "name": f"copy-{number:05d}"}) for number in range(count))
+    InferenceService.objects.bulk_create(rows, batch_size=500)
 
 
 def webhook(*events: str, url: str = "https://a.example/", team: str | None = None) -> CreatedWebhook:

@@ -114,11 +114,19 @@ def visible(token: ApiToken, kind: Owned, column: str) -> Q:
 
 def seen_names(token: ApiToken, kind: Owned, names: Iterable[str]) -> set[str]:
     """Return those of `names` that the caller may see; asks once for all."""
+    return may_names(token, Scope.READ, kind, names)
+
+
+def may_names(token: ApiToken, needed: Scope, kind: Owned, names: Iterable[str]) -> set[str]:
+    """Return those of `names` at which `require` would let the caller through; asks once for all."""
     asked, roles = set(names), token.roles
-    if not asked or roles.get(DEFAULT_TEAM) is Role.ADMIN:
+    if not asked or not token.allows(needed):
+        return set()
+    if roles.get(DEFAULT_TEAM) is Role.ADMIN:
         return asked
     owners = dict(Ownership.objects.filter(kind=kind, name__in=asked).values_list("name", "team__name"))
-    return {name for name in asked if owners.get(name, DEFAULT_TEAM) in roles}
+    found = {name: roles.get(owners.get(name, DEFAULT_TEAM)) for name in asked}
+    return {name for name, role in found.items() if role is not None and role.scope.includes(needed)}
 
 
 def _team_of(token: ApiToken, place: Place) -> str:

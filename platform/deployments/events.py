@@ -6,8 +6,9 @@ that comes back with the cursor it has seen (`Last-Event-ID`, or `?seen=` from t
 """
 
 import asyncio
+import time
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -28,11 +29,14 @@ from accounts.scopes import Scope
 from accounts.selectors import token_of_session
 from common import sse
 from common.errors import NotFound
+from deployments import traffic
 from deployments.feed import NOTHING, Feed, Marks, Topic
 from deployments.gpu_page import gpu_page
+from deployments.home_page import home_page
 from deployments.pages import Page, detail_page, list_cursor, list_page
 from deployments.rollout_page import rollout_page
 from deployments.selectors import change_marks, cluster_get, gpu_marks, rollout_of_service, service_detail
+from deployments.service_filter import parse_filter
 
 PERIOD_S = 1.0
 HEARTBEAT_S = 15.0
@@ -54,10 +58,22 @@ _OF_SERVICES, _OF_GPUS = Source(change_marks, Scope.READ), Source(gpu_marks, Sco
 @never_cache
 @require_GET
 @page_scope(Scope.READ)
+async def home_stream(request: HttpRequest) -> StreamingHttpResponse:
+    """Stream what changes at Home."""
+    token: ApiToken = request.token  # type: ignore[attr-defined]
+    topic = Topic(key=("home", token.pk), mark=_with_traffic, load=partial(_of_token, token.pk, home_page))
+    return await sync_to_async(_stream)(request, topic, Place.anywhere())
+
+
+@never_cache
+@require_GET
+@page_scope(Scope.READ)
 async def service_list_stream(request: HttpRequest) -> StreamingHttpResponse:
     """Stream what changes in the list of services."""
     token: ApiToken = request.token  # type: ignore[attr-defined]
-    topic = Topic(key=("services", token.pk), mark=list_cursor, load=partial(_list_now, token.pk))
+    shown = parse_filter(request.GET.dict())
+    load = partial(_of_token, token.pk, partial(list_page, shown=shown))
+    topic = Topic(key=("services", token.pk, shown), mark=_with_traffic, load=load)
     return await sync_to_async(_stream)(request, topic, Place.anywhere())
 
 
@@ -166,10 +182,15 @@ class Fragments:
         ]
 
 
-def _list_now(token_id: int) -> Page | None:
-    """Return the list as the token's user may see it at this moment; None where the token is gone."""
+def _with_traffic(marks: Marks) -> Hashable:
+    """Return a mark for all services that is another one also when their traffic was looked up again."""
+    return list_cursor(marks), int(time.monotonic() / traffic.EVERY.total_seconds())
+
+
+def _of_token(token_id: int, page: Callable[[ApiToken], Page]) -> Page | None:
+    """Return the page as the token's user may see it at this moment; None where the token is gone."""
     token = ApiToken.objects.filter(pk=token_id).first()
-    return None if token is None else list_page(token)
+    return None if token is None else page(token)
 
 
 def _or_none(load: Callable[[], Page]) -> Page | None:

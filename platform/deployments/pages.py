@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
+from django.utils import timezone
+
 from accounts.access import visible
 from accounts.models import ApiToken
 from accounts.roles import Owned
@@ -30,6 +33,7 @@ from deployments.presentation import (
     subject_of,
 )
 from deployments.selectors import (
+    NO_TRAFFIC,
     AnalysisRunView,
     ServiceView,
     change_marks,
@@ -38,9 +42,13 @@ from deployments.selectors import (
     recordings_newest,
     replays_newest,
     rollout_policy,
+    service_count_by_phase,
     service_detail,
     service_list,
+    service_search,
+    traffic_of,
 )
+from deployments.service_filter import EVERYTHING, LIMIT, ServiceFilter
 from deployments.stations import stations_of
 from registry.selectors import model_version_get
 
@@ -65,16 +73,46 @@ class Page:
     context: Mapping[str, Any]
 
 
-def list_page(token: ApiToken) -> Page:
-    """Return the list of the services that the caller may see."""
-    # The marks first: what changes between the two reads is sent again, not lost.
-    cursor = list_cursor(change_marks())
-    only = visible(token, Owned.NAMESPACE, "namespace")
+@dataclass(frozen=True, slots=True)
+class PhaseLink:
+    """A part of the list by phase, and how many services it has."""
+
+    label: str
+    shown: ServiceFilter
+    count: int
+    is_current: bool
+
+
+def list_page(token: ApiToken, shown: ServiceFilter = EVERYTHING) -> Page:
+    """Return the part of the list of services that is asked for, of those that the caller may see."""
+    # The marks first: what changes between the reads is sent again, not lost.
+    cursor, now = list_cursor(change_marks()), timezone.now()
+    only = visible(token, Owned.NAMESPACE, "namespace") & service_search(shown.words)
+    by_phase = service_count_by_phase(only=only)
+    of_phase = only if shown.phase is None else only & Q(phase=shown.phase)
+    services = service_list(only=of_phase, limit=LIMIT, offset=shown.offset)
+    traffic = traffic_of([service.id for service in services], now)
+    total = sum(by_phase.values()) if shown.phase is None else by_phase.get(shown.phase, 0)
     return Page(
         template="deployments/service_list.html",
-        fragments=("deployments/_services.html",),
+        fragments=("deployments/_service_phases.html", "deployments/_services.html"),
         cursor=cursor,
-        context={"rows": [service_row(service) for service in service_list(only=only)]},
+        context={
+            "rows": [service_row(service, traffic.get(service.id, NO_TRAFFIC)) for service in services],
+            "shown": shown,
+            "phases": [PhaseLink("All", shown.of(None), sum(by_phase.values()), shown.phase is None)]
+            + [
+                PhaseLink(phase, shown.of(phase), by_phase.get(phase, 0), shown.phase is phase)
+                for phase in ServicePhase
+                if by_phase.get(phase) or shown.phase is phase
+            ],
+            "is_narrowed": bool(shown.words or shown.phase or shown.page > 1),
+            "total": total,
+            "first": shown.offset + 1,
+            "last": shown.offset + len(services),
+            "before": shown.on(min(shown.page - 1, max(1, -(-total // LIMIT)))) if shown.page > 1 else None,
+            "after": shown.on(shown.page + 1) if shown.offset + len(services) < total and services else None,
+        },
     )
 
 

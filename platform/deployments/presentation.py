@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from deployments.analysis.verdict import Measurement, Verdict
 from deployments.phases import Phase, ServicePhase
 from deployments.policy import Strategy, Then
-from deployments.selectors import AnalysisRunView, RolloutView, ServiceView, StepView
+from deployments.selectors import AnalysisRunView, RolloutView, ServiceView, StepView, Traffic
+from deployments.sparks import Spark, spark_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,32 @@ class ServiceRow:
     service: ServiceView
     replicas: Replicas
     progress: str
+    traffic: Traffic
+    spark: Spark
+    slice: str
 
 
-def service_row(service: ServiceView) -> ServiceRow:
+def service_row(service: ServiceView, traffic: Traffic) -> ServiceRow:
     """Return what the list shows of `service`."""
-    return ServiceRow(service, replicas_of(service), progress_of(service.rollout))
+    spark = spark_of(traffic.rates, f"Requests of the last half hour: {traffic_in_words(traffic)}")
+    return ServiceRow(service, replicas_of(service), progress_of(service.rollout), traffic, spark, slice_of(service))
+
+
+def traffic_in_words(traffic: Traffic) -> str:
+    """Return how many requests came in each second, at least, at most, and now."""
+    seen = [rate for rate in traffic.rates if rate is not None]
+    if not seen:
+        return "nobody looked"
+    now = "nobody looks now" if traffic.per_second is None else f"{traffic.per_second:.3g} per second now"
+    return f"{now}, between {min(seen):.3g} and {max(seen):.3g}"
+
+
+def slice_of(service: ServiceView) -> str:
+    """Return the GPU, or slice of one, of each replica of the revision that is live; empty for none."""
+    stable = next((each for each in service.revisions if each.name == service.stable_revision), None)
+    if stable is None or stable.placement is None:
+        return ""
+    return stable.placement.resource.removeprefix("nvidia.com/")
 
 
 def headline_of(service: ServiceView) -> str:

@@ -17,7 +17,7 @@ from django.db import transaction
 
 from common import request_id
 from common.errors import FairleadError, NotFound, Unavailable
-from deployments import capacity, comparing, drifting, lease, replicas, rows, watching
+from deployments import capacity, comparing, drifting, lease, replicas, rows, traffic, watching
 from deployments.asking import Ask, ask_nobody
 from deployments.desired import RevisionState
 from deployments.evidence import Evidence, Metrics, gather
@@ -122,6 +122,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
         compared=None if compared is None else compared.result,
     )
     samples = _load(read, seen, metrics)
+    looked = traffic.look(read.service, seen, metrics, read.now)
     kept = taking.keep(read, taken)
     with changing(read.service.pk, now=read.now) as change:
         if change.service.changes != read.service.changes or change.service.lease_owner != owner:
@@ -129,6 +130,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
         _record(change, seen, problem or evidence.problem, evidence, confirmed=confirmed)
         if seen is not None:
             replicas.set_replicas(change, seen, samples, window=outside.scale_down_window)
+        traffic.keep(change.service, change.revisions, seen, looked, change.now)
         taking.note(change, taken, kept)
         comparing.note(compared)
         _describe(change, seen, (problem and _unseen_since(read.service, problem)) or evidence.problem)

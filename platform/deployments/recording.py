@@ -180,5 +180,10 @@ def _fields(service: InferenceService) -> dict[str, object]:
 
     That somebody looked is no change.
     """
-    names = {field.attname for field in service._meta.concrete_fields} - {"seen_at", "tap_cursor", "ticked_at"}
+    names = {field.attname for field in service._meta.concrete_fields} - {
+        "seen_at",
+        "tap_cursor",
+        "ticked_at",
+        "traffic_at",
+    }
     return {name: getattr(service, name) for name in names}

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Q
 
-from deployments.models import AnalysisPoint, AnalysisRun, ComparisonRun, Event
+from deployments.models import AnalysisPoint, AnalysisRun, ComparisonRun, Event, TrafficPoint
 
 _BATCH = 500
 _WAITING_KEPT = timedelta(hours=1)
@@ -53,4 +53,13 @@ def comparisons_forget(*, now: datetime, older_than: timedelta) -> int:
     while ids := list(old.values_list("pk", flat=True)[:_BATCH]):
         ComparisonRun.objects.filter(pk__in=ids).delete()
         deleted += len(ids)
+    return deleted
+
+
+def traffic_forget(*, now: datetime, older_than: timedelta) -> int:
+    """Delete what clients got longer ago than that, and return how many points."""
+    old = TrafficPoint.objects.filter(at__lt=now - older_than)
+    deleted = 0
+    while ids := list(old.values_list("pk", flat=True)[:_BATCH]):
+        deleted += TrafficPoint.objects.filter(pk__in=ids).delete()[0]
     return deleted

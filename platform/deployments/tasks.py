@@ -30,6 +30,7 @@ from deployments import (
     retention,
     sweeping,
     telemetry,
+    traffic,
     watching,
 )
 from deployments.asking import Ask, ask_nobody
@@ -98,6 +99,7 @@ def forget() -> None:
     now = timezone.now()
     events = retention.events_forget(now=now, older_than=settings.RETAIN_EVENTS)
     steps = retention.measurements_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
+    retention.traffic_forget(now=now, older_than=traffic.KEPT)
     retention.comparisons_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
     if events or steps:
         logger.info("forgot %s old events and the measurements of %s steps of ended rollouts", events, steps)

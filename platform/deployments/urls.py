@@ -7,6 +7,7 @@ from deployments import deploy_views, events, platform_views, views, webhook_vie
 app_name = "deployments"
 urlpatterns = [
     path("", views.home, name="home"),
+    path("stream", events.home_stream, name="home-stream"),
     path("services/", views.service_list_page, name="service-list"),
     path("services/stream", events.service_list_stream, name="service-list-stream"),
     path("services/<str:namespace>/<str:name>/", views.service_detail_page, name="service-detail"),

@@ -14,10 +14,12 @@ from accounts.permissions import page_actor, page_scope, page_token
 from accounts.scopes import Scope
 from common.errors import NotFound
 from common.pages import is_fragment
+from deployments.home_page import home_page
 from deployments.models import Rollout
 from deployments.pages import Page, detail_page, list_page
 from deployments.rollout_page import rollout_page
 from deployments.selectors import rollout_namespace
+from deployments.service_filter import parse_filter
 from deployments.services import (
     rollout_abort,
     rollout_approve,
@@ -41,18 +43,20 @@ APPROVAL_VERBS: Mapping[str, tuple[Callable[..., Rollout], str]] = {
 }
 
 
+@never_cache
 @require_safe
-def home(_request: HttpRequest) -> HttpResponse:
-    """Go to the services."""
-    return redirect("deployments:service-list")
+@page_scope(Scope.READ)
+def home(request: HttpRequest) -> HttpResponse:
+    """Show what waits for the viewer, what broke, what is rolling and what is live."""
+    return _whole(request, home_page(page_token(request)), Place.anywhere())
 
 
 @never_cache
 @require_safe
 @page_scope(Scope.READ)
 def service_list_page(request: HttpRequest) -> HttpResponse:
-    """Show all services."""
-    return _whole(request, list_page(request.token), Place.anywhere())  # type: ignore[attr-defined]
+    """Show the services, or those that the address asks for."""
+    return _whole(request, list_page(page_token(request), parse_filter(request.GET.dict())), Place.anywhere())
 
 
 @never_cache

@@ -25,6 +25,7 @@ def navigation(request: HttpRequest) -> dict[str, list[Link]]:
     if token is None:
         return {"navigation": []}
     views = {
+        "Home": "deployments:home",
         "Services": "deployments:service-list",
         "Models": "registry:model-list",
         "Platform": "deployments:platform",
@@ -36,4 +37,8 @@ def navigation(request: HttpRequest) -> dict[str, list[Link]]:
     if is_administrator(token):
         views["Audit log"] = "accounts:audit-list"
     urls = {label: reverse(view) for label, view in views.items()}
-    return {"navigation": [Link(label, url, request.path.startswith(url)) for label, url in urls.items()]}
+    return {"navigation": [Link(label, url, _is_at(request.path, url)) for label, url in urls.items()]}
+
+
+def _is_at(path: str, url: str) -> bool:
+    return path == url or (url != "/" and path.startswith(url))

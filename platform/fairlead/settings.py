@@ -59,7 +59,7 @@ ROOT_URLCONF = "fairlead.urls"
 ASGI_APPLICATION = "fairlead.asgi.application"
 AUTH_USER_MODEL = "accounts.User"
 LOGIN_URL = "accounts:signin"
-LOGIN_REDIRECT_URL = "deployments:service-list"
+LOGIN_REDIRECT_URL = "deployments:home"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 TEMPLATES = [
     {

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import socket
 import threading
 import time
@@ -108,5 +109,5 @@ def page(context: BrowserContext) -> Page:
     """Return a page that is signed in as one who may write."""
     page = context.new_page()
     page.goto(f"/signin/#token={scenes.token(Scope.WRITE)}")
-    page.wait_for_url("**/services/")
+    page.wait_for_url(re.compile(r"://[^/]+/$"))
     return page

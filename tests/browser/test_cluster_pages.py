@@ -1,5 +1,6 @@
 """The pages of clusters in a real browser: listed, shown, checked with what is missing; and what was changed there."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -51,7 +52,7 @@ def service_on(there: Cluster) -> InferenceService:
 def signed_in(context: BrowserContext, scope: Scope) -> Page:
     page = context.new_page()
     page.goto(f"/signin/#token={scenes.token(scope, 'alice')}")
-    page.wait_for_url("**/services/")
+    page.wait_for_url(re.compile(r"://[^/]+/$"))
     return page
 
 

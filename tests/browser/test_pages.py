@@ -42,6 +42,7 @@ def test_a_link_with_a_token_signs_in_and_leaves_no_trace_of_it(context: Browser
 
 
 def test_the_list_follows_without_a_reload(page: Page) -> None:
+    page.goto("/services/")
     expect(page.get_by_role("heading", name="No services yet")).to_be_visible()
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     page.evaluate("window.stayed = true")
@@ -160,7 +161,7 @@ def test_no_page_is_wider_than_the_screen(
     page.set_viewport_size({"width": width, "height": 844})
     page.emulate_media(color_scheme=colours)
 
-    for path in ("/services/", f"/services/default/{long.name}/", "/services/default/nothing/", "/signin/"):
+    for path in ("/", "/services/", f"/services/default/{long.name}/", "/services/default/nothing/", "/signin/"):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
     assert complaints == ["Failed to load resource: the server responded with a status of 404 (Not Found)"]

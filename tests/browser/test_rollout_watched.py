@@ -49,7 +49,7 @@ def signed_in(browser: Browser, platform: Platform) -> Page:
     context.set_default_timeout(WAIT_MS)
     page = context.new_page()
     page.goto(f"/signin/#token={(platform.home / 'token').read_text().strip()}")
-    page.wait_for_url("**/services/")
+    page.wait_for_url(re.compile(r"://[^/]+/$"))
     return page
 
 
@@ -62,8 +62,9 @@ def test_a_rollout_is_watched_until_its_pause_and_promoted_there(
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     with traffic(platform, models, tmp_path, "default/digits") as log:
         platform.fairlead("rollouts", "start", "digits", "--version", "2")
-        page.get_by_role("link", name="digits", exact=True).click()
-        page.get_by_role("link", name=re.compile("Open rollout")).click()
+        rolling = page.locator("#home-rolling")
+        expect(rolling).to_contain_text(re.compile("version 1 → 2.*of 2, [25]0"), timeout=WAIT_MS)
+        rolling.get_by_role("link", name="digits").click()
         page.evaluate("window.stayed = true")
 
         waits = page.locator("#rollout-why")
@@ -81,6 +82,13 @@ def test_a_rollout_is_watched_until_its_pause_and_promoted_there(
         expect(page.locator("#rollout-header")).to_contain_text("Healthy", timeout=WAIT_MS)
         expect(page.locator("#events")).to_contain_text("all four measurements are fine")
         expect(errors.locator("canvas")).to_have_count(2)
+        assert page.evaluate("window.stayed") is True
+
+        page.get_by_role("link", name="Services").first.click()
+        page.evaluate("window.stayed = true")
+        expect(page.locator(".services .now")).to_have_text(re.compile(r"^[1-9][\d.,]*/s$"), timeout=WAIT_MS)
+        expect(page.locator(".services td[data-label=p99]")).to_contain_text("ms")
+        expect(page.locator(".services td[data-label=Errors]")).to_have_text(re.compile(r"^\s*0\s%\s*$"))
 
     assert page.evaluate("window.stayed") is True
     assert complaints == []

@@ -181,7 +181,7 @@ async def test_the_list_follows_all_services() -> None:
     async with opened(client, "/services/stream") as stream:
         await stream.until(shows("No services yet"))
         await sync_to_async(scenes.service)("ranker")
-        await stream.until(shows("ranker-00001 serves all traffic"))
+        await stream.until(shows("/services/default/ranker/"))
 
 
 async def test_the_page_of_a_rollout_follows_it_alone() -> None:

@@ -118,7 +118,7 @@ def test_sign_in_works_and_its_cookies_go_over_https_only(platform: Platform, br
 
     signed_in = browser.post("/signin/", data={"csrfmiddlewaretoken": field[1], "token": token})
 
-    assert (signed_in.status_code, signed_in.headers["Location"]) == (302, "/services/")
+    assert (signed_in.status_code, signed_in.headers["Location"]) == (302, "/")
     cookies = signed_in.headers.get_list("Set-Cookie")
     assert {each.partition("=")[0] for each in cookies} == {"csrftoken", "sessionid"}
     assert all("Secure" in each for each in cookies)

@@ -94,6 +94,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /services/{namespace}/{name}/revisions": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/rollback": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/rollouts": (OWNER, VIEWER),
+    "GET /services/{namespace}/{name}/traffic": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/rollouts": (OWNER, DEPLOYER),
     "GET /teams": (ANY, VIEWER),
     "POST /teams": (DEFAULT, ADMIN),

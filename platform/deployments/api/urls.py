@@ -12,6 +12,7 @@ from deployments.api import (
     repartitions,
     replays,
     scraping,
+    traffic,
     views,
     webhooks,
 )
@@ -71,6 +72,7 @@ urlpatterns = [
     path("prometheus/targets", scraping.ScrapeTargetsView.as_view(), name="scrape-targets"),
     path("services", views.ServiceListView.as_view(), name="service-list-api"),
     path("services/<str:namespace>/<str:name>", views.ServiceDetailView.as_view(), name="service-detail-api"),
+    path("services/<str:namespace>/<str:name>/traffic", traffic.ServiceTrafficView.as_view(), name="service-traffic"),
     path("services/<str:namespace>/<str:name>/rollback", views.ServiceRollbackView.as_view(), name="service-rollback"),
     path("services/<str:namespace>/<str:name>/stop", views.ServiceStopView.as_view(), name="service-stop"),
     path("services/<str:namespace>/<str:name>/resume", views.ServiceResumeView.as_view(), name="service-resume"),

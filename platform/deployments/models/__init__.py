@@ -14,6 +14,7 @@ from deployments.models.recordings import Recording, Replay
 from deployments.models.repartitions import Repartition
 from deployments.models.rollouts import AnalysisPoint, AnalysisRun, Rollout
 from deployments.models.services import Cluster, InferenceService, Revision
+from deployments.models.traffic import TrafficLook, TrafficPoint
 from deployments.models.webhooks import Webhook, WebhookDelivery
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "Revision",
     "Rollout",
     "RolloutPolicy",
+    "TrafficLook",
+    "TrafficPoint",
     "Webhook",
     "WebhookDelivery",
     "WebhookQuestion",

@@ -69,7 +69,10 @@ class Rollout(models.Model):
             models.CheckConstraint(condition=Q(weight__lte=100), name="rollout_weight_percent"),
             models.CheckConstraint(condition=Q(mirror__lte=100), name="rollout_mirror_percent"),
         ]
-        indexes = [models.Index(fields=["service", "-id"], name="rollout_newest")]
+        indexes = [
+            models.Index(fields=["service", "-id"], name="rollout_newest"),
+            models.Index(fields=["finished_at"], name="rollout_finished"),
+        ]
 
     def __str__(self) -> str:
         return f"rollout {self.pk} of {self.service_id}"

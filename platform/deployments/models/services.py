@@ -81,6 +81,7 @@ class InferenceService(models.Model):
         drift: those that were found (`deployments.drifting`).
         request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
         rolling: how its replicas are replaced, `{"maxSurge", "maxUnavailable"}`; None leaves it to the cluster.
+        traffic_at: when its counters were last looked up for pages (`deployments.traffic`).
         tap_cursor: up to where everything that the taps of its replicas recorded was made use of.
     """
 
@@ -121,13 +122,17 @@ class InferenceService(models.Model):
     drift = models.JSONField(default=list)
     request_timeout_s = models.PositiveIntegerField(default=0, db_default=0)
     rolling = models.JSONField(null=True)
+    traffic_at = models.DateTimeField(null=True)
     tap_cursor = models.TextField(blank=True)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["namespace", "name"], name="service_name_unique")]
-        indexes = [models.Index(fields=["ticked_at"], name="service_ticked_at")]
+        indexes = [
+            models.Index(fields=["ticked_at"], name="service_ticked_at"),
+            models.Index(fields=["phase", "namespace", "name"], name="service_of_phase"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

@@ -36,7 +36,17 @@ from deployments.selectors.rollouts import (
     rollout_views,
 )
 from deployments.selectors.scraping import scrape_targets
-from deployments.selectors.services import service_detail, service_get, service_list, service_query, service_views
+from deployments.selectors.services import (
+    service_count_by_phase,
+    service_detail,
+    service_get,
+    service_list,
+    service_query,
+    service_search,
+    service_views,
+)
+from deployments.selectors.traffic import NO_TRAFFIC, Traffic, traffic_of
+from deployments.selectors.traffic_history import TrafficHistory, traffic_history
 from deployments.selectors.workloads import job_artifact, workload_artifact, workload_service
 from deployments.shapes import (
     AnalysisRunView,
@@ -50,6 +60,7 @@ from deployments.shapes import (
 )
 
 __all__ = [
+    "NO_TRAFFIC",
     "AnalysisRunView",
     "ComparisonView",
     "EventView",
@@ -62,6 +73,8 @@ __all__ = [
     "Series",
     "ServiceView",
     "StepView",
+    "Traffic",
+    "TrafficHistory",
     "approval_tally",
     "change_marks",
     "cluster_event_query",
@@ -101,12 +114,16 @@ __all__ = [
     "rollout_siblings",
     "rollout_views",
     "scrape_targets",
+    "service_count_by_phase",
     "service_detail",
     "service_get",
     "service_list",
     "service_query",
+    "service_search",
     "service_views",
     "stable_before",
+    "traffic_history",
+    "traffic_of",
     "workload_artifact",
     "workload_service",
 ]

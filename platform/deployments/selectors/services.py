@@ -3,9 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import reduce
+from operator import or_
 
 from django.conf import settings
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 
 from common.errors import InvalidInput, NotFound
 from deployments import drifting, rows
@@ -37,9 +39,24 @@ def service_get(*, namespace: str, name: str) -> InferenceService:
     return service
 
 
-def service_list(*, limit: int | None = None, only: Q | None = None) -> list[ServiceView]:
-    """Return all services by namespace and name, or only those that fit the condition."""
-    return service_views(service_query().filter(only or Q()).order_by("namespace", "name")[:limit])
+def service_list(*, limit: int | None = None, only: Q | None = None, offset: int = 0) -> list[ServiceView]:
+    """Return services by namespace and name, all that fit the condition but the first `offset`, up to `limit`."""
+    end = None if limit is None else offset + limit
+    return service_views(service_query().filter(only or Q()).order_by("namespace", "name")[offset:end])
+
+
+def service_count_by_phase(*, only: Q) -> dict[str, int]:
+    """Return how many services that fit the condition are in each phase that any is in."""
+    return dict(InferenceService.objects.filter(only).values_list("phase").annotate(Count("pk")).order_by())
+
+
+def service_search(words: Iterable[str]) -> Q:
+    """Return the condition that a service's name, namespace or model has each of the words in it."""
+    columns = ("name", "namespace", "model_version__model__name")
+    found = Q()
+    for word in words:
+        found &= reduce(or_, (Q(**{f"{column}__icontains": word}) for column in columns))
+    return found
 
 
 def service_detail(*, namespace: str, name: str) -> ServiceView:

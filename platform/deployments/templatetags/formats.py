@@ -42,6 +42,12 @@ def percent(value: float) -> str:
 
 
 @register.filter
+def per_second(value: float) -> str:
+    """Return a rate as `12.4/s`."""
+    return f"{_short(value)}/s"
+
+
+@register.filter
 def precise(value: float) -> str:
     """Return `99.98 %` for 99.987: two digits, and 100 for all only."""
     return f"{shown_percent(value)}{NO_BREAK}%"

@@ -14,7 +14,7 @@ def test_a_token_opens_a_session_and_leads_to_the_services(client: Client) -> No
     response = client.post("/signin/", {"token": scenes.token()})
 
     assert response.status_code == 302
-    assert response["Location"] == "/services/"
+    assert response["Location"] == "/"
     assert client.get("/services/").status_code == 200
 
 
@@ -40,7 +40,7 @@ def test_who_is_not_signed_in_is_led_back_to_the_page_asked_for(client: Client) 
 def test_sign_in_leads_nowhere_else(client: Client, target: str) -> None:
     response = client.post("/signin/", {"token": scenes.token(), "next": target})
 
-    assert response["Location"] == "/services/"
+    assert response["Location"] == "/"
 
 
 @pytest.mark.parametrize(

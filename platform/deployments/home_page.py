@@ -1,0 +1,113 @@
+"""Home as a value: what waits for the viewer, what broke, what is rolling, what is live, what happened lately."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.utils import timezone
+
+from accounts.access import may_names, visible
+from accounts.models import ApiToken
+from accounts.roles import Owned
+from accounts.scopes import Scope
+from deployments.models import Rollout
+from deployments.pages import Page, list_cursor
+from deployments.phases import Phase
+from deployments.presentation import ServiceRow, progress_of, service_row
+from deployments.selectors import NO_TRAFFIC, RolloutView, change_marks, rollout_views, service_views, traffic_of
+from deployments.selectors.home import (
+    clusters_broken,
+    happenings_newest,
+    home_counts,
+    rollouts_ended_badly,
+    rollouts_in_progress,
+    services_broken,
+    services_live,
+)
+from registry.selectors import model_list
+
+BADLY_WITHIN = timedelta(days=1)
+LOADED = 60
+"""So many rollouts in progress are looked at; those that wait for people come first."""
+SHOWN = 8
+LATELY_SHOWN = 14
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutRow:
+    """A rollout in a line.
+
+    Attributes:
+        asks: what the viewer is asked for, as a button says it; empty where nothing is.
+    """
+
+    namespace: str
+    name: str
+    rollout: RolloutView
+    progress: str
+    asks: str = ""
+
+
+def home_page(token: ApiToken) -> Page:
+    """Return Home as the token's user sees it."""
+    # The marks first: what changes between the reads is sent again, not lost.
+    cursor, now = list_cursor(change_marks()), timezone.now()
+    only = visible(token, Owned.NAMESPACE, "namespace")
+    counts = home_counts(only=only)
+    going = rollouts_in_progress(only=only, limit=LOADED)
+    ended = rollouts_ended_badly(only=only, now=now, within=BADLY_WITHIN, limit=SHOWN)
+    decides_in = may_names(token, Scope.WRITE, Owned.NAMESPACE, {row.service.namespace for row in going})
+    views = {view.id: view for view in rollout_views([*going, *ended])}
+    in_progress = [
+        _row(row, views, token.user.username, may_decide=row.service.namespace in decides_in) for row in going
+    ]
+    waiting = [row for row in in_progress if row.asks]
+    rolling = [row for row in in_progress if not row.asks]
+    clusters = clusters_broken()
+    broken, live = services_broken(only=only, limit=SHOWN), services_live(only=only, limit=SHOWN)
+    services = service_views(dict.fromkeys([*broken, *live]))
+    traffic = traffic_of([service.id for service in services], now)
+    rows = {service.id: service_row(service, traffic.get(service.id, NO_TRAFFIC)) for service in services}
+    return Page(
+        template="deployments/home.html",
+        fragments=(
+            "deployments/_home_figures.html",
+            "deployments/_home_waiting.html",
+            "deployments/_home_broken.html",
+            "deployments/_home_rolling.html",
+            "deployments/_home_live.html",
+            "deployments/_home_lately.html",
+        ),
+        cursor=cursor,
+        context={
+            "counts": counts,
+            "waiting": waiting,
+            "are_more_waiting": len(going) == LOADED and not rolling,
+            "rolling": rolling[:SHOWN],
+            "broken": _of(broken, rows),
+            "ended": [_row(row, views, "", may_decide=False) for row in ended],
+            "clusters": clusters,
+            "is_empty": not counts.services and not clusters,
+            "trouble": counts.broken + len(ended) + len(clusters),
+            "live": _of(live, rows),
+            "lately": happenings_newest(only=visible(token, Owned.NAMESPACE, "service__namespace"), limit=LATELY_SHOWN),
+            "has_models": counts.services > 0 or model_list().filter(visible(token, Owned.MODEL, "name")).exists(),
+        },
+    )
+
+
+def asks_of(rollout: RolloutView, user: str) -> str:
+    """Return what a user who may move the rollout is asked for; empty where it waits for nothing of his. Pure."""
+    if rollout.approvals.is_awaited:
+        return "" if rollout.approvals.refusal(user) else "Approve or reject"
+    return "Promote or abort" if rollout.phase == Phase.PAUSED else ""
+
+
+def _row(row: Rollout, views: dict[int, RolloutView], user: str, *, may_decide: bool) -> RolloutRow:
+    view = views[row.pk]
+    asks = asks_of(view, user) if may_decide else ""
+    return RolloutRow(row.service.namespace, row.service.name, view, progress_of(view), asks)
+
+
+def _of(services: Iterable[object], rows: dict[int, ServiceRow]) -> Sequence[ServiceRow]:
+    return [rows[service.pk] for service in services]  # type: ignore[attr-defined]

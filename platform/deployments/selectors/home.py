@@ -1,0 +1,106 @@
+"""What a person looks for first: counts of all services, rollouts in progress, what broke, what happened lately."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Exists, F, OuterRef, Q
+
+from deployments.history import Kind
+from deployments.models import Cluster, Event, InferenceService, Rollout
+from deployments.phases import Code, Phase, ServicePhase
+from deployments.selectors.events import event_view
+from deployments.selectors.rollouts import rollout_query
+from deployments.selectors.services import service_query
+from deployments.shapes import EventView
+from deployments.waits import Condition
+
+IN_PROGRESS = (Phase.PENDING, Phase.PROGRESSING, Phase.PAUSED)
+_ENDED_BADLY = (Phase.DEGRADED, Phase.ABORTED)
+_BY_PEOPLE = (Code.ABORTED, Code.REJECTED, Code.SUPERSEDED)
+_BROKEN_WAITS = (Condition.IMPORT_FAILED, Condition.ALIAS_REFUSED, Condition.CLUSTER_REFUSES)
+_SMALL_STEPS = (Kind.ROLLOUT_WEIGHT_WANTED,)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many services and rollouts there are of which kind; `broken` are services alone."""
+
+    services: int
+    live: int
+    rolling: int
+    broken: int
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event with the service it is of."""
+
+    namespace: str
+    name: str
+    event: EventView
+
+
+def home_counts(*, only: Q) -> Counts:
+    """Return the counts over the services that fit the condition."""
+    found: Mapping[str, int] = InferenceService.objects.filter(only).aggregate(
+        services=Count("pk"),
+        live=Count("pk", filter=_IS_LIVE),
+        rolling=Count("pk", filter=Q(phase=ServicePhase.PROGRESSING)),
+        broken=Count("pk", filter=_IS_BROKEN),
+    )
+    return Counts(**found)
+
+
+def rollouts_in_progress(*, only: Q, limit: int) -> list[Rollout]:
+    """Return rollouts in progress with what `rollout_views` reads, those that wait for people first, then the oldest.
+
+    Args:
+        only: a condition on services.
+    """
+    services = InferenceService.objects.filter(only).values("pk")
+    for_people = Q(phase=Phase.PAUSED) | Q(reason_code=Code.AWAITING_APPROVAL)
+    rows = rollout_query().filter(phase__in=IN_PROGRESS, service__in=services)
+    return list(rows.annotate(for_people=for_people).order_by("-for_people", F("reason_since").asc(), "pk")[:limit])
+
+
+def rollouts_ended_badly(*, only: Q, now: datetime, within: timedelta, limit: int) -> list[Rollout]:
+    """Return the rollouts that ended badly lately by no person's decision, and that no other one followed."""
+    later = Rollout.objects.filter(service=OuterRef("service"), pk__gt=OuterRef("pk"))
+    services = InferenceService.objects.filter(only).values("pk")
+    rows = rollout_query().filter(finished_at__gte=now - within, phase__in=_ENDED_BADLY, service__in=services)
+    return list(rows.exclude(reason_code__in=_BY_PEOPLE).exclude(Exists(later)).order_by("-finished_at")[:limit])
+
+
+def services_broken(*, only: Q, limit: int) -> list[InferenceService]:
+    """Return services that are Degraded, or wait for what will not come by itself, the newest trouble first."""
+    return list(service_query().filter(_IS_BROKEN, only).order_by(F("waits_since").desc(nulls_last=True), "pk")[:limit])
+
+
+def services_live(*, only: Q, limit: int) -> list[InferenceService]:
+    """Return services that answer clients as they should, those that went live last first."""
+    return list(service_query().filter(_IS_LIVE, only).order_by("-live_at", "pk")[:limit])
+
+
+def clusters_broken() -> list[Cluster]:
+    """Return the clusters that cannot be seen."""
+    return list(Cluster.objects.exclude(problem="").order_by("name"))
+
+
+def happenings_newest(*, only: Q, limit: int) -> list[Happening]:
+    """Return what happened to the services last, newest first, without a rollout's smallest steps.
+
+    Args:
+        only: a condition on events.
+    """
+    events = Event.objects.filter(only, service__isnull=False).exclude(kind__in=_SMALL_STEPS)
+    rows = events.select_related("service").only(*_OF_EVENT).order_by("-pk")[:limit]
+    return [Happening(row.service.namespace, row.service.name, event_view(row)) for row in rows if row.service]
+
+
+_IS_LIVE = Q(live_at__isnull=False) & Q(phase__in=[ServicePhase.READY, ServicePhase.PROGRESSING])
+_IS_BROKEN = Q(phase=ServicePhase.DEGRADED) | Q(waits_for__in=_BROKEN_WAITS)
+_OF_EVENT = (
+    *("seq", "at", "kind", "message", "revision", "rollout", "request_id"),
+    *("service__namespace", "service__name"),
+)

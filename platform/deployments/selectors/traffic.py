@@ -1,0 +1,122 @@
+"""What clients got of services lately, summed up for lists and pages."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from deployments.models import TrafficPoint
+
+DRAWN = timedelta(minutes=30)
+BARS = 40
+RECENT = timedelta(minutes=5)
+CURRENT = timedelta(seconds=50)
+"""The newest points are at most so old where somebody looks; older ones say nothing of now."""
+
+Buckets = Sequence[tuple[float | None, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """A service's traffic in figures.
+
+    Attributes:
+        per_second: requests of clients now; None where nobody has looked lately.
+        rates: requests per second over the drawn time, oldest first, evenly spaced; None where nobody looked.
+        requests: of the last five minutes, on which the next two rest.
+        error_percent: of those the part that failed by the server's fault; None without any.
+        p99_ms: so long took 99 % of them at most; None without any.
+    """
+
+    per_second: float | None
+    rates: tuple[float | None, ...]
+    requests: int
+    error_percent: float | None
+    p99_ms: float | None
+
+
+NO_TRAFFIC = Traffic(None, (None,) * BARS, 0, None, None)
+
+
+def traffic_of(service_ids: Iterable[int], now: datetime) -> Mapping[int, Traffic]:
+    """Return the traffic of each service that had a look in the drawn time, by two queries."""
+    recent, ids = now - RECENT, list(service_ids)
+    points = TrafficPoint.objects.filter(service__in=ids, at__gt=now - DRAWN)
+    counted: dict[int, list[Counted]] = defaultdict(list)
+    columns = points.values_list("service_id", "at", "seconds", "requests", "server_errors")
+    for service_id, at, seconds, requests, server_errors in columns:
+        counted[service_id].append(Counted(at, seconds, requests, server_errors))
+    buckets: dict[int, list[Buckets]] = defaultdict(list)
+    for service_id, latency in points.filter(at__gt=recent).values_list("service_id", "latency"):
+        buckets[service_id].append(latency)
+    return {service_id: _traffic(each, buckets[service_id], now) for service_id, each in counted.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Requests of a revision between two looks, of which the second was `at`."""
+
+    at: datetime
+    seconds: float
+    requests: int
+    server_errors: int
+
+
+def _traffic(points: Sequence[Counted], buckets: Iterable[Buckets], now: datetime) -> Traffic:
+    newest = max(point.at for point in points)
+    lately = [point for point in points if point.at > now - RECENT]
+    requests = sum(point.requests for point in lately)
+    errors = sum(point.server_errors for point in lately)
+    edge_us = quantile_edge(buckets, 0.99)
+    return Traffic(
+        per_second=sum(map(_rate, (p for p in points if p.at == newest))) if newest > now - CURRENT else None,
+        rates=rates_of(points, now - DRAWN, now, BARS),
+        requests=requests,
+        error_percent=100 * errors / requests if requests else None,
+        p99_ms=None if edge_us is None else edge_us / 1000,
+    )
+
+
+def rates_of(points: Iterable[Counted], begin: datetime, end: datetime, bars: int) -> tuple[float | None, ...]:
+    """Return requests per second in each of `bars` equal parts of a time; None in parts that no point reaches. Pure.
+
+    A point's requests are spread evenly over its seconds; points of several revisions add up.
+    """
+    width = (end - begin).total_seconds() / bars
+    requests, covered = [0.0] * bars, [0.0] * bars
+    for moment, group in _by_moment(points).items():
+        seconds = max(point.seconds for point in group)
+        last = (moment - begin).total_seconds()
+        rate = sum(map(_rate, group))
+        first = max(0.0, last - seconds)
+        for index in range(int(first / width), min(bars, int(last / width) + 1)):
+            part = min(last, (index + 1) * width) - max(first, index * width)
+            if part > 0:
+                requests[index] += rate * part
+                covered[index] += part
+    return tuple(n / time if time else None for n, time in zip(requests, covered, strict=True))
+
+
+def quantile_edge(histograms: Iterable[Buckets], quantile: float) -> float | None:
+    """Return the least edge that `quantile` of the requests did not pass; None without any, and above all. Pure."""
+    counts: dict[float, int] = defaultdict(int)
+    for buckets in histograms:
+        for edge, count in buckets:
+            counts[float("inf") if edge is None else edge] += count
+    needed, reached = quantile * sum(counts.values()), 0
+    for edge in sorted(counts):
+        reached += counts[edge]
+        if reached >= needed:
+            return None if edge == float("inf") else edge
+    return None
+
+
+def _by_moment(points: Iterable[Counted]) -> dict[datetime, list[Counted]]:
+    found: dict[datetime, list[Counted]] = defaultdict(list)
+    for point in points:
+        found[point.at].append(point)
+    return found
+
+
+def _rate(point: Counted) -> float:
+    return point.requests / point.seconds if point.seconds else 0.0

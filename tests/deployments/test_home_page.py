@@ -1,0 +1,179 @@
+"""Home, on the real database and the real services."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from accounts.access import may_names
+from accounts.models import ApiToken
+from accounts.roles import Owned, Role
+from accounts.scopes import Scope
+from accounts.teams import member_delete, member_set, ownership_set, team_create
+from deployments.home_page import SHOWN
+from deployments.models import Cluster, InferenceService, Rollout
+from deployments.phases import Code, Phase
+from deployments.services import rollout_abort
+from tests import scenes
+from tests.deployments.test_views import signed_in, text
+
+pytestmark = pytest.mark.django_db
+
+PAUSED = {"phase": Phase.PAUSED, "reason_code": Code.PAUSED_BY_STEP, "reason_message": "step 2 asks for a person"}
+
+
+def part(page: str, name: str) -> str:
+    return page.partition(f'id="home-{name}"')[2].partition("</section>")[0]
+
+
+def ended(row: Rollout, code: Code, phase: Phase = Phase.DEGRADED, hours_ago: float = 1) -> None:
+    fields = {"phase": phase, "reason_code": code, "reason_message": f"why {row.service.name} ended"}
+    Rollout.objects.filter(pk=row.pk).update(finished_at=timezone.now() - timedelta(hours=hours_ago), **fields)
+
+
+def test_without_a_service_it_says_what_to_do_next() -> None:
+    page = text(signed_in(), "/")
+    for words in ("Three steps", "fairlead models push", "storageUri: models:/digits/1", "fairlead rollouts start"):
+        assert words in page
+    assert "done, " not in page
+    scenes.model_version(1)
+    assert "done, " in text(signed_in(), "/")
+
+
+def test_signing_in_leads_there() -> None:
+    assert signed_in().post("/signin/", {"token": scenes.token(name="other")})["Location"] == "/"
+
+
+def test_a_rollout_in_progress_says_where_it_is_and_why_it_waits() -> None:
+    row = scenes.rollout(scenes.service(), step_index=1)
+
+    page = text(signed_in(Scope.WRITE), "/")
+
+    rolling = part(page, "rolling")
+    for words in (f"/rollouts/{row.pk}/", "Step 2 of 3, 25 %", "The canary has answered 200 requests at 25 %"):
+        assert words in rolling
+    assert "Nothing. A rollout that pauses" in part(page, "waiting")
+
+
+def test_a_pause_waits_for_who_may_end_it_and_is_rolling_for_who_may_not() -> None:
+    scenes.move(scenes.rollout(scenes.service()), step_index=1, **PAUSED)
+
+    assert "Promote or abort" in part(text(signed_in(Scope.WRITE), "/"), "waiting")
+    page = text(signed_in(Scope.READ), "/")
+    assert "Promote or abort" not in page
+    assert "Step 2 asks for a person" in part(page, "rolling")
+
+
+def test_an_approval_waits_for_others_than_who_is_behind_the_rollout(monkeypatch: pytest.MonkeyPatch) -> None:
+    pause = {"approvals": 1, "fourEyes": True, "expires": "24h"}
+    monkeypatch.setitem(scenes.POLICY, "steps", [{"weight": 10, "pause": pause}, {"weight": 50}, {"weight": 60}])
+    row = scenes.rollout(scenes.service(), phase=Phase.PAUSED)
+    Rollout.objects.filter(pk=row.pk).update(authors=[{"actor": "write-user", "did": "started the rollout"}])
+
+    mine, theirs = text(signed_in(Scope.WRITE), "/"), text(signed_in(Scope.ADMIN), "/")
+
+    assert "Approve or reject" not in mine
+    assert "Approve or reject" in part(theirs, "waiting")
+
+
+def test_what_broke_is_told_with_its_reason() -> None:
+    scenes.service("fine")
+    sick = scenes.service("sick")
+    InferenceService.objects.filter(pk=sick.pk).update(phase="Degraded", reason="no replica of sick-00001 is ready")
+    ended(scenes.rollout(scenes.service("failed")), Code.ANALYSIS_FAILED)
+    Cluster.objects.update(problem="the agent told nothing for 10 s", silent_since=timezone.now())
+
+    broken = part(text(signed_in(), "/"), "broken")
+
+    for words in ("No replica of sick-00001 is ready", "Why failed ended", "The agent told nothing for 10 s"):
+        assert words in broken
+    assert "fine" not in broken
+
+
+@pytest.mark.parametrize(
+    ("code", "hours_ago"),
+    [
+        pytest.param(Code.ABORTED, 1, id="a person aborted it"),
+        pytest.param(Code.ANALYSIS_FAILED, 25, id="it is long ago"),
+    ],
+)
+def test_what_needs_nobody_any_more_is_not_broken(code: Code, hours_ago: float) -> None:
+    ended(scenes.rollout(scenes.service()), code, Phase.ABORTED, hours_ago)
+    assert "Nothing: every service answers" in text(signed_in(), "/")
+
+
+def test_a_failed_rollout_that_another_one_followed_is_not_told_of() -> None:
+    row = scenes.rollout(scenes.service())
+    rollout_abort(rollout_id=row.pk, actor="alice", now=timezone.now())
+    ended(row, Code.ANALYSIS_FAILED)
+    scenes.rollout(row.service, version=3)
+    assert "Nothing: every service answers" in text(signed_in(), "/")
+
+
+def test_what_is_live_is_shown_in_part_and_counted_in_all() -> None:
+    for number in range(SHOWN + 2):
+        scenes.service(f"service-{number}")
+
+    page = text(signed_in(), "/")
+
+    assert part(page, "live").count("1 of 1") == SHOWN
+    assert f"All {SHOWN + 2} services" in page
+    assert f"<strong>{SHOWN + 2}</strong> live" in page
+
+
+def test_another_teams_services_are_nowhere_on_it() -> None:
+    row = scenes.rollout(scenes.service("secret"))
+    scenes.token(Scope.ADMIN, "administrator")
+    client, now = signed_in(Scope.READ), timezone.now()
+    team_create(name="blue", actor="test", now=now)
+    member_set(team="blue", username="read-user", role=Role.VIEWER, actor="test", now=now)
+    assert "secret" in text(client, "/")
+    member_delete(team="default", username="read-user", actor="test", now=now)
+
+    page = text(client, "/")
+
+    assert "secret" not in page
+    assert f"/rollouts/{row.pk}/" not in page
+    assert "<strong>0</strong> live" in page
+
+
+def test_who_may_act_in_which_namespaces_is_asked_once() -> None:
+    scenes.token(Scope.ADMIN, "administrator")
+    scenes.token(Scope.WRITE, "bob")
+    now = timezone.now()
+    for team, role in (("blue", Role.DEPLOYER), ("red", Role.VIEWER), ("green", None)):
+        team_create(name=team, actor="test", now=now)
+        ownership_set(team=team, kind=Owned.NAMESPACE, name=f"of-{team}", actor="test", now=now)
+        if role is not None:
+            member_set(team=team, username="bob", role=role, actor="test", now=now)
+    member_delete(team="default", username="bob", actor="test", now=now)
+    token = ApiToken.objects.get(name="bob")
+    names = ["of-blue", "of-red", "of-green", "nobodys"]
+
+    assert may_names(token, Scope.WRITE, Owned.NAMESPACE, names) == {"of-blue"}
+    assert may_names(token, Scope.READ, Owned.NAMESPACE, names) == {"of-blue", "of-red"}
+    assert may_names(token, Scope.ADMIN, Owned.NAMESPACE, names) == set()
+
+
+def test_the_number_of_queries_does_not_grow(
+    django_assert_num_queries: DjangoAssertNumQueries, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    client = signed_in()
+    _one_of_each("a")
+    with django_assert_max_num_queries(30) as shown:
+        client.get("/")
+
+    for name in ("b", "c"):
+        _one_of_each(name)
+
+    with django_assert_num_queries(len(shown)):
+        client.get("/")
+
+
+def _one_of_each(name: str) -> None:
+    scenes.rollout(scenes.service(f"rolling-{name}"))
+    scenes.move(scenes.rollout(scenes.service(f"paused-{name}")), step_index=1, **PAUSED)
+    ended(scenes.rollout(scenes.service(f"failed-{name}")), Code.ANALYSIS_FAILED)
+    sick = scenes.service(f"sick-{name}")
+    InferenceService.objects.filter(pk=sick.pk).update(phase="Degraded")
