@@ -10,7 +10,9 @@ from django.utils import timezone
 
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
+from deployments import rows
 from deployments.desired import Role
+from deployments.lifecycle import roles_after
 from deployments.models import (
     AnalysisRun,
     Cluster,
@@ -23,6 +25,7 @@ from deployments.models import (
     TrafficPoint,
 )
 from deployments.phases import Code, Phase
+from deployments.policy import DIRECT
 from deployments.recording import changing
 from deployments.services import (
     RepartitionOrder,
@@ -121,6 +124,18 @@ def rollout(
         model_version(version)
     row = rollout_start(namespace=of.namespace, name=of.name, version=str(version), policy=None, actor="test", now=now)
     move(row, step_index=step_index, phase=phase)
+    return row
+
+
+def promoted(of: InferenceService) -> Rollout:
+    """Return a rollout of the service to version 2 that is over, so that version 1 is the way back."""
+    row = rollout(of, step_index=3, phase=Phase.HEALTHY)
+    now = timezone.now()
+    with changing(of.pk, now=now) as change:
+        states = (rows.revision_state(revision) for revision in change.revisions)
+        ways = {"old": row.from_revision.name, "new": row.to_revision.name, "policy": DIRECT}
+        change.put_revisions(roles_after(states, outcome=Phase.HEALTHY, now=now, **ways))
+        change.service.phase = "Ready"
     return row
 
 

@@ -6,6 +6,7 @@ import "./elements/live-stream";
 import "./elements/relative-time";
 import "./elements/sign-in-from-fragment";
 import "./elements/step-clock";
+import "./elements/traffic-plot";
 
 // The Content-Security-Policy forbids both inline styles and evaluated scripts.
 htmx.config.allowEval = false;

@@ -42,10 +42,12 @@ from deployments.selectors import (
     recordings_newest,
     replays_newest,
     rollout_policy,
+    service_cost,
     service_count_by_phase,
-    service_detail,
+    service_get,
     service_list,
     service_search,
+    service_views,
     traffic_of,
 )
 from deployments.service_filter import EVERYTHING, LIMIT, ServiceFilter
@@ -123,7 +125,8 @@ def list_cursor(marks: Mapping[int, tuple[int, int]]) -> int:
 
 def detail_page(namespace: str, name: str) -> Page:
     """Return the page of one service; raises NotFound."""
-    service = service_detail(namespace=namespace, name=name)
+    row = service_get(namespace=namespace, name=name)
+    service = service_views([row])[0]
     runs = runs_newest_first(service.rollout)
     return Page(
         template="deployments/service_detail.html",
@@ -145,6 +148,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "rollout": service.rollout,
             "headline": headline_of(service),
             "replicas": replicas_of(service),
+            "cost": service_cost(service=row, now=timezone.now()),
             "progress": progress_of(service.rollout),
             "stations": stations_of(service.rollout),
             "is_copying": is_copying(service.rollout),
@@ -168,7 +172,12 @@ def detail_page(namespace: str, name: str) -> Page:
 def rollbacks_of(service_id: int) -> list[Rollback]:
     """Return the buttons that lead back to earlier revisions, the newest of them first."""
     return [
-        rollback_to(revision.name, revision.model_version.number, is_warm=revision.stopped_at is None)
+        rollback_to(
+            revision.name,
+            revision.model_version.number,
+            revision.created_at,
+            is_warm=revision.stopped_at is None,
+        )
         for revision in earlier_stable_query(service_id=service_id)[:ROLLBACKS_SHOWN]
     ]
 

@@ -19,13 +19,15 @@ from accounts.roles import Owned
 from accounts.scopes import Scope
 from common.errors import FairleadError, NotFound
 from common.pages import is_fragment, leave
+from deployments.cost import REPLICA
 from deployments.gpu_page import gpu_page
 from deployments.models import Cluster
-from deployments.selectors import cluster_events_newest, cluster_get, cluster_query
+from deployments.selectors import cluster_events_newest, cluster_get, cluster_query, prices_of, resources_used
 from deployments.services import (
     RepartitionOrder,
     cluster_check,
     cluster_nodes,
+    cluster_prices_set,
     gpus_ask,
     repartition_abort,
     repartition_approve,
@@ -40,6 +42,7 @@ _DONE = {
     "decline": "Declined; the node stays as it is.",
     "abort": "Aborted; the node is brought back to what it was.",
 }
+_PRICE = "price "
 LOOKED_LATELY = timedelta(seconds=15)
 
 
@@ -51,6 +54,14 @@ class Part:
     state: str
     restarts: int | None
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PriceRow:
+    """What an hour of a replica with a resource costs; None where nobody said."""
+
+    resource: str
+    per_hour: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,8 @@ def cluster_page(request: HttpRequest, name: str) -> HttpResponse:
         "way": _way(cluster),
         "services": services.only("cluster", "namespace", "name", "phase", "reason", "seen_at"),
         "may_check": is_administrator(token),
+        "prices": _price_rows(cluster),
+        "currency": prices_of(cluster).currency,
     }
     return render(request, "deployments/cluster_detail.html", context)
 
@@ -163,6 +176,37 @@ def repartition_action(request: HttpRequest, name: str, repartition_id: int, ver
             raise NotFound(f"a repartition cannot be told to {verb}")
     messages.success(request, _DONE[verb])
     return leave(request, "deployments:cluster-gpus", name)
+
+
+@require_POST
+@page_scope(Scope.ADMIN)
+def cluster_prices_action(request: HttpRequest, name: str) -> HttpResponse:
+    """Set what an hour of a replica costs, by fields that are called as the resources are; an empty one is no price."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    fields = [field for field in request.POST if field.startswith(_PRICE)]
+    named = {field.removeprefix(_PRICE): request.POST.get(field, "").strip() for field in fields}
+    document = {
+        "currency": request.POST.get("currency", ""),
+        "per_hour": {name: _number(text) for name, text in named.items() if text},
+    }
+    cluster_prices_set(name=name, document=document, actor=page_actor(request), now=timezone.now())
+    messages.success(request, "The prices are set.")
+    return leave(request, "deployments:cluster-detail", name)
+
+
+def _number(text: str) -> float | str:
+    """Return a number as people type it; what is none is left to be refused by its name."""
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return text
+
+
+def _price_rows(cluster: Cluster) -> list[PriceRow]:
+    """Return a line for each kind of replica that there is or that has a price."""
+    prices = prices_of(cluster)
+    names = {REPLICA, *resources_used(cluster), *(prices.per_hour or {})}
+    return [PriceRow(name, prices.of(name)) for name in sorted(names, key=lambda name: (name != REPLICA, name))]
 
 
 def _answer(request: HttpRequest, what: str, fragment: str, context: dict[str, Any]) -> HttpResponse:

@@ -1,6 +1,7 @@
 """What the pages show beyond what the API says: a rollout's buttons and their words, and what is summed up. Pure."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from deployments.analysis.verdict import Measurement, Verdict
 from deployments.phases import Phase, ServicePhase
@@ -28,6 +29,8 @@ class Rollback:
     model_version: int
     question: str
     consequence: str
+    made_at: datetime
+    is_warm: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +183,11 @@ def actions_of(service: ServiceView) -> tuple[Action, ...]:
     return (_retry(rollout),) if can_retry else ()
 
 
-def rollback_to(revision: str, model_version: int, *, is_warm: bool) -> Rollback:
+def rollback_to(revision: str, model_version: int, made_at: datetime, *, is_warm: bool) -> Rollback:
     """Return the way back to `revision`; a warm one still runs."""
     when = "It still runs, so all requests move at once." if is_warm else "All requests move when it is ready again."
-    return Rollback(revision, model_version, f"Go back to {revision} (version {model_version})?", when)
+    question = f"Go back to {revision} (version {model_version})?"
+    return Rollback(revision, model_version, question, when, made_at, is_warm)
 
 
 def _promote(rollout: RolloutView) -> Action:

@@ -19,6 +19,7 @@ urlpatterns = [
     path("platform/", platform_views.platform_page, name="platform"),
     path("platform/clusters/<str:name>/", platform_views.cluster_page, name="cluster-detail"),
     path("platform/clusters/<str:name>/check", platform_views.cluster_check_page, name="cluster-check"),
+    path("platform/clusters/<str:name>/prices", platform_views.cluster_prices_action, name="cluster-prices"),
     path("platform/clusters/<str:name>/gpus", platform_views.cluster_gpus_page, name="cluster-gpus"),
     path(
         "platform/clusters/<str:name>/repartitions",

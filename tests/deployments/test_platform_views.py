@@ -150,3 +150,27 @@ def test_an_administrator_checks_a_cluster_on_a_page_and_on_its_own(db: None) ->
 def test_a_reader_checks_nothing(client: Client) -> None:
     _production()
     assert client.get("/platform/clusters/production/check").status_code == 403
+
+
+def test_an_administrator_says_what_an_hour_costs(db: None) -> None:
+    scenes.traffic(scenes.service(), *[100.0] * 4)
+    client = Client()
+    client.post("/signin/", {"token": scenes.token(Scope.ADMIN)})
+    form = {"currency": "EUR", "price replica": "0,6", "price nvidia.com/gpu": " "}
+
+    answer = client.post("/platform/clusters/local/prices", form)
+
+    assert answer["Location"] == "/platform/clusters/local/"
+    assert Cluster.objects.get().prices == {"currency": "EUR", "per_hour": {"replica": 0.6}}
+    assert 'value="0.6"' in client.get("/platform/clusters/local/").content.decode()
+    page = client.get("/services/default/digits/").content.decode().replace("\N{NO-BREAK SPACE}", " ")
+    assert "0.0017 EUR" in page
+    refused = client.post("/platform/clusters/local/prices", {"currency": "EUR", "price replica": "much"})
+    assert refused.status_code == 400
+    assert "er_hour.replica" in refused.content.decode()
+
+
+def test_a_reader_sets_no_prices(client: Client) -> None:
+    scenes.service()
+    assert client.post("/platform/clusters/local/prices", {"currency": "EUR"}).status_code == 403
+    assert 'id="prices"' not in client.get("/platform/clusters/local/").content.decode()

@@ -42,6 +42,8 @@ TABLE: dict[str, tuple[str, Role]] = {
     "POST /clusters/{name}/repartitions/{repartition_id}/approve": (DEFAULT, ADMIN),
     "POST /clusters/{name}/repartitions/{repartition_id}/decline": (DEFAULT, ADMIN),
     "POST /clusters/{name}/repartitions/{repartition_id}/abort": (DEFAULT, ADMIN),
+    "GET /clusters/{name}/prices": (DEFAULT, ADMIN),
+    "PUT /clusters/{name}/prices": (DEFAULT, ADMIN),
     "GET /models": (ANY, VIEWER),
     "POST /models": (OWNER, DEPLOYER),
     "GET /models/{name}": (OWNER, VIEWER),

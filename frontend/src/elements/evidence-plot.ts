@@ -7,13 +7,13 @@
  */
 import uPlot from "uplot";
 import { spoken } from "../durations";
-import { type Column, type Evidence, type Series, sourceOf } from "../evidence";
+import type { Evidence, Series } from "../evidence";
+import { type Colours, coloursOf, cursorOf, shown, timeAxis, valueAxis } from "../plots";
+import { type Column, sourceOf } from "../sources";
 
 const SEEN_HEIGHT = 168;
 const EVIDENCE_HEIGHT = 84;
-const GUTTER = 52;
 const FEW = 3; // points that make no line yet
-const STEP_INCREMENTS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400, 43_200, 86_400, 604_800];
 
 class EvidencePlot extends HTMLElement {
   private series: Series | undefined;
@@ -34,14 +34,14 @@ class EvidencePlot extends HTMLElement {
     this.scheme.addEventListener("change", this.redraw);
     this.sizes.observe(this);
     if (!this.series) this.write("The history is on its way.");
-    sourceOf(this.dataset["src"] ?? "").join(this.receive);
+    sourceOf<Evidence>(this.dataset["src"] ?? "").join(this.receive);
   }
 
   disconnectedCallback(): void {
     this.drawing.removeEventListener("keydown", this.walk);
     this.scheme.removeEventListener("change", this.redraw);
     this.sizes.disconnect();
-    sourceOf(this.dataset["src"] ?? "").leave(this.receive);
+    sourceOf<Evidence>(this.dataset["src"] ?? "").leave(this.receive);
   }
 
   private readonly receive = (evidence: Evidence | undefined): void => {
@@ -148,62 +148,6 @@ class EvidencePlot extends HTMLElement {
   }
 }
 
-interface Colours {
-  ink: string;
-  faint: string;
-  line: string;
-  stable: string;
-  canary: string;
-  bad: string;
-  band: string;
-  wash: string;
-}
-
-/** Return the colours of the theme that is on; a canvas knows no custom properties. */
-function coloursOf(element: Element): Colours {
-  const style = getComputedStyle(element);
-  const of = (name: string): string => style.getPropertyValue(`--${name}`).trim();
-  return {
-    ink: of("ink-soft"),
-    faint: of("ink-faint"),
-    line: of("line"),
-    stable: of("stable"),
-    canary: of("canary"),
-    bad: of("bad"),
-    band: `${of("canary")}38`,
-    wash: of("idle-wash"),
-  };
-}
-
-function cursorOf(metric: string): uPlot.Cursor {
-  return { drag: { x: false, y: false }, y: false, sync: { key: metric }, points: { size: 6 } };
-}
-
-const FONT = '11px "IBM Plex Sans", system-ui, sans-serif';
-
-function timeAxis(colours: Colours, hasLabels: boolean): uPlot.Axis {
-  return {
-    stroke: colours.faint,
-    font: FONT,
-    size: hasLabels ? 24 : 6,
-    incrs: STEP_INCREMENTS,
-    grid: { show: false },
-    ticks: { show: hasLabels, stroke: colours.line, size: 4 },
-    values: (_plot, splits) => splits.map((each) => (hasLabels ? spoken(each * 1000) : "")),
-  };
-}
-
-function valueAxis(colours: Colours, unit: string): uPlot.Axis {
-  return {
-    stroke: colours.faint,
-    font: FONT,
-    size: GUTTER,
-    grid: { stroke: colours.line, width: 1 },
-    ticks: { show: false },
-    values: (_plot, splits) => splits.map((each) => shown(each, unit)),
-  };
-}
-
 /** Return the columns of both drawings; time is in seconds since the attempt began. A limit in points is on stable's. */
 function columnsOf(series: Series, began: number): [uPlot.AlignedData, uPlot.AlignedData] {
   const time = series.at.map((each) => each - began);
@@ -239,13 +183,6 @@ function rangeOf(series: Series): [number, number] {
   const isNearHundred = series.unit === "percent" && high <= 100 && low > 50;
   const top = isNearHundred ? Math.min(101, high + room) : high + room;
   return [low >= 0 && low - room < high * 0.3 ? 0 : low - room, top];
-}
-
-function shown(value: number | null | undefined, unit: string): string {
-  if (value == null) return "–";
-  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
-  const text = String(Number(value.toFixed(digits)));
-  return unit.startsWith("percent") ? `${text}\u00a0%` : text;
 }
 
 function wordsOf(series: Series, index: number, began: number): string {

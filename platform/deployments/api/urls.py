@@ -8,6 +8,7 @@ from deployments.api import (
     comparison,
     evidence,
     gpus,
+    prices,
     recordings,
     repartitions,
     replays,
@@ -45,6 +46,7 @@ urlpatterns = [
         repartitions.RepartitionAbortView.as_view(),
         name="repartition-abort",
     ),
+    path("clusters/<str:name>/prices", prices.ClusterPricesView.as_view(), name="cluster-prices"),
     path("clusters/<str:name>/events", clusters.ClusterEventListView.as_view(), name="cluster-event-list"),
     path(
         "clusters/<str:cluster>/workloads/artifacts/<str:digest>",

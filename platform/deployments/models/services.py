@@ -23,6 +23,7 @@ class Cluster(models.Model):
         watch: how the watches of a Kubernetes cluster do, by the word of the process that keeps them: {"streaming",
             "total", "problems", "seen_at"}; empty where none does.
         gpus: of its nodes, as they were seen at `gpus_at` (`services.placing`); None where nobody looked yet.
+        prices: what an hour of a replica costs (`services.prices`); empty where nobody said.
         checked_at: when the worker looked last; `problem` says why it saw nothing then.
         silent_since, silent_looks: since when it answers nothing, and how often it was asked in vain; None and 0 while
             it answers. `look_at` is when it is asked next.
@@ -40,6 +41,7 @@ class Cluster(models.Model):
     watch = models.JSONField(default=dict)
     gpus = models.JSONField(null=True)
     gpus_at = models.DateTimeField(null=True)
+    prices = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     checked_at = models.DateTimeField(null=True)
     problem = models.TextField(blank=True)
     silent_since = models.DateTimeField(null=True)

@@ -5,6 +5,7 @@ The number of queries does not depend on how many services, revisions or rollout
 
 from deployments.selectors.approvals import approval_tally
 from deployments.selectors.comparisons import ComparisonView, comparison_newest, comparison_views
+from deployments.selectors.costs import prices_of, resources_used, service_cost
 from deployments.selectors.events import (
     change_marks,
     cluster_event_query,
@@ -93,6 +94,7 @@ __all__ = [
     "job_artifact",
     "policy_get",
     "policy_query",
+    "prices_of",
     "recording_get",
     "recording_query",
     "recordings_newest",
@@ -104,6 +106,7 @@ __all__ = [
     "replay_query",
     "replay_summary",
     "replays_newest",
+    "resources_used",
     "revision_query",
     "revision_views",
     "rollout_detail",
@@ -114,6 +117,7 @@ __all__ = [
     "rollout_siblings",
     "rollout_views",
     "scrape_targets",
+    "service_cost",
     "service_count_by_phase",
     "service_detail",
     "service_get",

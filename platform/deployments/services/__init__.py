@@ -17,6 +17,7 @@ from deployments.services.lacking import RepartitionOrder
 from deployments.services.placing import gpus_of
 from deployments.services.policies import policy_apply, policy_delete
 from deployments.services.preview import cluster_plan, policy_plan, rollout_plan, service_plan
+from deployments.services.prices import cluster_prices_set
 from deployments.services.recordings import recording_delete, recording_start, recording_stop, recordings_forget
 from deployments.services.repartitions import (
     repartition_abort,
@@ -45,6 +46,7 @@ __all__ = [
     "cluster_of",
     "cluster_patches_try",
     "cluster_plan",
+    "cluster_prices_set",
     "driver_default",
     "gpus_ask",
     "gpus_of",

@@ -1,0 +1,151 @@
+/**
+ * `<traffic-plot data-src="…" data-measure="per_second" data-unit="/s" data-title="Requests">` draws one measure of a
+ * service's traffic over time, a line for each revision. Under it stand the newest numbers, or those under the pointer;
+ * arrow keys move it, on all drawings of the page at once.
+ *
+ * It keeps its place and its height while the page around it changes (`hx-preserve`).
+ */
+import uPlot from "uplot";
+import { type Colours, coloursOf, cursorOf, shown, timeAxis, valueAxis } from "../plots";
+import { sourceOf } from "../sources";
+import { describe } from "./relative-time";
+import type { Measure, RevisionTraffic, Traffic } from "../traffic";
+
+const HEIGHT = 132;
+const SYNC = "traffic";
+const ASK_MS = 15_000; // the server looks no more often
+const LEAST_PERCENT = 1;
+
+class TrafficPlot extends HTMLElement {
+  private traffic: Traffic | undefined;
+  private plot: uPlot | undefined;
+  private timer: number | undefined;
+  private readonly sizes = new ResizeObserver(() => this.plot?.setSize({ width: this.clientWidth, height: HEIGHT }));
+  private readonly scheme = window.matchMedia("(prefers-color-scheme: dark)");
+  private readonly drawing = document.createElement("div");
+  private readonly readout = document.createElement("p");
+
+  connectedCallback(): void {
+    if (!this.contains(this.drawing)) this.replaceChildren(this.drawing, this.readout);
+    this.drawing.className = "drawing";
+    this.drawing.setAttribute("role", "img");
+    this.drawing.tabIndex = 0;
+    this.readout.className = "readout";
+    this.drawing.addEventListener("keydown", this.walk);
+    this.scheme.addEventListener("change", this.redraw);
+    this.sizes.observe(this);
+    if (!this.traffic) this.write("The last hour is on its way.");
+    const source = sourceOf<Traffic>(this.dataset["src"] ?? "");
+    source.join(this.receive);
+    this.timer = window.setInterval(() => document.hidden || source.askSoon(), ASK_MS);
+  }
+
+  disconnectedCallback(): void {
+    window.clearInterval(this.timer);
+    this.drawing.removeEventListener("keydown", this.walk);
+    this.scheme.removeEventListener("change", this.redraw);
+    this.sizes.disconnect();
+    sourceOf<Traffic>(this.dataset["src"] ?? "").leave(this.receive);
+  }
+
+  private get measure(): Measure {
+    return this.dataset["measure"] as Measure;
+  }
+
+  private readonly receive = (traffic: Traffic | undefined): void => {
+    if (!traffic || traffic.at.length < 2) {
+      return this.write(traffic ? "Nobody has looked long enough yet." : "The last hour cannot be read now.");
+    }
+    const before = keysOf(this.traffic);
+    this.traffic = traffic;
+    if (!this.plot || keysOf(traffic) !== before) return this.redraw();
+    this.plot.setData(columnsOf(traffic, this.measure));
+    this.tell();
+  };
+
+  private readonly redraw = (): void => {
+    if (!this.traffic) return;
+    this.plot?.destroy();
+    const colours = coloursOf(this);
+    const isStepped = this.measure === "replicas";
+    const paths = isStepped ? uPlot.paths.stepped?.({ align: -1 }) : undefined;
+    const axis = { ...timeAxis(colours, true), values: (_: uPlot, splits: number[]) => splits.map(ago) };
+    const options: uPlot.Options = {
+      width: this.clientWidth,
+      height: HEIGHT,
+      padding: [8, 20, 0, 0],
+      cursor: cursorOf(SYNC),
+      legend: { show: false },
+      scales: { x: { time: false }, y: { range: (_, _low, high) => [0, this.top(high)] } },
+      axes: [axis, { ...valueAxis(colours, this.measure === "error_percent" ? "percent" : ""), incrs: stepsOf(isStepped) }],
+      series: [{}, ...this.traffic.revisions.map((each) => lineOf(each, colours, paths))],
+      hooks: { setCursor: [() => this.tell()] },
+    };
+    this.plot = new uPlot(options, columnsOf(this.traffic, this.measure), this.drawing);
+    this.tell();
+  };
+
+  /** Return where the scale ends: above the highest value, and never so low that a quiet service looks like a loud one. */
+  private top(high: number | null): number {
+    const least = this.measure === "error_percent" ? LEAST_PERCENT : 1;
+    const top = Math.max(least, (high ?? 0) * 1.15);
+    return this.measure === "error_percent" ? Math.min(101, top) : top;
+  }
+
+  private readonly walk = (event: KeyboardEvent): void => {
+    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!this.plot || !this.traffic || move === undefined) return;
+    event.preventDefault();
+    const last = this.traffic.at.length - 1;
+    const index = Math.min(last, Math.max(0, (this.plot.cursor.idx ?? last + 1) + move));
+    this.plot.setCursor({ left: this.plot.valToPos(this.plot.data[0][index]!, "x"), top: 1 });
+  };
+
+  private tell(): void {
+    if (!this.traffic) return;
+    const index = this.plot?.cursor.idx ?? this.traffic.at.length - 1;
+    const when = describe(new Date(this.traffic.at[index]! * 1000), new Date());
+    const unit = this.dataset["unit"] ?? "";
+    const values = this.traffic.revisions
+      .filter((each) => each[this.measure][index] != null)
+      .map((each) => `${calledOf(each)} ${unit === "%" ? shown(each[this.measure][index], "percent") : shown(each[this.measure][index], "") + unit}`);
+    this.write([when, ...(values.length > 0 ? values : ["no requests"])].join(" · "));
+  }
+
+  private write(words: string): void {
+    if (this.readout.textContent !== words) this.readout.textContent = words;
+    this.drawing.setAttribute("aria-label", `${this.dataset["title"] ?? ""} over time. ${words}`);
+  }
+}
+
+/** Return what a revision is called where space is short: by its role while it has one, else by its number. */
+function calledOf(revision: RevisionTraffic): string {
+  return revision.role === "stable" || revision.role === "canary" ? revision.role : `revision ${Number(revision.name.slice(-5))}`;
+}
+
+function keysOf(traffic: Traffic | undefined): string {
+  return (traffic?.revisions ?? []).map((each) => `${each.name} ${each.role}`).join();
+}
+
+/** Return the columns of a drawing; time is in seconds from now, so that the axis says how long ago. */
+function columnsOf(traffic: Traffic, measure: Measure): uPlot.AlignedData {
+  const now = traffic.at[traffic.at.length - 1]!;
+  return [traffic.at.map((each) => each - now), ...traffic.revisions.map((each) => each[measure])];
+}
+
+function lineOf(revision: RevisionTraffic, colours: Colours, paths: uPlot.Series.PathBuilder | undefined): uPlot.Series {
+  const stroke = { stable: colours.stable, canary: colours.canary, failed: colours.bad }[revision.role] ?? colours.faint;
+  return { stroke, width: revision.role === "canary" ? 2 : 1.5, points: { show: false }, spanGaps: false, ...(paths ? { paths } : {}) };
+}
+
+function stepsOf(isWhole: boolean): number[] {
+  const whole = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000];
+  return isWhole ? whole : [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, ...whole];
+}
+
+function ago(seconds: number): string {
+  const minutes = Math.round(-seconds / 60);
+  return seconds > -1 ? "now" : minutes >= 1 ? `${minutes} min` : `${Math.round(-seconds)} s`;
+}
+
+customElements.define("traffic-plot", TrafficPlot);

@@ -1,0 +1,46 @@
+"""`/api/v1/clusters/NAME/prices`: what an hour of a replica costs there."""
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.permissions import actor_of
+from accounts.scopes import Scope
+from deployments import selectors, services
+from deployments.models import Cluster
+
+
+class PricesSerializer(serializers.Serializer[Any]):
+    """Prices by the hour."""
+
+    currency = serializers.CharField(allow_blank=True, required=False, help_text="Such as EUR; empty without prices.")
+    per_hour = serializers.DictField(
+        child=serializers.FloatField(),
+        help_text="Of a replica by its GPU or slice, such as `nvidia.com/mig-1g.10gb`; `replica` where it has none.",
+    )
+
+
+class ClusterPricesView(APIView):
+    """The prices of a cluster; the administrators' business."""
+
+    scopes = {"GET": Scope.ADMIN, "PUT": Scope.ADMIN}
+
+    @extend_schema(responses=PricesSerializer)
+    def get(self, _request: Request, name: str) -> Response:
+        """Return what an hour costs."""
+        return _answer(selectors.cluster_get(name=name))
+
+    @extend_schema(request=PricesSerializer, responses=PricesSerializer)
+    def put(self, request: Request, name: str) -> Response:
+        """Set all prices; a resource that is left out has none any more."""
+        row = services.cluster_prices_set(name=name, document=request.data, actor=actor_of(request), now=timezone.now())
+        return _answer(row)
+
+
+def _answer(cluster: Cluster) -> Response:
+    return Response(PricesSerializer(selectors.prices_of(cluster)).data)

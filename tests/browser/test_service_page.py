@@ -1,0 +1,144 @@
+"""The page of one service as people see and use it: its traffic, what it costs."""
+
+import re
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from accounts.scopes import Scope
+from deployments.desired import Role
+from deployments.models import InferenceService, Revision, Rollout, TrafficPoint
+from deployments.phases import Code, Phase
+from tests import scenes
+from tests.browser.axe import violations
+
+pytestmark = pytest.mark.browser
+
+DETAIL = "/services/default/digits/"
+WAVE = [30.0, 32.0, 36.0, 41.0, 44.0, 46.0, 43.0, 39.0, 35.0, 31.0, 28.0, 30.0]
+PAUSED = {"phase": Phase.PAUSED, "reason_code": Code.PAUSED_BY_STEP, "reason_message": "step 2 asks for a person"}
+
+
+@pytest.fixture(autouse=True)
+def _no_complaints(complaints: list[str]) -> None:
+    yield
+    assert complaints == []
+
+
+def of_canary(service: InferenceService) -> None:
+    """Let the canary have had a fourth of what stable had, and fail more of it, in the second half of the time."""
+    canary = Revision.objects.get(service=service, role=Role.CANARY)
+    points = list(TrafficPoint.objects.filter(service=service).order_by("at"))
+    TrafficPoint.objects.bulk_create(
+        TrafficPoint(
+            service=service,
+            revision=canary,
+            at=point.at,
+            seconds=point.seconds,
+            requests=point.requests // 4,
+            server_errors=point.requests // 100,
+            latency=[[1500.0, point.requests // 4]],
+            replicas=1,
+        )
+        for point in points[len(points) // 2 :]
+    )
+
+
+def test_traffic_is_drawn_by_revision_told_in_words_and_walked_through_with_the_keyboard(page: Page) -> None:
+    service = scenes.service()
+    scenes.traffic(service, *WAVE * 8)
+    scenes.rollout(service, step_index=1)
+    of_canary(service)
+    page.goto(DETAIL)
+    requests = page.locator("traffic-plot[data-measure=per_second]")
+    drawing, readout = requests.locator(".drawing"), requests.locator(".readout")
+    expect(page.locator("traffic-plot canvas")).to_have_count(4)
+    expect(readout).to_have_text(re.compile(r"^(just now|\d+ seconds ago) · stable 30/s · canary 7\.47/s$"))
+    expect(drawing).to_have_attribute("aria-label", re.compile(r"^Requests per second over time\. "))
+    height = requests.bounding_box()["height"]
+
+    drawing.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(readout).to_contain_text("stable 28/s")
+    errors = page.locator("traffic-plot[data-measure=error_percent] .readout")
+    expect(errors).to_contain_text(re.compile(r"stable 0\s% · canary 3\.\d+\s%"))
+    assert requests.bounding_box()["height"] == height, "nothing jumps"
+
+
+def test_a_new_service_says_that_nobody_has_looked_yet(page: Page) -> None:
+    scenes.service()
+    page.goto(DETAIL)
+    expect(page.locator("traffic-plot .readout").first).to_have_text("Nobody has looked long enough yet.")
+    expect(page.locator("#service-header")).to_contain_text("No replica was seen in the last hour")
+
+
+def test_an_administrator_sets_a_price_and_the_service_says_what_its_inferences_cost(context: BrowserContext) -> None:
+    scenes.traffic(scenes.service(), *[100.0] * 20)
+    page = context.new_page()
+    page.goto(f"/signin/#token={scenes.token(Scope.ADMIN, 'alice')}")
+    page.wait_for_url(re.compile(r"://[^/]+/$"))
+    page.goto("/platform/clusters/local/")
+    page.get_by_text("none set: services cannot say").click()
+    page.get_by_label("Currency").fill("EUR")
+    page.get_by_label("Replica without a GPU").fill("0.6")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The prices are set.")).to_be_visible()
+    expect(page.get_by_text("by the hour, in EUR")).to_be_visible()
+
+    page.goto(DETAIL)
+    cost = page.locator("#service-header dd", has_text="EUR")
+    expect(cost).to_have_text(re.compile(r"^0\.0017\sEUR$"))
+    expect(cost).to_have_attribute("title", re.compile("The last hour: 0.0833 h of replica at 0.6 EUR, for 30,000"))
+
+
+def test_the_way_back_asks_once_and_names_the_revision(page: Page) -> None:
+    row = scenes.promoted(scenes.service())
+    page.goto(DETAIL)
+    page.get_by_role("button", name="Go back to digits-00001, version 1…").focus()
+    page.keyboard.press("Enter")
+    question = page.get_by_role("dialog")
+    expect(question).to_contain_text("Go back to digits-00001 (version 1)?")
+    page.keyboard.press("Escape")
+    expect(question).to_be_hidden()
+    assert Rollout.objects.latest("id") == row
+
+    page.keyboard.press("Enter")
+    question.get_by_role("button", name="Go back", exact=True).click()
+    expect(page.locator("#rollout-head")).to_contain_text("version 2 → 1")
+    expect(page.locator("#events")).to_contain_text("digits-00001")
+    assert Rollout.objects.latest("id").to_revision.name == "digits-00001"
+
+
+def _new(_service: InferenceService) -> None:
+    """Nobody has looked at it yet."""
+
+
+def _busy(service: InferenceService) -> None:
+    scenes.traffic(service, *WAVE * 18, errors=0.002)
+    scenes.move(scenes.rollout(service), step_index=1, **PAUSED)
+    of_canary(service)
+
+
+STATES = {"new": _new, "busy": _busy}
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("state", STATES)
+def test_every_state_fits_every_screen_and_is_accessible(
+    page: Page, state: str, colours: Literal["light", "dark"], screenshots: Path
+) -> None:
+    service = scenes.service("as-long-a-name-as-a-service-can-have-" + "x" * 20)
+    STATES[state](service)
+    page.emulate_media(color_scheme=colours)
+    page.goto(f"/services/default/{service.name}/")
+    expect(page.locator("live-stream")).to_have_text("Live")
+    expect(page.locator("traffic-plot .readout").first).not_to_have_text("The last hour is on its way.")
+
+    for width in (390, 768, 1280, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
+        assert violations(page) == [], width
+        page.screenshot(path=str(screenshots / f"service-{state}-{width}-{colours}.png"), full_page=True)
