@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments import deploy_views, events, platform_views, views, webhook_views
+from deployments import config_views, deploy_views, events, platform_views, views, webhook_views
 
 app_name = "deployments"
 urlpatterns = [
@@ -12,6 +12,9 @@ urlpatterns = [
     path("services/stream", events.service_list_stream, name="service-list-stream"),
     path("services/<str:namespace>/<str:name>/", views.service_detail_page, name="service-detail"),
     path("services/<str:namespace>/<str:name>/stream", events.service_stream, name="service-stream"),
+    path("services/<str:namespace>/<str:name>/config/", config_views.service_config_page, name="service-config"),
+    path("services/<str:namespace>/<str:name>/config/look", config_views.service_config_look, name="config-look"),
+    path("services/<str:namespace>/<str:name>/config/apply", config_views.service_config_apply, name="config-apply"),
     path("services/<str:namespace>/<str:name>/rollback", views.service_rollback_action, name="service-rollback"),
     path("deploy/<str:model>/<int:number>/", deploy_views.deploy_page, name="deploy"),
     path("deploy/<str:model>/<int:number>/rollout", deploy_views.deploy_action, name="deploy-rollout"),

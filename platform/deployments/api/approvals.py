@@ -13,7 +13,7 @@ from accounts.api.idempotency import idempotent
 from accounts.permissions import actor_of, caller_token
 from common.errors import NotPermitted
 from deployments import selectors, services
-from deployments.api.access import OfRollout
+from deployments.access import OfRollout
 from deployments.api.approval_serializers import CommentSerializer, MyApprovalsSerializer, ReasonedSerializer, said
 from deployments.api.serializers import RolloutSerializer
 from deployments.selectors.approvals import NEEDED

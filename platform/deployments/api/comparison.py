@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from deployments import selectors
-from deployments.api.access import OfRollout
+from deployments.access import OfRollout
 from deployments.api.serializers import MeasurementSerializer
 
 _Values = serializers.Serializer[Any]

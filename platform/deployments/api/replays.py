@@ -15,7 +15,7 @@ from accounts.permissions import actor_of, caller_token
 from common import hints
 from common.requests import RequestSerializer
 from deployments import selectors, services, tasks
-from deployments.api.access import require_model_use
+from deployments.access import require_model_use
 from deployments.api.comparison import OutputComparisonSerializer, WorstSerializer
 from deployments.api.listing import ListView
 from deployments.api.serializers import MeasurementSerializer

@@ -17,8 +17,8 @@ from accounts.permissions import actor_of, caller_token
 from accounts.roles import Owned
 from common.filters import Filter, Kind
 from deployments import selectors, services
+from deployments.access import OfRollout, require_model_use
 from deployments.api.acceptance import ACCEPT, REASON, accepted, accepted_in_query
-from deployments.api.access import OfRollout, require_model_import, require_model_use, storage_uri_of
 from deployments.api.approval_serializers import CommentSerializer, said
 from deployments.api.dry_run import DRY_RUN, is_dry_run, or_plan
 from deployments.api.listing import ListView as _ListView
@@ -32,6 +32,7 @@ from deployments.api.serializers import (
     RolloutStartSerializer,
     ServiceSerializer,
 )
+from deployments.applying import service_planned
 from deployments.connecting import driver_of
 from deployments.desired import Role
 from deployments.looking import look, survey
@@ -123,15 +124,9 @@ class ServiceDetailView(APIView):
     def put(self, request: Request, namespace: str, name: str) -> Response:
         """Make or change the service; the body is the service file. A change for a live service starts a rollout."""
         accept = accepted_in_query(request, namespace)
-        uri = storage_uri_of(request.data)
-        require_model_use(caller_token(request), uri)
-        require_model_import(caller_token(request), uri, namespace, name)
         wish: dict[str, Any] = {"document": request.data, "namespace": namespace, "name": name, "now": timezone.now()}
-        cluster = services.service_check(**wish, driver_of=driver_of)
         wish |= {"actor": actor_of(request), "accept": accept}
-        plan = services.service_plan(**wish)
-        services.plan_check(plan, driver_of(cluster))
-        plan = services.plan_patched(plan, driver_of(cluster))
+        plan = service_planned(caller_token(request), **wish)
         if is_dry_run(request):
             return Response(PlanSerializer(plan).data)
         _, created = services.service_apply(**wish)

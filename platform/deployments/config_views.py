@@ -1,0 +1,96 @@
+"""The page on which a service's file is changed: by a form or as YAML, looked at before it is applied."""
+
+import hashlib
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.access import Place, may
+from accounts.permissions import page_actor, page_scope, page_token
+from accounts.scopes import Scope
+from common.errors import Conflict, FairleadError
+from common.pages import is_fragment, leave
+from deployments.applying import service_planned
+from deployments.models import InferenceService
+from deployments.selectors import policy_query, service_get
+from deployments.service_form import changed, fields_of, filled
+from deployments.service_text import document_of, lines_between, text_of
+from deployments.services import service_apply
+from deployments.shapes import Outcome
+
+PAGE = "deployments/service_config.html"
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def service_config_page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    """Show a service's file as a form and as YAML."""
+    service = service_get(namespace=namespace, name=name)
+    return render(request, PAGE, _context(request, service, service.document))
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def service_config_look(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    """Show what the form, or the text, would change, and what would follow; htmx gets that alone."""
+    service = service_get(namespace=namespace, name=name)
+    context = _context(request, service, service.document)
+    try:
+        if "text" in request.POST:
+            context["text"] = request.POST["text"]
+            document = dict(document_of(request.POST["text"]))
+        else:
+            document = changed(service.document, context["fields"], request.POST.dict())
+            context |= {"filled": filled(document, context["fields"]), "text": text_of(document)}
+        wish = {"actor": page_actor(request), "now": timezone.now()}
+        plan = service_planned(page_token(request), document=document, namespace=namespace, name=name, **wish)
+    except FairleadError as error:
+        context["refusal"] = error.message
+    else:
+        context |= {
+            "plan": plan,
+            "lines": lines_between(text_of(service.document), text_of(document)),
+            "changes": plan.outcome is not Outcome.UNCHANGED or document != service.document,
+            "document": json.dumps(document),
+            "was": _digest(service),
+        }
+    return render(request, "deployments/_config_plan.html" if is_fragment(request) else PAGE, context)
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def service_config_apply(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    """Apply the file that was looked at, unless another was applied meanwhile, and lead to the service's page."""
+    service = service_get(namespace=namespace, name=name)
+    if request.POST.get("was") != _digest(service):
+        raise Conflict(f"the file of {service} was changed since you looked; look at your change again")
+    document = document_of(request.POST.get("document", ""))  # JSON is YAML
+    wish: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "now": timezone.now()}
+    wish["actor"] = page_actor(request)
+    service_planned(page_token(request), **wish)
+    service_apply(**wish)
+    messages.success(request, f"Applied the file of {service}.")
+    return leave(request, "deployments:service-detail", namespace, name)
+
+
+def _context(request: HttpRequest, service: InferenceService, document: dict[str, Any]) -> dict[str, Any]:
+    fields = fields_of(tuple(policy_query().order_by("name").values_list("name", flat=True)))
+    return {
+        "service": service,
+        "fields": fields,
+        "filled": filled(document, fields),
+        "text": text_of(document),
+        "may_write": may(page_token(request), Scope.WRITE, Place.namespace(service.namespace)),
+    }
+
+
+def _digest(service: InferenceService) -> str:
+    """Return a digest of a service's file, by which one sees that it is another."""
+    return hashlib.sha256(json.dumps(service.document, sort_keys=True).encode()).hexdigest()
