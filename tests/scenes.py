@@ -246,6 +246,17 @@ def webhook(*events: str, url: str = "https://a.example/", team: str | None = No
     )
 
 
+def replicas(of: InferenceService) -> None:
+    """Let the service's live revision be seen with two replicas, of which one cannot start."""
+    now = timezone.now()
+    fields = {"restarts": 0, "started_at": now.timestamp() - 3600, "message": ""}
+    failing = {"phase": "BackingOff", "restarts": 4, "started_at": None, "message": "it ended with exit code 1"}
+    with changing(of.pk, now=now) as change:
+        name = f"{of.name}-00001"
+        seen = [{"name": f"{name}-0", "phase": "Ready", **fields}, {"name": f"{name}-1", **fields, **failing}]
+        change.service.observed = {**change.service.observed, name: {**_seen(100), "replicas": seen}}
+
+
 def _seen(weight: int) -> dict[str, Any]:
     return {"weight": weight, "ready": 1, "restarts": 0, "message": ""}
 

@@ -50,6 +50,7 @@ from deployments.selectors import (
     service_views,
     traffic_of,
 )
+from deployments.selectors.replicas import replica_views
 from deployments.service_filter import EVERYTHING, LIMIT, ServiceFilter
 from deployments.stations import stations_of
 from registry.selectors import model_version_get
@@ -137,6 +138,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "deployments/_questions.html",
             "deployments/_rollout_progress.html",
             "deployments/_revisions.html",
+            "deployments/_replicas.html",
             "deployments/_drift.html",
             "deployments/_recordings.html",
             "deployments/_calling.html",
@@ -148,6 +150,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "rollout": service.rollout,
             "headline": headline_of(service),
             "replicas": replicas_of(service),
+            "running": replica_views(service=row),
             "cost": service_cost(service=row, now=timezone.now()),
             "progress": progress_of(service.rollout),
             "stations": stations_of(service.rollout),

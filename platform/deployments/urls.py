@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments import config_views, deploy_views, events, platform_views, views, webhook_views
+from deployments import config_views, deploy_views, events, log_views, platform_views, views, webhook_views
 
 app_name = "deployments"
 urlpatterns = [
@@ -15,6 +15,11 @@ urlpatterns = [
     path("services/<str:namespace>/<str:name>/config/", config_views.service_config_page, name="service-config"),
     path("services/<str:namespace>/<str:name>/config/look", config_views.service_config_look, name="config-look"),
     path("services/<str:namespace>/<str:name>/config/apply", config_views.service_config_apply, name="config-apply"),
+    path(
+        "services/<str:namespace>/<str:name>/replicas/<str:replica>/log",
+        log_views.replica_log_page,
+        name="replica-log",
+    ),
     path("services/<str:namespace>/<str:name>/rollback", views.service_rollback_action, name="service-rollback"),
     path("deploy/<str:model>/<int:number>/", deploy_views.deploy_page, name="deploy"),
     path("deploy/<str:model>/<int:number>/rollout", deploy_views.deploy_action, name="deploy-rollout"),

@@ -41,8 +41,19 @@ def summary(seen: Observed) -> dict[str, dict[str, object]]:
             "metrics_urls": [replica.metrics_url for replica in revision.replicas if replica.metrics_url],
             "message": revision.message or next((r.message for r in revision.replicas if r.message), ""),
             "is_failing": is_failing(revision),
+            "replicas": [_replica(replica) for replica in revision.replicas],
         }
         for revision in seen.revisions
+    }
+
+
+def _replica(replica: ObservedReplica) -> dict[str, object]:
+    return {
+        "name": replica.name,
+        "phase": replica.phase,
+        "restarts": replica.restarts,
+        "started_at": replica.started_at,
+        "message": replica.message,
     }
 
 

@@ -8,11 +8,14 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from accounts.scopes import Scope
+from deployments import log_views
 from deployments.desired import Role
 from deployments.models import InferenceService, Revision, Rollout, TrafficPoint
 from deployments.phases import Code, Phase
+from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from tests import scenes
 from tests.browser.axe import violations
+from tests.deployments.fakes import FakeCluster
 
 pytestmark = pytest.mark.browser
 
@@ -112,11 +115,31 @@ def test_the_way_back_asks_once_and_names_the_revision(page: Page) -> None:
     assert Rollout.objects.latest("id").to_revision.name == "digits-00001"
 
 
+def test_the_last_lines_of_a_replica_unfold_in_place(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = scenes.service()
+    scenes.replicas(service)
+    replica = ObservedReplica("digits-00001-0", ReplicaPhase.READY)
+    seen = Observed("default", "digits", 1, (ObservedRevision("digits-00001", 100, (replica,)),))
+    monkeypatch.setattr(log_views, "driver_now", lambda *_: FakeCluster(observed={("default", "digits"): seen}))
+    page.goto(DETAIL)
+    expect(page.locator("#replicas")).to_contain_text("It ended with exit code 1")
+    page.locator("#log-digits-00001-0 summary").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#log-digits-00001-0 pre")).to_contain_text("digits-00001-0 serves")
+
+    scenes.failure(service, "digits-00001")
+    scenes.replicas(service)
+    expect(page.locator("#failure-digits-00001")).to_be_visible()
+    expect(page.locator("#log-digits-00001-0 pre")).to_contain_text("digits-00001-0 serves")
+    assert violations(page) == []
+
+
 def _new(_service: InferenceService) -> None:
     """Nobody has looked at it yet."""
 
 
 def _busy(service: InferenceService) -> None:
+    scenes.replicas(service)
     scenes.traffic(service, *WAVE * 18, errors=0.002)
     scenes.move(scenes.rollout(service), step_index=1, **PAUSED)
     of_canary(service)

@@ -194,6 +194,10 @@ class Repeating:
             self._wishes[key] = desired
         return found
 
+    def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
+        """Return what a replica said last."""
+        return self.inner.log(namespace, service, replica)
+
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
         """Return what taps recorded."""
         return self.inner.exchanges(namespace, service, cursor)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from common.errors import InvalidInput, Unavailable
+from common.errors import InvalidInput, NotFound, Unavailable
 from integrations.clusters.base import (
     Candidate,
     Component,
@@ -116,6 +116,13 @@ class FakeCluster:
         """Return a page without requests; the reconciler's tests have counters of their own."""
         self._reach()
         return "process_start_time_seconds 0\n"
+
+    def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
+        """Return a line that names the replica."""
+        seen = self.observe(namespace, service)
+        if all(replica != each.name for revision in seen.revisions for each in revision.replicas):
+            raise NotFound(f"service {namespace}/{service} has no replica {replica!r} now")
+        return (f"{replica} serves",)
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
         self._reach()

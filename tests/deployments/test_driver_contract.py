@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import httpx
 import pytest
 
+from common.errors import NotFound
 from integrations.clusters.base import (
     ClusterDriver,
     Desired,
@@ -23,6 +24,7 @@ from integrations.clusters.base import (
     Tap,
     WorkloadIdentity,
 )
+from integrations.clusters.base.failures import MAX_LOG_LINES
 from integrations.clusters.local.records import read_record
 from serving_runtime.telemetry.tap.sinks import FolderSink
 from tests.cluster.harness import Harness, Repeating, harness
@@ -294,6 +296,14 @@ def test_a_replica_that_takes_requests_has_a_page_of_metrics(anywhere: Anywhere)
     (revision,) = anywhere.weights(1, 100).revisions
     page = anywhere.driver.metrics_page("default", revision.replicas[0])
     assert "process_start_time_seconds" in page
+
+
+def test_the_last_lines_are_those_of_the_services_own_replicas(anywhere: Anywhere) -> None:
+    anywhere.apply(1, anywhere.revision(1, 100))
+    (revision,) = anywhere.weights(1, 100).revisions
+    assert len(anywhere.driver.log("default", anywhere.service, revision.replicas[0].name)) <= MAX_LOG_LINES
+    with pytest.raises(NotFound, match="no replica"):
+        anywhere.driver.log("default", anywhere.service, "../agent")
 
 
 def test_what_was_recorded_comes_again_until_its_cursor_comes_back(anywhere: Anywhere) -> None:

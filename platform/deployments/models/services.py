@@ -75,7 +75,7 @@ class InferenceService(models.Model):
         event_seq, revision_seq: the numbers given last.
         request_id: the request that changed the service last, for which the reconciler acts; empty where none did.
         observed: what the cluster was last seen to run: revision name -> {"weight", "mirror", "ready", "restarts",
-            "restart_numbers", "metrics_urls", "message", "is_failing"}.
+            "restart_numbers", "metrics_urls", "message", "is_failing", "replicas"}.
         replica_restarts: restarts of each replica that events were written for.
         restart_number: rises when all its replicas are to be started anew.
         recorded_percent: of its requests that are recorded now (`models.Recording`); 0 for none.

@@ -40,6 +40,13 @@ class ClusterDriver(Protocol):
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
         """Return the Prometheus page of a replica that has a `metrics_url`; bounded in time and size."""
 
+    def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
+        """Return the last lines of what a replica says, without what its environment holds; none where it says nothing.
+
+        Raises:
+            NotFound: the service has no such replica now.
+        """
+
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
         """Return some of what the service's taps recorded after `cursor`, and the cursor behind them.
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from common.errors import Conflict, NotPermitted
+from common.errors import Conflict, NotFound, NotPermitted
 from integrations import pages
 from integrations.clusters.base import (
     Candidate,
@@ -32,15 +32,19 @@ from integrations.clusters.base import (
     Patch,
     WorkloadIdentity,
 )
+from integrations.clusters.base.failures import MAX_LOG_LINES, last_lines
 from integrations.clusters.kubernetes import gpu_nodes, gpus, identity, jobs, kinds, ledger, nodes, replay
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.applying import Applier
 from integrations.clusters.kubernetes.check import check, in_namespace
 from integrations.clusters.kubernetes.diagnosis import Diagnosis
+from integrations.clusters.kubernetes.failures import env_of
 from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import METRICS_PORT, REVISION, SERVICE
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
+from integrations.clusters.kubernetes.manifests.pods import RUNTIME
+from integrations.clusters.kubernetes.manifests.transformer import CONTAINER
 from integrations.clusters.kubernetes.observation import Found, observed, replicas_of
 from integrations.clusters.kubernetes.options import Options, Reach
 from integrations.clusters.kubernetes.payloads import Payloads
@@ -48,6 +52,7 @@ from integrations.clusters.local.config_check import check_config
 
 Json = dict[str, Any]
 _MOST_PODS = 10_000
+_LOG_BYTES, _LOG_TIMEOUT_S = 64 << 10, 5.0
 
 
 class KubernetesDriver:
@@ -101,6 +106,24 @@ class KubernetesDriver:
         if self._options.reach is Reach.DIRECT:
             return pages.read(replica.metrics_url)
         return self._api.page(kinds.metrics_path(namespace, replica.name, METRICS_PORT))
+
+    def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
+        """Return the last lines of what a pod's runtime, or its transformer, says."""
+        pods = self._list(kinds.POD, namespace, service)
+        pod = next((each for each in pods if each["metadata"]["name"] == replica), None)
+        if pod is None:
+            raise NotFound(f"service {namespace}/{service} has no replica {replica[:100]!r} now")
+        container = next(each["name"] for each in pod["spec"]["containers"] if each["name"] in (RUNTIME, CONTAINER))
+        said = self._api.log(
+            namespace,
+            replica,
+            container,
+            previous=False,
+            lines=MAX_LOG_LINES,
+            most_bytes=_LOG_BYTES,
+            timeout_s=_LOG_TIMEOUT_S,
+        )
+        return last_lines(said, env_of(pod))
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
         """Return what pods brought."""

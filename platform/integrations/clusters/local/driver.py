@@ -3,12 +3,13 @@
 It starts nothing but jobs; a worker that dies takes no model with it.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from common.errors import Conflict, InvalidInput, Unavailable
+from common.errors import Conflict, InvalidInput, NotFound, Unavailable
 from integrations import pages
 from integrations.clusters import payloads
 from integrations.clusters.base import (
@@ -28,6 +29,7 @@ from integrations.clusters.base import (
     Patch,
     WorkloadIdentity,
 )
+from integrations.clusters.base.failures import MAX_LOG_BYTES, last_lines
 from integrations.clusters.local import jobs, replays
 from integrations.clusters.local.config_check import check_config
 from integrations.clusters.local.files import (
@@ -92,6 +94,22 @@ class LocalDriver:
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:  # noqa: ARG002
         """Return the page of a replica of this machine."""
         return pages.read(replica.metrics_url)
+
+    def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
+        """Return the last lines of what a replica's process says."""
+        if all(replica != each.name for one in self.observe(namespace, service).revisions for each in one.replicas):
+            raise NotFound(f"service {namespace}/{service} has no replica {replica[:100]!r} now")
+        try:
+            order = order_from_json(read_json(self._layout.desired_file(namespace, service), DESIRED_SCHEMA))
+            with (self._layout.logs / f"{namespace}.{replica}.log").open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_LOG_BYTES))
+                said = file.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ()
+        except (OSError, BadFileError) as error:
+            raise Unavailable(f"what replica {replica} said cannot be read: {error}") from error
+        env = {name: value for revision in order.desired.revisions for name, value in revision.env.items()}
+        return last_lines(said, env)
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:
         """Return what the taps of the service's replicas recorded after `cursor`."""

@@ -8,14 +8,16 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from common.errors import InvalidInput, Unavailable
+from common.errors import InvalidInput, NotFound, Unavailable
 from common.processes import start_ticks
-from integrations.clusters.base import Component, Desired, Observed, ReplicaPhase
+from integrations.clusters.base import Component, Desired, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
+from integrations.clusters.base.failures import MAX_LOG_LINES
 from integrations.clusters.local.driver import LocalDriver
 from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
     ClusterStatus,
     cluster_status_to_json,
+    observed_to_json,
     order_from_json,
     read_json,
     write_json,
@@ -156,3 +158,23 @@ def test_unwritable_folder_is_unavailable(tmp_path):
     (tmp_path / "cluster").write_text("a file, no folder")
     with pytest.raises(Unavailable, match="cannot be written"):
         LocalDriver(tmp_path / "cluster").apply(Desired("default", "digits", 1, ()))
+
+
+def test_the_last_lines_of_a_replica_are_read_without_what_its_environment_holds(cluster):
+    revision = replace(cluster.revision(1, 100), env={"API_TOKEN": "s3cr3t-value"})
+    cluster.apply(1, revision)
+    say(cluster, heartbeat_at=time.time())
+    replicas = (ObservedReplica("digits-00001-0", ReplicaPhase.READY),)
+    seen = Observed("default", "digits", 1, (ObservedRevision("digits-00001", 100, replicas),))
+    write_json(cluster.layout.status_file("default", "digits"), observed_to_json(seen))
+    assert cluster.driver.log("default", "digits", "digits-00001-0") == (), "it has said nothing yet"
+    write_text(cluster.layout.logs / "default.digits-00001-0.log", "first\n" * 5000 + "token s3cr3t-value\nlast\n")
+    write_text(cluster.layout.logs / "agent.log", "of the agent")
+
+    lines = cluster.driver.log("default", "digits", "digits-00001-0")
+
+    assert lines[-2:] == ("token $(API_TOKEN)", "last")
+    assert len(lines) == MAX_LOG_LINES
+    for other in ("digits-00002-0", "../logs/agent", "agent"):
+        with pytest.raises(NotFound, match="has no replica"):
+            cluster.driver.log("default", "digits", other)
