@@ -171,6 +171,12 @@ class Container:
         done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
         return done.stdout
 
+    def begin(self, argv: Sequence[str]) -> "subprocess.Popen[bytes]":
+        """Start a command as the container would, beside its process, its streams being pipes."""
+        command, env = self._prepared(argv)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(ends_with_us(*command), env=env, stdin=pipe, stdout=pipe, stderr=pipe)
+
     def _prepared(self, argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         """Return a command line as it is on this machine, and the whole environment."""
         folders = dict(self._pod.folders(self._spec))

@@ -1,4 +1,4 @@
-"""The chart installed on a test cluster by Helm's own engine, and what a person does with it then."""
+"""The chart installed on a test cluster, and what a person does with it who has `helm`, `kubectl` and `fairlead`."""
 
 import os
 import subprocess
@@ -13,12 +13,15 @@ from typing import Any, TypeVar
 
 import helm_python as helm
 import httpx
+import yaml
 
-from tests.cluster import images
+from tests.charts.chart import ROOT
+from tests.cluster import binaries, images
 from tests.cluster.harness import IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.cluster.pod import Image
 from tests.cluster.service_proxy import ServiceProxy
+from tests.runbooks.following import Shell, tool
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 T = TypeVar("T")
@@ -37,12 +40,13 @@ class Installed:
     """
 
     helm: helm.Config
+    shell: Shell
     harness: Harness
     api: httpx.Client
     claims: dict[str, Path]
 
-    def values(self, version: str) -> Json:
-        """Return the values of a small installation of a version."""
+    def write_values(self, version: str) -> None:
+        """Write `my-values.yaml` into the shell's folder: a small installation of a version."""
         once = {"replicas": 1}
         claim = {"size": "1Gi", "accessMode": "ReadWriteOnce"}
         gateway = self.harness.gateway.reference
@@ -51,7 +55,7 @@ class Installed:
             "drain": "5s",
             "preStop": "1s",
         }
-        return {
+        values = {
             "image": {"tag": version},
             "web": once,
             "worker": {**once, "concurrency": 3},
@@ -64,6 +68,7 @@ class Installed:
                 "file": file,
             },
         }
+        (self.shell.folder / "my-values.yaml").write_text(yaml.safe_dump(values))
 
     @property
     def web(self) -> str:
@@ -152,22 +157,33 @@ def cluster_for_the_chart(plane: ControlPlane, folder: Path, versions: dict[str,
             "postgres:17": images.postgres,
             "redis:7": images.redis,
         }
+        (folder / "shell").mkdir()
         try:
             images.missing()
+            shell = _shell(plane, folder / "shell")
         except MissingPartError as missing:
             skip_or_fail(missing)
         made = running.enter_context(harness(plane, folder, images=known, claims=claims, finds_names=True))
         proxy = ServiceProxy(plane)
         running.callback(proxy.close)
         api = running.enter_context(plane.client())
-        api.post("/api/v1/namespaces", json={"metadata": {"name": NAMESPACE}}).raise_for_status()
         running.callback(api.delete, f"/api/v1/namespaces/{NAMESPACE}")
         for name in _CLAIMS:
             _volume(api, name)
             running.callback(api.delete, f"/api/v1/persistentvolumes/{NAMESPACE}-{name}")
         running.enter_context(proxy.following(NAMESPACE))
         config = running.enter_context(helm.Config(kubeconfig_path=plane.kubeconfig, namespace=NAMESPACE))
-        yield Installed(config, made, api, claims)
+        yield Installed(config, shell, made, api, claims)
+
+
+def _shell(plane: ControlPlane, folder: Path) -> Shell:
+    """Return the shell of who installs, in a folder with the chart. Raises MissingPartError."""
+    tools = folder / "tools"
+    for name, program in (("helm", binaries.helm()), ("kubectl", binaries.kubectl())):
+        tool(tools / name, [str(program)])
+    (folder / "charts").symlink_to(ROOT / "charts")
+    path = f"{tools}:{os.environ['PATH']}"
+    return Shell(folder, {**os.environ, "PATH": path, "HOME": str(folder), "KUBECONFIG": str(plane.kubeconfig)})
 
 
 def _volume(api: httpx.Client, claim: str) -> None:

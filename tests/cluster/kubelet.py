@@ -10,14 +10,15 @@ import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from tests.cluster.logs import LogsEndpoint
+from tests.cluster import executing
+from tests.cluster.kubelet_server import KubeletServer
 from tests.cluster.plane import ControlPlane
 from tests.cluster.pod import Image, Pod
 
@@ -54,7 +55,7 @@ class Kubelet:
         self._closing = threading.Event()
         self._paused = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name=f"{self.name}-watcher")
-        self._logs = LogsEndpoint(self._said, plane.kubelet_context())
+        self._server = KubeletServer(self._said, self._begin, plane.kubelet_context())
         self.trouble: list[str] = []
 
     @property
@@ -68,13 +69,14 @@ class Kubelet:
         self._client.post("/api/v1/nodes", json=node).raise_for_status()
         amounts = {"cpu": str(self._cpu_cores), "memory": "64Gi", "pods": "110"}
         ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "a stand-in"}
-        self._logs.start()
+        self._server.start()
         status = {
             "capacity": amounts,
             "allocatable": amounts,
             "conditions": [ready],
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": self._logs.port}},
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": self._server.port}},
+            "declaredFeatures": [executing.FEATURE],
         }
         self._merge(f"/api/v1/nodes/{self.name}/status", {"status": status})
         self._merge(f"/api/v1/nodes/{self.name}", {"spec": {"taints": None}})  # not-ready, which nobody else removes
@@ -98,7 +100,7 @@ class Kubelet:
         """Kill all pods, take their addresses away, and remove the node and what was bound to it."""
         self._closing.set()
         self._watcher.join()
-        self._logs.close()
+        self._server.close()
         for pod in self._pods.values():
             pod.kill()
         for pod in self._pods.values():
@@ -148,9 +150,18 @@ class Kubelet:
         return pod
 
     def _said(self, namespace: str, name: str, container: str, previous: bool) -> bytes | None:
-        pods = list(self._pods.values())
-        found = next((pod for pod in pods if pod.namespace == namespace and pod.name == name), None)
+        found = self._found(namespace, name)
         return None if found is None else found.said(container, previous=previous)
+
+    def _begin(
+        self, namespace: str, name: str, container: str, argv: Sequence[str]
+    ) -> "subprocess.Popen[bytes] | None":
+        found = self._found(namespace, name)
+        return None if found is None else found.begin_in(container, argv)
+
+    def _found(self, namespace: str, name: str) -> Pod | None:
+        pods = list(self._pods.values())
+        return next((pod for pod in pods if pod.namespace == namespace and pod.name == name), None)
 
     def _merge(self, path: str, changes: dict[str, Any]) -> None:
         headers = {"content-type": "application/merge-patch+json"}

@@ -12,6 +12,7 @@ import base64
 import os
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -91,6 +92,11 @@ class Pod(threading.Thread):
     def run_in(self, container: str, *argv: str) -> str:
         """Run a command in a container and return what it printed (`kubectl exec`)."""
         return next(each for each in self._main if each.name == container).run(*argv)
+
+    def begin_in(self, container: str, argv: Sequence[str]) -> "subprocess.Popen[bytes] | None":
+        """Start a command in a container, its streams being pipes; None where no such container runs."""
+        found = next((each for each in self._main if each.name == container and each.is_running), None)
+        return None if found is None else found.begin(argv)
 
     def forget(self) -> None:
         """Delete the pod's object at once; its processes have ended."""

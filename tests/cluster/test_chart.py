@@ -1,20 +1,21 @@
-"""The chart from its install to its uninstall, with Helm's own engine: what the first release installed works, and goes
+"""The chart from its install to its uninstall, as the pages say it: what the first release installed works, and goes
 on working while it is upgraded, or fails to be. One story: each test finds what the one before it left.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import helm_python as helm
 import httpx
 import pytest
 
-from tests.charts.chart import CHART, ROOT
+from tests.charts.chart import ROOT
 from tests.cluster import images
 from tests.cluster.installed import NAMESPACE, RELEASE, WITHIN_S, Installed, cluster_for_the_chart
 from tests.cluster.plane import ControlPlane
+from tests.cluster.remains import remains
 from tests.cluster.visitors import Visitors
 from tests.integrations.conftest import Traffic, model
+from tests.runbooks.following import Page, followed, steps
 
 pytestmark = pytest.mark.cluster
 POLICY = """
@@ -36,6 +37,10 @@ spec:
   rollout: {policy: half}
 """
 FIRST = ROOT / "tests" / "releases" / "0.1.0" / "fairlead-0.1.0.tgz"
+UPGRADE = (
+    "helm upgrade fairlead charts/fairlead --namespace fairlead --values my-values.yaml "
+    "--rollback-on-failure --wait --timeout 15m"
+)
 NEVER_READY = "raise SystemExit('this version does not start')\n"
 
 
@@ -51,24 +56,45 @@ def installed(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> 
     versions = {tag: images.control_plane(tree) for tag, tree in trees.items()}
     versions["first"] = images.control_plane()
     with cluster_for_the_chart(plane, tmp_path_factory.mktemp("chart"), versions) as made:
-        try:
-            made.helm.install(FIRST, RELEASE, made.values("first"), wait="watcher", timeout=WITHIN_S)
-        except helm.HelmError as error:
-            pytest.fail(f"{error}\n{made.logs()}")
         yield made
 
 
 @pytest.fixture(scope="module")
-def token(installed: Installed) -> str:
-    """Return a token made as NOTES.txt says."""
-    return installed.manage("token_create", "--name", "first", "--scope", "admin").strip()
+def trial(installed: Installed) -> Page:
+    """The part of the page about installing that tries it, here with the first release."""
+    filled = {
+        "charts/fairlead --namespace fairlead --create-namespace": f"{FIRST} --namespace fairlead --create-namespace",
+        "--set cluster.gateway.name=models --set cluster.gateway.namespace=gateways": "--values my-values.yaml",
+    }
+    text = (ROOT / "docs" / "how-to" / "install-on-kubernetes.md").read_text()
+    part = text[text.index("## Try it") : text.index("## Install it to stay")]
+    return Page("Try it", installed.shell, list(steps(part)), filled)
 
 
-def test_after_the_install_the_pages_answer_and_helm_test_passes(installed: Installed) -> None:
+@pytest.fixture(scope="module")
+def upgrade(installed: Installed) -> Iterator[Page]:
+    with followed("runbooks/upgrade.md", installed.shell) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def token(trial: Page) -> str:
+    """Return a token made as the page says."""
+    made = trial.follow().strip()
+    trial.is_over()
+    return made
+
+
+def test_after_the_install_the_pages_answer_and_helm_test_passes(installed: Installed, trial: Page) -> None:
+    installed.write_values("first")
+    try:
+        said = trial.follow()
+    except AssertionError as error:
+        pytest.fail(f"{error}\n{installed.logs()}")
     page = httpx.get(installed.web, follow_redirects=True, timeout=60, trust_env=False)
     assert page.status_code == 200
     assert "Sign in" in page.text
-    assert "database and broker answer" in installed.helm.test(RELEASE, timeout=WITHIN_S, logs=True)["logs"]
+    assert "database and broker answer" in said
 
 
 def test_a_canary_runs_to_its_end_on_the_cluster_that_the_chart_is_on(
@@ -92,24 +118,27 @@ def test_a_canary_runs_to_its_end_on_the_cluster_that_the_chart_is_on(
     assert set(traffic.by_revision()) == {"digits-00001", "digits-00002"}
 
 
-def test_an_upgrade_with_a_migration_is_noticed_by_nobody(installed: Installed, token: str) -> None:
+def test_an_upgrade_with_a_migration_is_noticed_by_nobody(installed: Installed, upgrade: Page, token: str) -> None:
+    installed.write_values("with-a-migration")
     with Traffic(installed.harness.gateway.url, clients=1) as traffic, _visitors(installed, token) as visitors:
         visitors.until_asked(5, within_s=WITHIN_S)
-        _upgrade(installed, "with-a-migration")
+        said = upgrade.follow()
         traffic.until_sent(20, within_s=WITHIN_S)
         visitors.until_asked(20, within_s=WITHIN_S)
     assert traffic.failures == []
     assert visitors.failures == []
+    assert "Upgrade complete" in said
+    assert "database and broker answer" in said
     assert installed.images() == {"fairlead/control-plane:with-a-migration"}
     assert "_added" in installed.manage("showmigrations", "deployments", "--list")
     assert installed.manage("migrate", "--check") == ""
     assert "digits" in installed.fairlead(token, "services", "list")
 
 
-def test_a_rollback_to_the_first_release_is_noticed_by_nobody(installed: Installed, token: str) -> None:
+def test_a_rollback_to_the_first_release_is_noticed_by_nobody(installed: Installed, upgrade: Page, token: str) -> None:
     with Traffic(installed.harness.gateway.url, clients=1) as traffic, _visitors(installed, token) as visitors:
         visitors.until_asked(5, within_s=WITHIN_S)
-        installed.helm.rollback(RELEASE, version=1, wait="watcher", timeout=WITHIN_S)
+        upgrade.follow()
         traffic.until_sent(20, within_s=WITHIN_S)
         visitors.until_asked(20, within_s=WITHIN_S)
     assert traffic.failures == []
@@ -119,19 +148,22 @@ def test_a_rollback_to_the_first_release_is_noticed_by_nobody(installed: Install
     assert "here" in installed.fairlead(token, "clusters", "list")
 
 
-def test_a_migration_that_fails_ends_the_upgrade_before_anything_is_changed(installed: Installed, token: str) -> None:
+def test_a_migration_that_fails_ends_the_upgrade_before_anything_is_changed(
+    installed: Installed, upgrade: Page, token: str
+) -> None:
     before = {each["metadata"]["uid"] for each in installed.pods("web")}
-    with pytest.raises(helm.HelmError, match="migrations"):
-        _upgrade(installed, "with-a-wrong-migration")
+    installed.write_values("with-a-wrong-migration")
+    assert "migrations" in installed.shell.fails(UPGRADE)
     assert {each["metadata"]["uid"] for each in installed.pods("web")} == before
     assert installed.helm.status(RELEASE)["status"] == "deployed"
     assert "here" in installed.fairlead(token, "clusters", "list")
+    assert 'syntax error at or near "("' in upgrade.follow()
 
 
 def test_an_upgrade_that_never_gets_ready_is_rolled_back_by_itself(installed: Installed, token: str) -> None:
     before = installed.images()
-    with pytest.raises(helm.HelmError):
-        _upgrade(installed, "never-ready", timeout_s=90)
+    installed.write_values("never-ready")
+    installed.shell.fails(f"{UPGRADE} --timeout 90s")
     assert installed.helm.status(RELEASE)["status"] == "deployed"
     assert installed.images() == before
     assert "_never_used" in installed.newest_migration(), "the tables are those of the version after it"
@@ -141,7 +173,8 @@ def test_an_upgrade_that_never_gets_ready_is_rolled_back_by_itself(installed: In
 def test_an_uninstall_leaves_what_holds_data_and_nothing_else(installed: Installed) -> None:
     installed.helm.uninstall(RELEASE, wait="watcher", timeout=WITHIN_S)
     of_a_failed_migration = f"{RELEASE}-migrations-"  # its Job and pod, whose log tells why
-    assert {each for each in _left(installed) if not each[1].startswith(of_a_failed_migration)} == {
+    left = remains(installed.api, RELEASE, NAMESPACE)
+    assert {each for each in left if not each[1].startswith(of_a_failed_migration)} == {
         ("secrets", RELEASE),
         *(("persistentvolumeclaims", name) for name in installed.claims),
     }
@@ -149,35 +182,3 @@ def test_an_uninstall_leaves_what_holds_data_and_nothing_else(installed: Install
 
 def _visitors(installed: Installed, token: str) -> Visitors:
     return Visitors(installed.service, host=RELEASE, token=token)
-
-
-def _upgrade(installed: Installed, version: str, *, timeout_s: int = WITHIN_S) -> None:
-    given = installed.values(version)
-    installed.helm.upgrade(CHART, RELEASE, given, wait="watcher", timeout=timeout_s, rollback_on_failure=True)
-
-
-def _left(installed: Installed) -> set[tuple[str, str]]:
-    """Return kind and name of whatever is of the release, or in its namespace and not Kubernetes' own."""
-    groups = {
-        "/api/v1": ("services", "pods", "secrets", "configmaps", "serviceaccounts", "persistentvolumeclaims"),
-        "/apis/apps/v1": ("deployments", "statefulsets", "replicasets"),
-        "/apis/batch/v1": ("jobs",),
-        "/apis/policy/v1": ("poddisruptionbudgets",),
-        "/apis/networking.k8s.io/v1": ("networkpolicies", "ingresses"),
-        "/apis/rbac.authorization.k8s.io/v1": ("roles", "rolebindings"),
-    }
-    found = {
-        (kind, each["metadata"]["name"])
-        for root, kinds in groups.items()
-        for kind in kinds
-        for each in installed.api.get(f"{root}/namespaces/{NAMESPACE}/{kind}").raise_for_status().json()["items"]
-        if "deletionTimestamp" not in each["metadata"]
-    }
-    labels = {"labelSelector": f"app.kubernetes.io/instance={RELEASE}"}
-    rbac = "/apis/rbac.authorization.k8s.io/v1"
-    found |= {
-        (kind, each["metadata"]["name"])
-        for kind in ("clusterroles", "clusterrolebindings", "rolebindings")
-        for each in installed.api.get(f"{rbac}/{kind}", params=labels).raise_for_status().json()["items"]
-    }
-    return found - {("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")}

@@ -19,6 +19,7 @@ from tests.servers.parts import MissingPartError, skip_or_fail
 
 pytestmark = pytest.mark.cluster
 PAGE = ROOT / "docs" / "how-to" / "install-on-kubernetes.md"
+UPGRADE = ROOT / "docs" / "runbooks" / "upgrade.md"
 DOCUMENTED, MODELS = "documented", "documented-models"
 """Namespaces in the place of the page's own, which other tests have."""
 
@@ -65,7 +66,7 @@ def test_installs_of_the_documentation_are_taken(program: str, prepared: Control
     mine = re.search(r"Write `my-values.yaml`:\n\n   ```yaml\n(.*?)   ```", text, re.DOTALL)
     assert mine
     (tmp_path / "my-values.yaml").write_text(mine[1].replace("[vision]", f"[{MODELS}]"))
-    commands = [each for each in _commands(text) if each[:2] == ["helm", "upgrade"]]
+    commands = [each for each in _commands(text + UPGRADE.read_text()) if each[:2] == ["helm", "upgrade"]]
     assert len(commands) == 3
     for command in commands:
         words = [str(tmp_path / word) if word == "my-values.yaml" else word for word in command[2:]]

@@ -13,7 +13,7 @@ from fairlead_cli.__main__ import build_parser
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"^( *)```[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
-_CALL = re.compile(r"(?:^|(?<=[\s(/]))fairlead (?=[a-z])")
+_CALL = re.compile(r"(?:^|(?<=[\s(/]))(?<!--namespace )fairlead (?=[a-z])")
 _ENDS = {"|", "||", "&&", "&", ";", ")", ">", ">>", "<"}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^(?P<indent> *)```(?P<language>\w+)\n(?P<text>.*?)^(?P=indent)```$", re.DOTALL | re.MULTILINE)
 _WRITE = re.compile(r"\b[Ww]rite `([\w.-]+)`[^\n`]*:\n+ *\Z")
-_LONGEST_S = 900
+_LONGEST_S = 1200
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,18 @@ class Shell:
 
     def run(self, commands: str) -> str:
         """Return what commands print; each of them must succeed."""
-        done = subprocess.run(
+        done = self._done(commands)
+        assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def fails(self, commands: str) -> str:
+        """Return what commands complain of, one of which must fail."""
+        done = self._done(commands)
+        assert done.returncode != 0, f"{commands}\n{done.stdout}"
+        return done.stderr
+
+    def _done(self, commands: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
             ["bash", "-euo", "pipefail", "-c", commands],
             cwd=self.folder,
             env=dict(self.environment),
@@ -78,8 +89,6 @@ class Shell:
             timeout=_LONGEST_S,
             check=False,
         )
-        assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
 
 
 @dataclass
