@@ -23,6 +23,7 @@ from deployments.models import (
     Revision,
     Rollout,
     TrafficPoint,
+    Tuning,
 )
 from deployments.phases import Code, Phase
 from deployments.policy import DIRECT
@@ -34,8 +35,10 @@ from deployments.services import (
     replay_start,
     rollout_start,
     service_apply,
+    tuning_start,
 )
 from deployments.traffic import EVERY
+from deployments.tuning import TuningOrder
 from deployments.webhooks import CreatedWebhook, webhook_create
 from integrations.clusters.base import NodeGpus, Nodes
 from registry.models import ModelVersion, RegisteredModel
@@ -149,6 +152,13 @@ def replay(of: Recording) -> Replay:
         version="1",
         actor="test",
         now=timezone.now(),
+    )
+
+
+def tuning(number: int = 1) -> Tuning:
+    """Return a tuning of a version of digits."""
+    return tuning_start(
+        model="digits", number=number, service=None, order=TuningOrder(10.0), actor="test", now=timezone.now()
     )
 
 

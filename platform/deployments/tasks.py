@@ -31,6 +31,7 @@ from deployments import (
     sweeping,
     telemetry,
     traffic,
+    tuning_making,
     watching,
 )
 from deployments.asking import Ask, ask_nobody
@@ -40,6 +41,7 @@ from deployments.reconciler import Outcome, Outside
 from deployments.services import alias_follow, cluster_local_made, import_follow, recordings_forget
 from deployments.services.placing import gpus_due, gpus_note
 from deployments.services.replays import MAX_CONCURRENT, replays_due
+from deployments.services.tunings import tunings_due
 from integrations import metrics
 from integrations.clusters.away import away
 from integrations.clusters.base import ClusterDriver
@@ -126,6 +128,22 @@ def sweep_replays() -> None:
     """Send a hint for the replays that have waited longest."""
     for replay_id in replays_due(now=timezone.now(), limit=MAX_CONCURRENT):
         send(replay, replay_id)
+
+
+@shared_task(expires=60)
+def tune(tuning_id: int) -> None:
+    """Search for the best configuration of a version, unless somebody else is at it."""
+    tuning_making.tuning_make(
+        tuning_id, lambda cluster_id: connecting.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
+    )
+    sweep_tunings()
+
+
+@shared_task(expires=60)
+def sweep_tunings() -> None:
+    """Send a hint for the tunings that have waited longest."""
+    for tuning_id in tunings_due(now=timezone.now(), limit=MAX_CONCURRENT):
+        send(tune, tuning_id)
 
 
 @shared_task(expires=60)

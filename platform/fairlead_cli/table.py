@@ -28,6 +28,7 @@ from fairlead_cli.commands import (
     session,
     teams,
     tokens,
+    tunings,
     webhooks,
 )
 from fairlead_cli.demo import command as demo
@@ -86,6 +87,9 @@ COMMANDS = (
     Command("models push", models.push, models.push_arguments),
     Command("models imports", imports.list_imports, imports.list_arguments),
     Command("models stop-import", imports.stop, imports.stop_arguments),
+    Command("models tune", tunings.tune, tunings.tune_arguments),
+    Command("models tunings", tunings.list_tunings, tunings.version_option),
+    Command("models stop-tuning", tunings.stop, tunings.stop_arguments),
     Command("models pull", pull.pull, pull.pull_arguments),
     Command("models list", models.list_models, models.list_arguments),
     Command("models show", models.show_model, models.name_argument),

@@ -45,7 +45,12 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="fairlead-tune-") as scratch:
             document, config = tune(
-                model, Path(scratch), _order(found), told, allow_python_models=found.allow_python_models
+                model,
+                Path(scratch),
+                _order(found),
+                told,
+                allow_python_models=found.allow_python_models,
+                config_name=found.model_config_name,
             )
         document["machine"] = _machine()
         _write(found, document, config, model.name)
@@ -55,6 +60,8 @@ def main(arguments: Sequence[str]) -> int:
         else:
             sys.stderr.write(f"fairlead-serve tune: {error}\n")
         return _REFUSED
+    if found.json:
+        document["plot"] = plot(document, "Throughput and latency")
     sys.stdout.write((json.dumps(document) if found.json else "\n".join(reporting.lines(document))) + "\n")
     return 0 if document["chosen"] else _NONE_CHOSEN
 
@@ -89,6 +96,9 @@ def _parser() -> Parser:
     parser.add_argument("--max-batch-size", type=positive, default=128, metavar="N", help="the largest to try (128)")
     parser.add_argument("--max-instances", type=positive, metavar="N", help="the most to try (cores; on a GPU 4)")
     parser.add_argument("--max-concurrency", type=positive, default=256, metavar="N", help="most at once (256)")
+    parser.add_argument(
+        "--model-config-name", default="", metavar="NAME", help="begin with configs/NAME.pbtxt where there is one"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="gets the frontier as a plot")
     parser.add_argument("--output", type=Path, metavar="FILE.json", help="gets all that was measured")
     parser.add_argument(

@@ -9,7 +9,7 @@ from typing import Any
 from serving_runtime.errors import ModelError
 from serving_runtime.tuning import served
 from serving_runtime.tuning.measurement import Measurement
-from serving_runtime.tuning.report import report
+from serving_runtime.tuning.report import conclusion, report
 from serving_runtime.tuning.requests import infer_call
 from serving_runtime.tuning.search import next_trial
 from serving_runtime.tuning.trials import Rig
@@ -40,6 +40,7 @@ def tune(
     told: Callable[[Sequence[Measurement], float], None],
     *,
     allow_python_models: bool = False,
+    config_name: str = "",
 ) -> tuple[dict[str, Any], str]:
     """Return the search's document, and the config.pbtxt of what was chosen (the model's own where nothing was).
 
@@ -53,7 +54,7 @@ def tune(
     if not model.is_dir():
         raise ModelError(f"{model}: no such folder")
     began = time.monotonic()
-    rig = Rig(model, scratch, allow_python_models=allow_python_models)
+    rig = Rig(model, scratch, allow_python_models=allow_python_models, config_name=config_name)
     try:
         config = rig.served_config()
         served.check_tunable(config)
@@ -77,6 +78,7 @@ def tune(
             setting = type(space.baseline)(**{key: chosen[key] for key in space.baseline.__slots__})
             fields = served.fields_of(setting, space.baseline, config, rig.written)
             chosen["config"] = fields
+        document["conclusion"] = conclusion(document)
         return document, rig.config_text(fields)
     finally:
         rig.close()

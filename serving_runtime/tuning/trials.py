@@ -32,15 +32,17 @@ class Rig:
     Args:
         model: the model's folder; it is not changed, its files are linked.
         scratch: an empty folder.
+        config_name: begins with the model's `configs/NAME.pbtxt` where there is one, as `--model-config-name` does.
     """
 
-    def __init__(self, model: Path, scratch: Path, *, allow_python_models: bool) -> None:
+    def __init__(self, model: Path, scratch: Path, *, allow_python_models: bool, config_name: str = "") -> None:
         self._model, self._scratch = model, scratch
         self._flags = [f"--allow-python-models={str(allow_python_models).lower()}"]
         self._process: subprocess.Popen[bytes] | None = None
         self._setting: Setting | None = None
         self._port = 0
-        self.written = text.read(model / _CONFIG, model.name)
+        own = model / "configs" / f"{config_name}.pbtxt"
+        self.written = text.read(own if config_name and own.is_file() else model / _CONFIG, model.name)
 
     def served_config(self) -> dict[str, Any]:
         """Return the model's configuration as the server completes it, and leave the server running with it.

@@ -53,7 +53,7 @@ def asked(cluster: Harness, kind: JobKind, content: bytes, timeout_s: float = _L
     return Job(kind, stored.uri, timeout_s, digest or stored.digest)
 
 
-@pytest.mark.parametrize("kind", list(JobKind))
+@pytest.mark.parametrize("kind", [JobKind.INSPECT, JobKind.PROFILE])
 def test_a_model_is_asked_and_nothing_stays(cluster: Harness, options: Options, api: Api, kind: JobKind) -> None:
     result = KubernetesDriver(api, options).run(asked(cluster, kind, model(1)))
     assert (result.exit_code, result.message) == (0, "")

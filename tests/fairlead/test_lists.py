@@ -17,7 +17,7 @@ from registry.services import alias_set
 from tests import scenes
 
 pytestmark = pytest.mark.django_db
-NAMES = {"team": "default", "namespace": "default", "name": "digits"}
+NAMES = {"team": "default", "namespace": "default", "name": "digits", "number": "1"}
 VALUES = {"integer": "1", "date-time": "2026-01-31T12:00:00Z", "string": "x", "array": "key=value"}
 
 
@@ -42,6 +42,8 @@ def ask(api: Callable[..., APIClient], settings: Settings) -> Callable[..., Any]
     settings.IMPORT_FROM = parse_prefixes(["https://a.example"])
     for _ in range(2):
         import_request(model="digits", uri="https://a.example/digits.onnx", now=now, actor="test")
+    for _ in range(2):
+        scenes.tuning()
     hook = scenes.webhook().webhook
     for _ in range(2):
         webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)

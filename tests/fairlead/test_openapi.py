@@ -106,6 +106,7 @@ def there(
             "import_id": coming.pk,
             "recording_id": recording.pk,
             "replay_id": scenes.replay(recording).pk,
+            "tuning_id": scenes.tuning().pk,
             "repartition_id": scenes.repartition().pk,
             "user": "alice",
             "cluster": "local",

@@ -62,6 +62,11 @@ TABLE: dict[str, tuple[str, Role]] = {
     "DELETE /models/{name}/versions/{number}": (OWNER, DEPLOYER),
     "PATCH /models/{name}/versions/{number}": (OWNER, DEPLOYER),
     "GET /models/{name}/versions/{number}/artifact": (OWNER, VIEWER),
+    "GET /models/{name}/versions/{number}/tunings": (OWNER, VIEWER),
+    "POST /models/{name}/versions/{number}/tunings": (OWNER, DEPLOYER),
+    "GET /models/{name}/versions/{number}/tunings/{tuning_id}": (OWNER, VIEWER),
+    "DELETE /models/{name}/versions/{number}/tunings/{tuning_id}": (OWNER, DEPLOYER),
+    "POST /models/{name}/versions/{number}/tunings/{tuning_id}/apply": (OWNER, DEPLOYER),
     "GET /policies": (ANY, VIEWER),
     "GET /policies/{name}": (ANY, VIEWER),
     "PUT /policies/{name}": (DEFAULT, DEPLOYER),
@@ -132,6 +137,8 @@ BODIES: dict[str, dict[str, object]] = {
     "PATCH /webhooks/{webhook_id}": {"enabled": False},
     "POST /webhooks": {"url": "https://a.example/", "events": ["RolloutHealthy"]},
     "POST /models": {"name": "digits"},
+    "POST /models/{name}/versions/{number}/tunings": {"max_latency_p99_ms": 10},
+    "POST /models/{name}/versions/{number}/tunings/{tuning_id}/apply": {"service": "default/digits"},
     "POST /models/{name}/imports": {"uri": "https://models.example.com/digits.onnx"},
     "POST /services/{namespace}/{name}/replays": {"version": "models:/digits/1"},
     "POST /services/{namespace}/{name}/rollouts": {"version": "models:/digits/1"},
@@ -179,6 +186,7 @@ def address(settings: Settings) -> Callable[[str], str]:
     recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=now)
     replay = scenes.replay(recording)
     repartition = scenes.repartition()
+    tuning = scenes.tuning()
     hook = scenes.webhook(team="red").webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
 
@@ -192,6 +200,7 @@ def address(settings: Settings) -> Callable[[str], str]:
         ids["recording_id"] = recording.pk
         ids["replay_id"] = replay.pk
         ids["repartition_id"] = repartition.pk
+        ids["tuning_id"] = tuning.pk
         return "/api/v1" + path.format(**NAMES, name=name, **ids)
 
     return make

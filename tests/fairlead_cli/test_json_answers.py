@@ -46,6 +46,31 @@ REPLAY: dict[str, Any] = {
     "total": 9,
     "comparison": None,
 }
+TUNING: dict[str, Any] = {
+    "id": 5,
+    "model": "m",
+    "version": 1,
+    "service": None,
+    "cluster": "local",
+    "order": {"max_latency_p99_ms": 5.0, "budget_s": 60},
+    "status": "PENDING",
+    "reason": "",
+    "progress": {},
+    "report": None,
+    "created_at": "2026-01-01",
+    "created_by": "ann",
+}
+TUNED: dict[str, Any] = {
+    **TUNING,
+    "status": "DONE",
+    "report": {
+        "frontier": [],
+        "chosen": {"requests_per_s": 1.0, "p99_ms": 1.0, "config": {}},
+        "baseline": None,
+        "conclusion": "It stays.",
+    },
+    "plot": "<svg/>",
+}
 PLAN: dict[str, Any] = {"outcome": "unchanged", "message": "as its file says", "before": {}, "after": {}}
 POLICY: dict[str, Any] = {"name": "p", "steps": []}
 CLUSTER: dict[str, Any] = {"name": "k", "kind": "kubernetes", "components": [], "services": []}
@@ -75,6 +100,12 @@ CALLS = {
     "models push": Asked("m.onnx --name m", {"POST /models/m/versions?filename=m.onnx": VERSION}),
     "models imports": Asked("m", {"GET /models/m/imports": listed(IMPORT)}),
     "models stop-import": Asked("m 3", {"DELETE /models/m/imports/3": {}}),
+    "models tune": Asked(
+        "m --version 1 --max-latency-p99-ms 5",
+        {"POST /models/m/versions/1/tunings": TUNING, "GET /models/m/versions/1/tunings/5": TUNED},
+    ),
+    "models tunings": Asked("m --version 1", {"GET /models/m/versions/1/tunings": listed(TUNING)}),
+    "models stop-tuning": Asked("m 5 --version 1", {"DELETE /models/m/versions/1/tunings/5": {}}),
     "models pull": Asked("m 1 --to files", {"GET /models/m/versions/1": VERSION, FILES: b"onnx"}),
     "models list": Asked("", {"GET /models": listed(MODEL)}),
     "models show": Asked("m", {"GET /models/m": MODEL, "GET /models/m/versions": listed(VERSION)}),

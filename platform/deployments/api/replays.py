@@ -19,8 +19,8 @@ from deployments.access import require_model_use
 from deployments.api.comparison import OutputComparisonSerializer, WorstSerializer
 from deployments.api.listing import ListView
 from deployments.api.serializers import MeasurementSerializer
+from deployments.attempts import Status
 from deployments.models import Replay
-from deployments.replay_lifecycle import Status
 from deployments.selectors import replay_summary
 
 

@@ -14,6 +14,7 @@ from deployments.api import (
     replays,
     scraping,
     traffic,
+    tunings,
     views,
     webhooks,
 )
@@ -54,6 +55,17 @@ urlpatterns = [
         name="workload-artifact",
     ),
     path("clusters/<str:cluster>/workloads/exchanges", WorkloadExchangesView.as_view(), name="workload-exchanges"),
+    path("models/<str:name>/versions/<int:number>/tunings", tunings.TuningListView.as_view(), name="tuning-list"),
+    path(
+        "models/<str:name>/versions/<int:number>/tunings/<int:tuning_id>",
+        tunings.TuningDetailView.as_view(),
+        name="tuning-detail",
+    ),
+    path(
+        "models/<str:name>/versions/<int:number>/tunings/<int:tuning_id>/apply",
+        tunings.TuningApplyView.as_view(),
+        name="tuning-apply",
+    ),
     path("webhooks", webhooks.WebhookListView.as_view(), name="webhook-list"),
     path("webhooks/<int:webhook_id>", webhooks.WebhookDetailView.as_view(), name="webhook-detail"),
     path("webhooks/<int:webhook_id>/deliveries", webhooks.DeliveryListView.as_view(), name="delivery-list"),

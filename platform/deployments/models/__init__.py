@@ -15,6 +15,7 @@ from deployments.models.repartitions import Repartition
 from deployments.models.rollouts import AnalysisPoint, AnalysisRun, Rollout
 from deployments.models.services import Cluster, InferenceService, Revision
 from deployments.models.traffic import TrafficLook, TrafficPoint
+from deployments.models.tunings import Tuning
 from deployments.models.webhooks import Webhook, WebhookDelivery
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "RolloutPolicy",
     "TrafficLook",
     "TrafficPoint",
+    "Tuning",
     "Webhook",
     "WebhookDelivery",
     "WebhookQuestion",

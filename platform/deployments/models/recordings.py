@@ -3,9 +3,9 @@
 from django.db import models
 from django.db.models import Q
 
+from deployments.attempts import Status
 from deployments.models.choices import choices
 from deployments.models.services import InferenceService
-from deployments.replay_lifecycle import Status
 
 
 class Recording(models.Model):
@@ -43,7 +43,7 @@ class Recording(models.Model):
 
 
 class Replay(models.Model):
-    """A recording, answered again by a version that serves nobody, and compared; `deployments.replay_lifecycle`.
+    """A recording, answered again by a version that serves nobody, and compared; `deployments.attempts`.
 
     Attributes:
         recording: None once that was deleted.

@@ -48,6 +48,7 @@ from deployments.selectors.services import (
 )
 from deployments.selectors.traffic import NO_TRAFFIC, Traffic, traffic_of
 from deployments.selectors.traffic_history import TrafficHistory, traffic_history
+from deployments.selectors.tunings import tuning_get, tuning_query
 from deployments.selectors.workloads import job_artifact, workload_artifact, workload_service
 from deployments.shapes import (
     AnalysisRunView,
@@ -128,6 +129,8 @@ __all__ = [
     "stable_before",
     "traffic_history",
     "traffic_of",
+    "tuning_get",
+    "tuning_query",
     "workload_artifact",
     "workload_service",
 ]

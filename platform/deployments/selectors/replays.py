@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from common.errors import NotFound
+from deployments.attempts import Status
 from deployments.comparison.stored import stored_report
 from deployments.comparison.summary import Summary, summary_of
 from deployments.comparison.terms import Terms
 from deployments.document import Document
 from deployments.models import InferenceService, Replay
 from deployments.policy.comparison import parse_terms
-from deployments.replay_lifecycle import Status
 
 
 @dataclass(frozen=True, slots=True)

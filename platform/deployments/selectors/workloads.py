@@ -4,8 +4,8 @@ of the versions that are tried on its recorded requests now; and what the pod of
 from django.conf import settings
 
 from common.errors import NotFound, NotPermitted
+from deployments.attempts import Status
 from deployments.models import InferenceService, Replay, Revision
-from deployments.replay_lifecycle import Status
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
 from registry.selectors import is_being_checked
 

@@ -30,6 +30,7 @@ from deployments.services.restarting import service_restart, service_resume, ser
 from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
 from deployments.services.serving import alias_follow, service_apply, service_delete
+from deployments.services.tunings import tuned_file, tuning_start, tuning_stop
 
 __all__ = [
     "ClusterGpus",
@@ -82,4 +83,7 @@ __all__ = [
     "service_resume",
     "service_rollback",
     "service_stop",
+    "tuned_file",
+    "tuning_start",
+    "tuning_stop",
 ]

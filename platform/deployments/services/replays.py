@@ -14,7 +14,8 @@ from django.db.models import QuerySet
 
 from accounts.services import audit_record
 from common.errors import Conflict, NotFound
-from deployments import replay_lifecycle
+from deployments import attempts
+from deployments.attempts import AttemptState, Status
 from deployments.comparison.agreement import shown_percent
 from deployments.comparison.report import Report
 from deployments.comparison.stored import report_json, worst_json
@@ -26,7 +27,6 @@ from deployments.history import Kind
 from deployments.models import InferenceService, Recording, Replay
 from deployments.policy.comparison import parse_terms, terms_json
 from deployments.recording import changing
-from deployments.replay_lifecycle import ReplayState, Status
 from deployments.selectors.recordings import recording_get
 from deployments.selectors.replays import replay_summary, replay_terms
 from deployments.services.rollouts import version_of
@@ -112,15 +112,15 @@ def replay_begin(*, replay_id: int, now: datetime, lease: timedelta) -> ReplayCl
     """
     related = ("service__cluster", "recording", "model_version")
     row = Replay.objects.select_related(*related).filter(pk=replay_id).first()
-    if row is None or not replay_lifecycle.may_begin(state_of(row), now):
+    if row is None or not attempts.may_begin(state_of(row), now):
         return None
     pending = Replay.objects.filter(status=Status.PENDING.value)
     if pending.filter(next_try_at__gt=now).exclude(claim=None).count() >= MAX_CONCURRENT:
         return None
     if row.recording is None:
-        state = replay_lifecycle.failed(state_of(row), "its recording was deleted before the replay ended")
+        state = attempts.failed(state_of(row), "its recording was deleted before the replay ended")
     else:
-        state = replay_lifecycle.begin(state_of(row), now, lease)
+        state = attempts.begin(state_of(row), now, lease)
     begun = state.status is Status.PENDING
     claim_id = uuid.uuid4()
     with transaction.atomic():
@@ -163,22 +163,22 @@ def replay_broke_off(*, claim: ReplayClaim, reason: str, now: datetime) -> None:
     """Note that an attempt ended without saying anything of the version; it is made again at once, a few times."""
     row = _held(claim).first()
     if row is not None:
-        _held(claim).update(**_columns(replay_lifecycle.broke_off(state_of(row), reason, now)), claim=None)
+        _held(claim).update(**_columns(attempts.broke_off(state_of(row), reason, now)), claim=None)
 
 
 def replay_fail(*, claim: ReplayClaim, reason: str, now: datetime) -> None:
     """Note that the replay cannot be made."""
-    _end(claim, lambda state: replay_lifecycle.failed(state, reason), None, now)
+    _end(claim, lambda state: attempts.failed(state, reason), None, now)
 
 
 def replay_end(*, claim: ReplayClaim, report: Report, done: int, now: datetime) -> bool:
     """Write what the comparison came to; False where the claim was lost or the service deleted meanwhile."""
-    return _end(claim, replay_lifecycle.done, (report, done), now)
+    return _end(claim, attempts.done, (report, done), now)
 
 
-def state_of(row: Replay) -> ReplayState:
+def state_of(row: Replay) -> AttemptState:
     """Return a replay as its lifecycle sees it."""
-    return ReplayState(Status(row.status), row.attempts, row.reason, row.next_try_at)
+    return AttemptState(Status(row.status), row.attempts, row.reason, row.next_try_at)
 
 
 def _source(service: InferenceService, recording: int | None) -> Recording:
@@ -221,7 +221,7 @@ def _held(claim: ReplayClaim) -> QuerySet[Replay]:
 @transaction.atomic
 def _end(
     claim: ReplayClaim,
-    move: Callable[[ReplayState], ReplayState],
+    move: Callable[[AttemptState], AttemptState],
     found: tuple[Report, int] | None,
     now: datetime,
 ) -> bool:
@@ -240,7 +240,7 @@ def _end(
     return True
 
 
-def _tell_end(row: Replay, state: ReplayState, now: datetime) -> None:
+def _tell_end(row: Replay, state: AttemptState, now: datetime) -> None:
     """Write the event of an end; a replay that ends without a worker's report gets its time here."""
     Replay.objects.filter(pk=row.pk, finished_at=None).update(finished_at=now)
     what = f"the replay of {row.total} recorded requests by version {row.model_version.number}"
@@ -258,7 +258,7 @@ def _conclusion(row: Replay) -> str:
     return f"the answers agree with the recorded ones in {agreement} % ({summary.measurement.verdict})"
 
 
-def _columns(state: ReplayState) -> dict[str, object]:
+def _columns(state: AttemptState) -> dict[str, object]:
     return {
         "status": state.status.value,
         "attempts": state.attempts,

@@ -13,8 +13,8 @@ from pytest_django.asserts import assertNumQueries  # type: ignore[attr-defined]
 from pytest_django.fixtures import Settings
 
 from deployments.api.workloads import access
+from deployments.attempts import Status
 from deployments.models import Replay, Revision
-from deployments.replay_lifecycle import Status
 from deployments.services.recordings import RecordingOrder, recording_start
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
 from registry.models import ModelVersion

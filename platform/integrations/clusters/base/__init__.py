@@ -37,7 +37,7 @@ from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
 from integrations.clusters.base.gpus import GpuPod, NodeGpus
 from integrations.clusters.base.identity import AUDIENCE, JobIdentity, WorkloadIdentity
-from integrations.clusters.base.jobs import Job, JobKind, JobResult
+from integrations.clusters.base.jobs import Job, JobKind, JobResult, Told
 from integrations.clusters.base.observed import (
     Component,
     Node,
@@ -111,6 +111,7 @@ __all__ = [
     "Selection",
     "SessionAffinity",
     "Tap",
+    "Told",
     "Unit",
     "WorkloadIdentity",
     "behavior_from_json",

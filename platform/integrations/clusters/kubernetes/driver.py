@@ -30,6 +30,7 @@ from integrations.clusters.base import (
     ObservedNode,
     ObservedReplica,
     Patch,
+    Told,
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_LINES, last_lines
@@ -183,9 +184,9 @@ class KubernetesDriver:
         if wrong is not None:
             raise Conflict(f"{wrong.message}; {wrong.remedy}", field="metadata.namespace")
 
-    def run(self, job: Job) -> JobResult:
+    def run(self, job: Job, told: Told | None = None) -> JobResult:
         """Run the job as a Kubernetes Job in the namespace for jobs."""
-        return jobs.run(self._api, self._options, job)
+        return jobs.run(self._api, self._options, job, told)
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
         """Run the candidate as a pod in the service's namespace."""

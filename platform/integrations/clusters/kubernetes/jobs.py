@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from common.errors import FairleadError, InvalidInput, NotFound, Unavailable
-from integrations.clusters.base import Failure, FailureReason, Job, JobIdentity, JobResult, WorkloadIdentity
+from integrations.clusters.base import Failure, FailureReason, Job, JobIdentity, JobResult, Told, WorkloadIdentity
 from integrations.clusters.kubernetes import kinds, manifests
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.failures import failure_of, statuses
@@ -20,14 +20,17 @@ from integrations.clusters.kubernetes.options import ModelSource, Options
 
 Json = Mapping[str, Any]
 TIMED_OUT = 124  # what coreutils' timeout exits with
-_LOOK_EVERY_S = 0.5
+_LOOK_EVERY_S, _LISTEN_EVERY_S = 0.5, 3.0
 _OUTPUT_LINES, _MAX_OUTPUT_BYTES, _READ_S = 1000, 4 << 20, 30.0
 _HOPELESS = "ImagePullBackOff", "InvalidImageName"
 """What a container waits for in vain: it was tried more than once, or cannot be."""
 
 
-def run(api: Api, options: Options, asked: Job) -> JobResult:
+def run(api: Api, options: Options, asked: Job, told: Told | None = None) -> JobResult:
     """Run the job to its end; `exit_code` is `TIMED_OUT` at the timeout.
+
+    Args:
+        told: gets the last line of what the job's pod says, every few seconds.
 
     Raises:
         InvalidInput: the model cannot be reached by a pod, or the cluster has no such namespace for jobs.
@@ -42,7 +45,7 @@ def run(api: Api, options: Options, asked: Job) -> JobResult:
             f"{_with_claim(options)}, or name another in the cluster's file as jobs.namespace"
         ) from error
     try:
-        return _result(api, options, asked, name)
+        return _result(api, options, asked, name, told)
     finally:
         with suppress(FairleadError):  # else Kubernetes removes it some time after its end
             api.delete(kinds.JOB, options.jobs_namespace, name, uid=made["metadata"]["uid"])
@@ -59,8 +62,9 @@ def identity_of(api: Api, caller: WorkloadIdentity) -> JobIdentity | None:
     return None
 
 
-def _result(api: Api, options: Options, asked: Job, name: str) -> JobResult:
+def _result(api: Api, options: Options, asked: Job, name: str, told: Told | None) -> JobResult:
     deadline = time.monotonic() + asked.timeout_s
+    listen_at = 0.0
     trouble: Failure | None = None
     while time.monotonic() < deadline:
         try:
@@ -71,6 +75,9 @@ def _result(api: Api, options: Options, asked: Job, name: str) -> JobResult:
                     return _ended(api, asked, pod, code)
                 if is_hopeless(pod) and trouble is not None:
                     raise _NeverStartedError(trouble.message)
+                if told is not None and time.monotonic() >= listen_at and pod["status"].get("phase") == "Running":
+                    listen_at = time.monotonic() + _LISTEN_EVERY_S
+                    told(_said(api, pod, lines=1).strip())
         except _NeverStartedError as error:
             raise Unavailable(f"the {asked.kind} of the model cannot be run on the cluster: {error}") from error
         except Unavailable:
@@ -106,16 +113,7 @@ def _ended(api: Api, asked: Job, pod: Json, code: int) -> JobResult:
     failure = failure_of(pod)
     if failure is not None and (failure.container != ASK or failure.reason is FailureReason.OUT_OF_MEMORY):
         return JobResult(code, "", f"the {asked.kind} of the model failed: {failure.message}")
-    metadata = pod["metadata"]
-    said = api.log(
-        metadata["namespace"],
-        metadata["name"],
-        ASK,
-        previous=False,
-        lines=_OUTPUT_LINES,
-        most_bytes=_MAX_OUTPUT_BYTES,
-        timeout_s=_READ_S,
-    )
+    said = _said(api, pod, lines=_OUTPUT_LINES)
     output = answer_in(said)
     if code == 0:
         return JobResult(0, output)
@@ -123,6 +121,19 @@ def _ended(api: Api, asked: Job, pod: Json, code: int) -> JobResult:
         return JobResult(code, output, str(json.loads(output)["error"]))
     last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it printed nothing")
     return JobResult(code, output, f"the {asked.kind} of the model ended with exit code {code}: {last}")
+
+
+def _said(api: Api, pod: Json, *, lines: int) -> str:
+    metadata = pod["metadata"]
+    return api.log(
+        metadata["namespace"],
+        metadata["name"],
+        ASK,
+        previous=False,
+        lines=lines,
+        most_bytes=_MAX_OUTPUT_BYTES,
+        timeout_s=_READ_S,
+    )
 
 
 def answer_in(said: str) -> str:

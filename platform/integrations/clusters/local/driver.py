@@ -27,6 +27,7 @@ from integrations.clusters.base import (
     ObservedNode,
     ObservedReplica,
     Patch,
+    Told,
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_BYTES, last_lines
@@ -147,9 +148,9 @@ class LocalDriver:
     def check_namespace(self, namespace: str) -> None:
         """Accept any namespace: here it is a name and nothing else."""
 
-    def run(self, job: Job) -> JobResult:
+    def run(self, job: Job, told: Told | None = None) -> JobResult:
         """Run the job as a process of its own, bounded in time and memory."""
-        return jobs.run(job, self._layout.jobs, allow_python_models=self._allow_python_models)
+        return jobs.run(job, self._layout.jobs, allow_python_models=self._allow_python_models, told=told)
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
         """Run the candidate as a process of its own that nobody but the caller can reach."""

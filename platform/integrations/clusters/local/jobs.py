@@ -1,4 +1,4 @@
-"""Runs one question about a model as a process of its own: `python -m serving_runtime inspect|profile DIR --json`.
+"""Runs one question about a model as a process of its own: `python -m serving_runtime inspect|profile|tune DIR --json`.
 
 The file may be hostile: the process has limits on memory and processor time, and its whole group is killed at the
 timeout. Each job has a folder of its own beside the artifacts, where files can be linked; what a worker that was killed
@@ -13,20 +13,23 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from common.errors import FairleadError, Unavailable
 from common.processes import start_ticks
 from integrations.artifacts import folder_of
-from integrations.clusters.base import Job, JobResult
+from integrations.clusters.base import Job, JobResult, Told
 from integrations.clusters.flags import python_flags
 from integrations.clusters.local import launch
 from integrations.clusters.local.materialise import lay_out
 
 _MODEL_NAME, _MODEL_VERSION = "model", "1"
 _MAX_OUTPUT_BYTES = 4 << 20
+_LAST_WORDS_BYTES = 4096
+_LOOK_EVERY_S = 0.2
 _LEAST_MEMORY_BYTES = 16 << 30  # address space, of which a runtime with its libraries takes a lot without using it
 TIMED_OUT = 124  # what coreutils' timeout exits with
 
@@ -37,6 +40,7 @@ def run(
     *,
     allow_python_models: bool = False,
     runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime"),
+    told: Told | None = None,
 ) -> JobResult:
     """Run the job below `folder` and return its end; `exit_code` is `TIMED_OUT` at the timeout and -N for signal N.
 
@@ -49,7 +53,7 @@ def run(
             artifact = folder_of(job.artifact_uri)
             if not artifact.is_dir():
                 return JobResult(1, "", f"the artifact {job.artifact_uri} is not there; push the model version again")
-            lay_out(artifact, model, version=_MODEL_VERSION, config={})
+            lay_out(artifact, model, version=_MODEL_VERSION, config=job.model_config)
         except FairleadError as error:
             return JobResult(1, "", error.message)
         command = [
@@ -57,15 +61,16 @@ def run(
             *runtime,
             job.kind.value,
             str(model),
+            *job.arguments,
             "--json",
             *python_flags(allowed=allow_python_models),
         ]
         with (scratch / "stdout").open("w+b") as stdout, (scratch / "stderr").open("w+b") as stderr:
-            exit_code = _run(command, job.timeout_s, stdout.fileno(), stderr.fileno())
+            output_to = (stdout.fileno(), stderr.fileno())
+            exit_code = _run(command, job, output_to, told and (lambda: told(_last_line(scratch / "stderr"))))
             stdout.seek(0)
             output = stdout.read(_MAX_OUTPUT_BYTES).decode(errors="replace")
-            stderr.seek(max(0, os.fstat(stderr.fileno()).st_size - 4096))
-            complaint = stderr.read().decode(errors="replace")
+            complaint = _last_words(scratch / "stderr")
     return JobResult(exit_code, output, _message(job, exit_code, output, complaint))
 
 
@@ -104,19 +109,44 @@ def _launcher(job: Job, *, allow_python_models: bool) -> list[str]:
     return [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *limits, "--"]
 
 
-def _run(command: list[str], timeout_s: float, stdout: int, stderr: int) -> int:
+def _run(command: list[str], job: Job, output_to: tuple[int, int], look: Callable[[], None] | None) -> int:
+    stdout, stderr = output_to
+    environment = {**os.environ, **job.env}
     try:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0, env=environment
+        )
     except OSError as error:
         raise Unavailable(f"no process could be started for a model check: {error}") from error
     try:
-        return process.wait(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        return TIMED_OUT
+        return _waited(process, job.timeout_s, look)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # its children too, however it ended
         process.wait()
+
+
+def _waited(process: "subprocess.Popen[bytes]", timeout_s: float, look: Callable[[], None] | None) -> int:
+    deadline = time.monotonic() + timeout_s
+    while (left_s := deadline - time.monotonic()) > 0:
+        try:
+            return process.wait(timeout=left_s if look is None else min(left_s, _LOOK_EVERY_S))
+        except subprocess.TimeoutExpired:
+            if look is not None:
+                look()
+    return TIMED_OUT
+
+
+def _last_words(file: Path) -> str:
+    with file.open("rb") as said:
+        said.seek(max(0, os.fstat(said.fileno()).st_size - _LAST_WORDS_BYTES))
+        return said.read().decode(errors="replace")
+
+
+def _last_line(file: Path) -> str:
+    """Return the last line that is whole; empty where there is none."""
+    *whole, _ = _last_words(file).split("\n")
+    return whole[-1] if whole else ""
 
 
 def _message(job: Job, exit_code: int, output: str, complaint: str) -> str:

@@ -21,11 +21,43 @@ def artifact(cluster):
     return cluster.revision(2, 100).artifact_uri
 
 
-@pytest.mark.parametrize("kind", list(JobKind))
+@pytest.mark.parametrize("kind", [JobKind.INSPECT, JobKind.PROFILE])
 def test_runtime_answers(cluster, artifact, kind):
     result = cluster.driver.run(Job(kind, artifact, 60))
     assert (result.exit_code, result.message) == (0, "")
     assert json.loads(result.output)["schema"] == f"fairlead.{kind.value}/v1"
+
+
+def test_a_tuning_says_how_far_it_is_and_in_the_end_what_it_found(cluster, artifact):
+    said = []
+    arguments = ("--max-latency-p99-ms=10000", "--budget=3s", "--window=0.2s", "--max-concurrency=4")
+    asked = Job(JobKind.TUNE, artifact, 300, arguments=arguments, model_config={"max_batch_size": 4})
+    result = cluster.driver.run(asked, said.append)
+    assert (result.exit_code, result.message) == (0, "")
+    found = json.loads(result.output)
+    assert found["baseline"]["batch_size"] == 1  # without a dynamic batcher, as the configuration says
+    told = [json.loads(line) for line in said if line]
+    assert {line["schema"] for line in told} <= {"fairlead.tune-progress/v1"}
+
+
+def test_who_is_told_may_end_a_job(artifact, tmp_path):
+    def enough(_line):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run(
+            Job(JobKind.TUNE, artifact, 300),
+            tmp_path / "jobs",
+            runtime=program("import time; time.sleep(300)"),
+            told=enough,
+        )
+    assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_a_job_has_the_variables_that_it_is_given(artifact, tmp_path):
+    code = "import os; print(os.environ['TOKENS'], 'PATH' in os.environ)"
+    asked = Job(JobKind.TUNE, artifact, 60, env={"TOKENS": "7"})
+    assert jobs.run(asked, tmp_path / "jobs", runtime=program(code)).output == "7 True\n"
 
 
 def test_runtime_refuses_what_is_no_model(cluster):

@@ -39,6 +39,8 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
         artifact_origin=asked.artifact_origin,
         replicas=1,
         weight_percent=0,
+        model_config=asked.model_config,
+        env=asked.env,
         resources=asked.resources,
     )
     desired = Desired(options.jobs_namespace, name, 1, (model,))
@@ -53,6 +55,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     question = [
         asked.kind.value,
         f"{folder}/{_MODEL_NAME}",
+        *asked.arguments,
         "--json",
         *accelerators.flags(asked.resources),
         *python_flags(allowed=options.allow_python_models),

@@ -1,11 +1,11 @@
-"""How a replay goes. Pure: no clock, no database, no runtime.
+"""How work goes that a worker does with a model, a replay or a tuning. Pure: no clock, no database, no runtime.
 
-             all answered, and compared
+                 it came to its end
 PENDING --------------------------------> DONE
  |  ^ |
- |  '-' broke off (its worker ended): again, from the first request
+ |  '-' broke off (its worker ended): again, from its beginning
  |
- '-- the version cannot be started, the recording is gone, or it broke off MAX_ATTEMPTS times --> FAILED
+ '-- it cannot be done, was stopped, or broke off MAX_ATTEMPTS times --> FAILED
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ MAX_ATTEMPTS = 3
 
 
 class Status(StrEnum):
-    """Where a replay is."""
+    """Where the work is."""
 
     PENDING = "PENDING"
     DONE = "DONE"
@@ -24,8 +24,8 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayState:
-    """What a replay's row says.
+class AttemptState:
+    """What the work's row says.
 
     Attributes:
         attempts: counted at their begin, so that one that takes its worker down counts too.
@@ -38,29 +38,29 @@ class ReplayState:
     next_try_at: datetime | None
 
 
-def may_begin(state: ReplayState, now: datetime) -> bool:
+def may_begin(state: AttemptState, now: datetime) -> bool:
     """Return whether an attempt is to begin at `now`."""
     return state.status is Status.PENDING and state.next_try_at is not None and state.next_try_at <= now
 
 
-def begin(state: ReplayState, now: datetime, lease: timedelta) -> ReplayState:
+def begin(state: AttemptState, now: datetime, lease: timedelta) -> AttemptState:
     """Return the state while an attempt runs: another may begin when `lease` is over and this one has not ended."""
     if state.attempts >= MAX_ATTEMPTS:
         reason = state.reason or "its worker ended each time"
-        return failed(state, f"the replay broke off {state.attempts} times, the last time because {reason}")
+        return failed(state, f"it broke off {state.attempts} times, the last time because {reason}")
     return replace(state, attempts=state.attempts + 1, next_try_at=now + lease)
 
 
-def broke_off(state: ReplayState, reason: str, now: datetime) -> ReplayState:
-    """Return the state after an attempt that says nothing of the version."""
+def broke_off(state: AttemptState, reason: str, now: datetime) -> AttemptState:
+    """Return the state after an attempt that says nothing of the model."""
     return replace(state, reason=reason, next_try_at=now)
 
 
-def failed(state: ReplayState, reason: str) -> ReplayState:
-    """Return the state of a replay that cannot be made."""
+def failed(state: AttemptState, reason: str) -> AttemptState:
+    """Return the state of work that cannot be done."""
     return replace(state, status=Status.FAILED, reason=reason, next_try_at=None)
 
 
-def done(state: ReplayState) -> ReplayState:
-    """Return the state of a replay whose report is there."""
+def done(state: AttemptState) -> AttemptState:
+    """Return the state of work that came to its end."""
     return replace(state, status=Status.DONE, reason="", next_try_at=None)

@@ -1,13 +1,13 @@
-"""The states of a replay, without a clock."""
+"""The states of work that a worker does, without a clock."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from deployments.replay_lifecycle import MAX_ATTEMPTS, ReplayState, Status, begin, broke_off, done, failed, may_begin
+from deployments.attempts import MAX_ATTEMPTS, AttemptState, Status, begin, broke_off, done, failed, may_begin
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LEASE = timedelta(seconds=20)
-NEW = ReplayState(Status.PENDING, 0, "", NOW)
+NEW = AttemptState(Status.PENDING, 0, "", NOW)
 
 
 def test_one_worker_has_it_until_its_lease_is_over() -> None:
@@ -23,7 +23,7 @@ def test_one_that_takes_its_worker_down_is_given_up_in_the_end() -> None:
         assert state.status is Status.PENDING
     given_up = begin(state, NOW, LEASE)
     assert (given_up.status, given_up.next_try_at) == (Status.FAILED, None)
-    assert given_up.reason == "the replay broke off 3 times, the last time because its worker ended each time"
+    assert given_up.reason == "it broke off 3 times, the last time because its worker ended each time"
 
 
 def test_one_that_broke_off_is_made_again_at_once_and_says_why() -> None:

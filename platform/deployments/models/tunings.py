@@ -1,0 +1,43 @@
+"""How a version is best configured where it runs, and the search for it."""
+
+from django.db import models
+
+from deployments.attempts import Status
+from deployments.models.choices import choices
+from deployments.models.services import Cluster, InferenceService
+
+
+class Tuning(models.Model):
+    """A search for the configuration of a version that serves most within a latency; states as `deployments.attempts`.
+
+    Attributes:
+        service: whose replicas it is for: it runs with their configuration, variables and resources. None for a
+            version as it is, with what the cluster gives by itself.
+        order: a `TuningOrder` as JSON.
+        model_config: fields of the service's file that were laid over the version's own configuration.
+        progress: what the search said last; report: what it came to, without the plot, which is SVG.
+        claim, next_try_at, attempts: whose it is now, and since when another may have it.
+    """
+
+    model_version = models.ForeignKey("registry.ModelVersion", on_delete=models.CASCADE, related_name="tunings")
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="tunings")
+    service = models.ForeignKey(InferenceService, null=True, on_delete=models.CASCADE, related_name="tunings")
+    order = models.JSONField(default=dict)
+    model_config = models.JSONField(default=dict)
+    status = models.CharField(max_length=10, choices=choices(Status), default=Status.PENDING)
+    reason = models.TextField(blank=True)
+    progress = models.JSONField(default=dict)
+    report = models.JSONField(default=dict)
+    plot = models.TextField(blank=True)
+    claim = models.UUIDField(null=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_try_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=300)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["next_try_at"], condition=models.Q(finished_at=None), name="tuning_pending")]
+
+    def __str__(self) -> str:
+        return f"tuning {self.pk}"
