@@ -1,5 +1,6 @@
 """The page of a cluster's GPUs as people see and use it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +73,7 @@ def page(context: BrowserContext, settings: Settings, tmp_path: Path) -> Page:
     scenes.service()
     page = context.new_page()
     page.goto(f"/signin/#token={scenes.token(Scope.ADMIN)}")
-    page.wait_for_url("**/services/")
+    page.wait_for_url(re.compile(r"://[^/]+/$"))
     return page
 
 
