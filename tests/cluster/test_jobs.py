@@ -60,6 +60,16 @@ def test_a_model_is_asked_and_nothing_stays(cluster: Harness, options: Options, 
     assert json.loads(result.output)["schema"] == f"fairlead.{kind}/v1"
 
 
+def test_a_tuning_says_how_far_it_is_and_nothing_stays(cluster: Harness, options: Options, api: Api) -> None:
+    said: list[str] = []
+    arguments = ("--max-latency-p99-ms=10000", "--budget=8s", "--window=0.2s", "--max-concurrency=4")
+    order = replace(asked(cluster, JobKind.TUNE, model(1)), arguments=arguments, env={"TOKENS": "7"})
+    result = KubernetesDriver(api, options).run(order, said.append)
+    assert (result.exit_code, result.message) == (0, "")
+    assert json.loads(result.output)["chosen"]["requests_per_s"] > 0
+    assert any("fairlead.tune-progress/v1" in line for line in said)
+
+
 def test_a_model_that_is_none_is_refused_in_the_runtimes_words(cluster: Harness, options: Options, api: Api) -> None:
     result = KubernetesDriver(api, options).run(asked(cluster, JobKind.INSPECT, b"garbage"))
     assert result.exit_code == 2
