@@ -1,14 +1,13 @@
 """KServe's `batcher` of a predictor becomes the runtime's dynamic batcher; an explainer is refused."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from common.errors import InvalidInput
-from deployments.scaling import Scaling
-from deployments.spec import RevisionContent, file_saying, parse_service
-from integrations.clusters.base import Resources
+from deployments.spec import content_of, file_saying, parse_service
 from integrations.clusters.local.config_check import check_config
 
 FILE: dict[str, Any] = {
@@ -87,10 +86,10 @@ def test_a_wrong_batcher_is_refused_by_the_name_of_its_field(batcher: dict[str, 
 
 def test_a_file_that_is_to_say_another_config_has_no_batcher_any_more() -> None:
     document = saying({"maxBatchSize": 16})
-    content = RevisionContent(None, Scaling(1, 1), {}, Resources(), {"max_batch_size": 4})
+    content = replace(content_of(parse_service(document)), model_config={"max_batch_size": 4})
     changed = file_saying(document, parse_service(document), content)
     assert parse_service(changed).model_config == {"max_batch_size": 4}
-    same = RevisionContent(None, Scaling(1, 1), {}, Resources(), parse_service(document).model_config)
+    same = content_of(parse_service(document))
     assert file_saying(document, parse_service(document), same) == document
 
 

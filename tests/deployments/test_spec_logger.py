@@ -1,16 +1,16 @@
 """KServe's `logger` of a predictor: read, written back, refused."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from common.errors import InvalidInput
 from deployments.models import Rollout
-from deployments.scaling import Scaling
 from deployments.services import service_apply
-from deployments.spec import RevisionContent, file_saying, parse_service
-from integrations.clusters.base import Logged, Logger, Resources
+from deployments.spec import content_of, file_saying, parse_service
+from integrations.clusters.base import Logged, Logger
 from tests.deployments.conftest import Platform
 
 URL = "http://message-dumper.default/"
@@ -62,7 +62,7 @@ def test_a_wrong_logger_is_refused_by_the_name_of_its_field(logger: dict[str, st
 @pytest.mark.parametrize("logger", [None, Logger(URL, Logged.REQUEST)])
 def test_a_file_is_made_to_say_a_revisions_logger(logger: Logger | None) -> None:
     document = saying({"url": "http://other/"})
-    content = RevisionContent(None, Scaling(1, 1), {}, Resources(), {}, logger)
+    content = replace(content_of(parse_service(document)), logger=logger)
     assert parse_service(file_saying(document, parse_service(document), content)).logger == logger
 
 

@@ -1,11 +1,12 @@
 """`spec.transformer` of a service file."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from common.errors import InvalidInput
-from deployments.spec import RevisionContent, Transformer, file_saying, parse_service, stored_transformer
+from deployments.spec import Transformer, content_of, file_saying, parse_service, stored_transformer
 from deployments.spec import transformer_json as as_json
 from deployments.spec.clusters import refuse_on
 from integrations.clusters.base import Resources
@@ -95,11 +96,11 @@ def test_a_name_that_leaves_no_room_for_the_transformers_is_refused() -> None:
 
 def test_the_way_back_writes_it_into_the_file_or_takes_it_out() -> None:
     there = parse_service(document())
-    content = RevisionContent(None, there.scaling, there.env, there.resources, there.model_config)
+    content = replace(content_of(there), transformer=None)
     without = file_saying(document(), there, content)
     assert "transformer" not in without["spec"]
     older = Transformer(image="example.org/tokenizer:0")
-    again = RevisionContent(None, there.scaling, there.env, there.resources, there.model_config, transformer=older)
+    again = replace(content_of(there), transformer=older)
     assert parse_service(file_saying(without, parse_service(without), again)).transformer == older
 
 

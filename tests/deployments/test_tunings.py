@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from common.errors import Conflict, NotFound, Unavailable
 from deployments import tuning_making
-from deployments.models import Tuning
+from deployments.models import InferenceService, Tuning
 from deployments.services import tuned_file, tuning_start, tuning_stop
 from deployments.services.tunings import tunings_due
 from deployments.tuning import TuningOrder
@@ -29,6 +29,7 @@ REPORT: dict[str, Any] = {
     "frontier": [POINT],
     "plot": "<svg/>",
 }
+CONTAINER = {"name": "kserve-container", "image": "example.org/tokenizer:1"}
 PROGRESS = {"schema": "fairlead.tune-progress/v1", "spent": 0.5, "measurements": 7, "last": POINT, "best": POINT}
 Run = Callable[[Job, Told], JobResult]
 
@@ -188,6 +189,11 @@ def test_a_worker_that_is_to_end_gives_it_back(scene: Scene) -> None:
 
 
 def test_the_tuned_file_differs_in_the_configuration_alone(scene: Scene) -> None:
+    everything = {"placement": {"replicas": "spread"}, "transformer": {"containers": [CONTAINER]}}
+    service = InferenceService.objects.get()
+    service.document["spec"] |= everything
+    service.document["spec"]["predictor"]["logger"] = {"url": "http://sink/"}
+    service.save()
     row = scene.make(scene.start())
     before = row.service.document
     after = tuned_file(row=row, service=SERVICE)

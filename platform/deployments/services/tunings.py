@@ -5,7 +5,7 @@ Claims are those of replays (`services.replays`).
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,7 +21,7 @@ from deployments.selectors.tunings import tuning_get
 from deployments.services.choosing import cluster_default
 from deployments.services.serving import service_named, spec_of
 from deployments.services.turning import check_ready
-from deployments.spec import RevisionContent
+from deployments.spec import content_of
 from deployments.spec.rewrite import file_saying
 from deployments.tuning import SPARE_S, TuningOrder, config_with
 from integrations.clusters.base import Job, JobKind, Resources
@@ -162,16 +162,7 @@ def tuned_file(*, row: Tuning, service: tuple[str, str]) -> dict[str, Any]:
     spec = spec_of(of)
     if dict(spec.model_config) != row.model_config:
         raise Conflict(f"the configuration of service {of} is not the one that {row} began with; tune it again")
-    content = RevisionContent(
-        storage_uri=None,
-        scaling=spec.scaling,
-        env=spec.env,
-        resources=spec.resources,
-        model_config=config_with(spec.model_config, row.report),
-        logger=spec.logger,
-        patches=spec.patches,
-        transformer=spec.transformer,
-    )
+    content = replace(content_of(spec), model_config=config_with(spec.model_config, row.report))
     return file_saying(of.document, spec, content)
 
 

@@ -13,7 +13,7 @@ from deployments.spec.patches import PATCHES, parse_patches, patches_json, store
 from deployments.spec.placement import placement_json, stored_placement
 from deployments.spec.rewrite import file_saying, file_stopped
 from deployments.spec.transformer import Transformer, stored_transformer, transformer_json
-from deployments.spec.values import PlacementWish, RevisionContent, ServiceSpec
+from deployments.spec.values import PlacementWish, RevisionContent, ServiceSpec, content_of
 
 __all__ = [
     "CONFIG",
@@ -24,6 +24,7 @@ __all__ = [
     "ServiceSpec",
     "Transformer",
     "check_format",
+    "content_of",
     "file_saying",
     "file_stopped",
     "imported_model",

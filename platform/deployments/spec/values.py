@@ -80,7 +80,22 @@ class RevisionContent:
     env: Mapping[str, str]
     resources: Resources
     model_config: Mapping[str, object]
-    logger: Logger | None = None
-    patches: tuple[Patch, ...] = ()
-    transformer: Transformer | None = None
-    placement: PlacementWish = PlacementWish()
+    logger: Logger | None
+    patches: tuple[Patch, ...]
+    transformer: Transformer | None
+    placement: PlacementWish
+
+
+def content_of(spec: ServiceSpec) -> RevisionContent:
+    """Return what the file says of its revision, to change a part of it."""
+    return RevisionContent(
+        storage_uri=None,
+        scaling=spec.scaling,
+        env=spec.env,
+        resources=spec.resources,
+        model_config=spec.model_config,
+        logger=spec.logger,
+        patches=spec.patches,
+        transformer=spec.transformer,
+        placement=spec.placement,
+    )
