@@ -30,6 +30,8 @@ class Migration(migrations.Migration):
                 ('server_errors', models.BigIntegerField()),
                 ('latency', models.JSONField()),
                 ('replicas', models.PositiveIntegerField()),
+                ('service', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='deployments.inferenceservice')),
+                ('revision', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='traffic', to='deployments.revision')),
             ],
         ),
         migrations.AddField(
@@ -44,16 +46,6 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='rollout',
             index=models.Index(fields=['finished_at'], name='rollout_finished'),
-        ),
-        migrations.AddField(
-            model_name='trafficpoint',
-            name='revision',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='traffic', to='deployments.revision'),
-        ),
-        migrations.AddField(
-            model_name='trafficpoint',
-            name='service',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='deployments.inferenceservice'),
         ),
         migrations.AddIndex(
             model_name='trafficpoint',
