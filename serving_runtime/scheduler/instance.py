@@ -62,5 +62,6 @@ class Instance:
         bell.silence()
 
     def _rung(self) -> None:
+        # Not at once: answers that a model sent while it ran are in the loop's queue, and come before its end.
         while self._executed:
-            self._on_done(self, self._executed.popleft())
+            self._loop.call_soon(self._on_done, self, self._executed.popleft())
