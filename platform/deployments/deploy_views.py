@@ -8,13 +8,14 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, may, require, visible
+from accounts.access import Place, may, may_names, require, visible
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
 from common.errors import ContractBroken, FairleadError, InvalidInput
 from common.pages import leave
 from deployments import selectors, services
+from deployments.applying import service_planned
 from deployments.connecting import driver_of
 from deployments.looking import look, survey
 from deployments.models import InferenceService
@@ -70,11 +71,8 @@ def service_create_action(request: HttpRequest, model: str, number: int) -> Http
         )
     document = _document(model_version_get(model=model, number=number), **said)
     wish: dict[str, Any] = {"document": document, "namespace": said["namespace"], "name": said["name"]}
-    cluster = services.service_check(**wish, driver_of=driver_of, now=timezone.now())
     wish |= {"actor": page_actor(request), "now": timezone.now()}
-    plan = services.service_plan(**wish)
-    services.plan_check(plan, driver_of(cluster))
-    services.plan_patched(plan, driver_of(cluster))
+    service_planned(page_token(request), **wish)
     services.service_apply(**wish)
     return leave(request, "deployments:service-detail", said["namespace"], said["name"])
 
@@ -85,10 +83,8 @@ def _services_of(request: HttpRequest, version: ModelVersion) -> list[InferenceS
     rows = InferenceService.objects.filter(model_version__model=version.model_id, deleting_at=None)
     seen = rows.filter(visible(token, Owned.NAMESPACE, "namespace")).select_related("model_version", "policy")
     found = list(seen.order_by("-pk")[:_SERVICES_SHOWN])
-    writable = {
-        namespace: may(token, Scope.WRITE, Place.namespace(namespace)) for namespace in {row.namespace for row in found}
-    }
-    return [row for row in found if writable[row.namespace]]
+    writable = may_names(token, Scope.WRITE, Owned.NAMESPACE, {row.namespace for row in found})
+    return [row for row in found if row.namespace in writable]
 
 
 def _foreseen(request: HttpRequest, version: ModelVersion, namespace: str, name: str, *, policy: str) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 The administrators' business, since pods of all namespaces are named, and have to leave.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from django.utils import timezone
@@ -162,16 +164,8 @@ class RepartitionApproveView(APIView):
         """Look at the node again, and have it drained and cut; refused where it is no longer as it was."""
         row = selectors.repartition_get(cluster=name, repartition_id=repartition_id)
         reason = _reason(request)
-        nodes = services.cluster_nodes(cluster=row.cluster)
-        approved = services.repartition_approve(
-            cluster=name,
-            repartition_id=repartition_id,
-            nodes=nodes,
-            reason=reason,
-            actor=actor_of(request),
-            now=timezone.now(),
-        )
-        return Response(RepartitionSerializer(approved).data)
+        approve = partial(services.repartition_approve, nodes=services.cluster_nodes(cluster=row.cluster))
+        return _moved(approve, request, name, repartition_id, reason)
 
 
 class RepartitionDeclineView(APIView):
@@ -183,14 +177,7 @@ class RepartitionDeclineView(APIView):
     @extend_schema(request=ReasonSerializer, responses=RepartitionSerializer)
     def post(self, request: Request, name: str, repartition_id: int) -> Response:
         """Leave the proposal; say why."""
-        row = services.repartition_decline(
-            cluster=name,
-            repartition_id=repartition_id,
-            reason=_reason(request),
-            actor=actor_of(request),
-            now=timezone.now(),
-        )
-        return Response(RepartitionSerializer(row).data)
+        return _moved(services.repartition_decline, request, name, repartition_id, _reason(request))
 
 
 class RepartitionAbortView(APIView):
@@ -202,14 +189,12 @@ class RepartitionAbortView(APIView):
     @extend_schema(request=ReasonSerializer, responses=RepartitionSerializer)
     def post(self, request: Request, name: str, repartition_id: int) -> Response:
         """Stop, and bring the node back to what it was."""
-        row = services.repartition_abort(
-            cluster=name,
-            repartition_id=repartition_id,
-            reason=_reason(request),
-            actor=actor_of(request),
-            now=timezone.now(),
-        )
-        return Response(RepartitionSerializer(row).data)
+        return _moved(services.repartition_abort, request, name, repartition_id, _reason(request))
+
+
+def _moved(move: Callable[..., Repartition], request: Request, name: str, repartition_id: int, reason: str) -> Response:
+    row = move(cluster=name, repartition_id=repartition_id, reason=reason, actor=actor_of(request), now=timezone.now())
+    return Response(RepartitionSerializer(row).data)
 
 
 def _reason(request: Request) -> str:
