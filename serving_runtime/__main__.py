@@ -1,5 +1,5 @@
 """`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile, prepare,
-replay, transformer, tune, build-plan or check-config."""
+replay, transformer, tune, build or check-config."""
 
 import sys
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from importlib import import_module
 from serving_runtime.errors import ServingError
 
 _COMMANDS = {
-    "build-plan": "planning",
+    "build": "building",
     "check-config": "checking",
     "inspect": "telling",
     "prepare": "preparing",

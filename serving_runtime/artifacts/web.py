@@ -54,7 +54,7 @@ class WebFile:
                 httpx.Client(
                     timeout=_TIMEOUT, verify=verify, follow_redirects=follow, max_redirects=_MAX_REDIRECTS
                 ) as client,
-                client.stream("GET", self.url, headers=self._headers(first)) as answer,
+                client.stream("GET", self.url, headers=self.headers(first)) as answer,
             ):
                 yield self._opened(answer, first)
         except httpx.TooManyRedirects as error:
@@ -62,7 +62,8 @@ class WebFile:
         except httpx.HTTPError as error:
             raise InterruptedTransferError(f"{self} cannot be read: {error or type(error).__name__}") from error
 
-    def _headers(self, first: int) -> dict[str, str]:
+    def headers(self, first: int = 0) -> dict[str, str]:
+        """Return the headers of a request for what begins at a byte."""
         headers = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "fairlead-serve"}
         if first:
             headers["Range"] = f"bytes={first}-"
@@ -82,11 +83,16 @@ class WebFile:
             return Opened(first, int(found[2]), name, answer.iter_raw())
         if status == 416 and (found := _BEHIND.fullmatch(span)):
             return Opened(first, int(found[1]), name, iter(()))
-        sentence = f"{self} answered {status} {answer.reason_phrase}{_said(answer)}"
-        if status in _WORTH_A_RETRY or status >= 500:
-            wait = answer.headers.get("Retry-After", "")
-            raise InterruptedTransferError(sentence, after_s=float(wait) if wait.isdecimal() else 0.0)
-        raise ModelError(sentence)
+        raise refusal_of(self, answer)
+
+
+def refusal_of(there: WebFile, answer: httpx.Response) -> ModelError | InterruptedTransferError:
+    """Return what an answer that is no success means: not now, or not as things are."""
+    sentence = f"{there} answered {answer.status_code} {answer.reason_phrase}{_said(answer)}"
+    if answer.status_code in _WORTH_A_RETRY or answer.status_code >= 500:
+        wait = answer.headers.get("Retry-After", "")
+        return InterruptedTransferError(sentence, after_s=float(wait) if wait.isdecimal() else 0.0)
+    return ModelError(sentence)
 
 
 def _said(answer: httpx.Response) -> str:

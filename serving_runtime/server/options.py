@@ -35,7 +35,7 @@ other commands:
   check-config --json        check fields of a config.pbtxt on standard input, without a model
   replay MODEL_DIR           answer recorded requests on standard input (`replay --help`)
   tune MODEL_DIR ...         find the configuration that serves most within a latency (`tune --help`)
-  build-plan MODEL.onnx ...  build a TensorRT plan on this GPU (`build-plan --help`)
+  build MODEL_DIR ...        make FP16, INT8 or a TensorRT plan of an ONNX model (`build --help`)
   prepare --artifact DIR ... lay a stored model out in a model repository (`prepare --help`)
 """
 

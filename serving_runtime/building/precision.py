@@ -1,28 +1,35 @@
-"""An ONNX model in the precision that its plan is to have, by ONNX Runtime's own tools; needs no GPU.
+"""An ONNX model in another precision, by ONNX Runtime's own tools; needs no GPU.
 
-TensorRT 11 takes every type from the model and has no calibrators any more (TensorRT: strongly typed networks), so that
-FP16 and INT8 are written into the model first: weights as FP16, or quantize and dequantize operators with the ranges
-that were seen on calibration data.
+It serves as it is, and plans are made of it: TensorRT 11 takes every type from the model and has no calibrators any
+more (TensorRT: strongly typed networks). Weights become FP16, or quantize and dequantize operators come in, with the
+ranges that were seen on calibration data.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 
 from serving_runtime.datatypes import Array
 from serving_runtime.errors import ModelError
 
+VERSION: str = onnxruntime.__version__
 PRECISIONS = ("fp32", "fp16", "int8")
+Counted = Callable[[int, int], None]
+"""Takes how many rows of how many have been run."""
 
 
-def with_precision(model: Path, precision: str, calibration: Path | None, target: Path) -> None:
+def with_precision(
+    model: Path, precision: str, calibration: Path | None, target: Path, counted: Counted = lambda *_: None
+) -> None:
     """Write the model in a precision to `target`; its inputs and outputs keep their datatypes.
 
     Args:
         calibration: an .npz file with an array of rows for each input; for int8.
+        counted: called as calibration goes on.
 
     Raises ModelError.
     """
@@ -34,7 +41,7 @@ def with_precision(model: Path, precision: str, calibration: Path | None, target
 
             onnx.save(convert_float_to_float16(onnx.load(model), keep_io_types=True), target)
         elif precision == "int8":
-            _quantize(model, _calibration(model, calibration), target)
+            _quantize(model, _calibration(model, calibration), target, counted)
         else:
             onnx.save(onnx.load(model), target)
     except ModelError:
@@ -47,7 +54,10 @@ def with_precision(model: Path, precision: str, calibration: Path | None, target
 
 def _calibration(model: Path, file: Path | None) -> Mapping[str, Array]:
     if file is None:
-        raise ModelError("int8 needs --calibration FILE.npz, with an array of typical rows for each input")
+        raise ModelError(
+            "int8 needs typical rows: give --calibration FILE.npz, or calibration.npz beside config.pbtxt, with an "
+            "array of rows for each input by its name"
+        )
     graph = onnx.load(model, load_external_data=False).graph
     weights = {weight.name for weight in graph.initializer}
     wanted = [given.name for given in graph.input if given.name not in weights]
@@ -60,12 +70,14 @@ def _calibration(model: Path, file: Path | None) -> Mapping[str, Array]:
         raise ModelError(
             f"--calibration {file.name} has {', '.join(sorted(found))}; the inputs are {', '.join(wanted)}"
         )
+    if any(array.ndim == 0 or not len(array) for array in found.values()):
+        raise ModelError(f"--calibration {file.name} has an input without rows")
     if len({len(array) for array in found.values()}) > 1:
         raise ModelError(f"--calibration {file.name} has different numbers of rows for the inputs")
     return found
 
 
-def _quantize(model: Path, rows: Mapping[str, Array], target: Path) -> None:
+def _quantize(model: Path, rows: Mapping[str, Array], target: Path, counted: Counted) -> None:
     from onnxruntime import quantization  # noqa: PLC0415 - large
 
     count = len(next(iter(rows.values())))
@@ -76,6 +88,7 @@ def _quantize(model: Path, rows: Mapping[str, Array], target: Path) -> None:
 
         def get_next(self) -> dict[str, Any] | None:
             row, self._row = self._row, self._row + 1
+            counted(min(row, count), count)
             return {name: array[row : row + 1] for name, array in rows.items()} if row < count else None
 
     symmetric = {"ActivationSymmetric": True, "WeightSymmetric": True}  # TensorRT: zero points are 0

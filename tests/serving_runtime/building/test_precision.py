@@ -9,8 +9,8 @@ import onnx
 import onnxruntime
 import pytest
 
+from serving_runtime.building.precision import with_precision
 from serving_runtime.errors import ModelError
-from serving_runtime.planning.precision import with_precision
 from tests.serving_runtime import onnx_models
 
 ROWS = np.random.default_rng(1).normal(size=(64, 8)).astype("f4")
@@ -21,9 +21,9 @@ def answers(file: Path):
 
 
 def in_a_process_of_its_own(model: Path, precision: str, rows: Path, target: Path) -> None:
-    """As build-plan does it: ONNX Runtime's tools for FP16 and for INT8 do not go together in one process."""
+    """As build does it: ONNX Runtime's tools for FP16 and for INT8 do not go together in one process."""
     code = (
-        "import sys; from pathlib import Path; from serving_runtime.planning.precision import with_precision; "
+        "import sys; from pathlib import Path; from serving_runtime.building.precision import with_precision; "
         "with_precision(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))"
     )
     command = [sys.executable, "-c", code, str(model), precision, str(rows), str(target)]
@@ -57,7 +57,7 @@ def test_weights_have_the_precision_and_answers_stay_close(
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
-        (None, "int8 needs --calibration FILE.npz, with an array of typical rows for each input"),
+        (None, "int8 needs typical rows: give --calibration FILE.npz, or calibration.npz beside config.pbtxt"),
         ({"z": ROWS}, "--calibration rows.npz has z; the inputs are x"),
     ],
 )

@@ -1,0 +1,71 @@
+"""The model folder that a build begins with, and the one that it makes."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import text_format
+
+from serving_runtime.config import text
+from serving_runtime.errors import ModelError
+
+CALIBRATION = "calibration.npz"
+"""Typical rows for each input, beside config.pbtxt; what is built goes without."""
+
+_CONFIG, _CONFIGS, _ONNX = "config.pbtxt", "configs", "model.onnx"
+_OF_ONNX_RUNTIME = ("cc_model_filenames", "default_model_filename", "instance_group", "optimization", "parameters")
+"""What a plan's configuration does not take over."""
+
+
+def onnx_in(model: Path) -> Path:
+    """Return the ONNX file of the newest version in a model's folder; raises ModelError where there is none."""
+    if not model.is_dir():
+        raise ModelError(f"there is no model folder {model}")
+    named = _config(model).default_model_filename or _ONNX
+    versions = [path for path in model.iterdir() if path.is_dir() and path.name.isdecimal()]
+    newest = max(versions, key=lambda path: int(path.name), default=None)
+    if newest is None or not (newest / named).is_file() or not named.endswith(".onnx"):
+        raise ModelError(
+            f"model '{model.name}' has no ONNX file {named} in its newest version; only ONNX is built from"
+        )
+    return newest / named
+
+
+def calibration_in(model: Path) -> Path | None:
+    """Return the calibration rows that came with a model, if any did."""
+    file = model / CALIBRATION
+    return file if file.is_file() else None
+
+
+def lay_out(model: Path, built: Path, target: Path) -> None:
+    """Make `target` a model's folder of the file `built` (`model.onnx` or `model.plan`) and what lies beside the
+    versions of `model`; raises ModelError where there is something at `target`.
+
+    Its configuration keeps names, shapes and batching. That of a plan says what runs it, and loses what is said to ONNX
+    Runtime alone.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ModelError(f"--output {target} is there already; give a new folder")
+    is_plan = built.suffix == ".plan"
+    left = {_CONFIG, CALIBRATION, *([_CONFIGS] if is_plan else [])}
+    target.mkdir(parents=True, exist_ok=True)
+    for path in model.iterdir():
+        if path.name in left or path.name.isdecimal():
+            continue
+        if path.is_dir():
+            shutil.copytree(path, target / path.name)
+        else:
+            shutil.copy2(path, target / path.name)
+    if (model / _CONFIG).exists():
+        config = _config(model)
+        for field in _OF_ONNX_RUNTIME if is_plan else _OF_ONNX_RUNTIME[:2]:
+            config.ClearField(field)
+        if is_plan:
+            config.backend, config.platform = "tensorrt", "tensorrt_plan"
+        (target / _CONFIG).write_text(text_format.MessageToString(config), encoding="utf-8")
+    (target / "1").mkdir()
+    shutil.move(built, target / "1" / built.name)
+
+
+def _config(model: Path) -> Any:
+    return text.read(model / _CONFIG, model.name)
