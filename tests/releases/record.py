@@ -7,6 +7,8 @@ inspect.json, profile.json, refused.json    what the runtime says about a model
 metrics.txt                                 its metrics page after one request
 options.json                                the options that it takes, by command
 desired.json, observed.json, status.json    the files between the local driver and its agent
+
+Beside them lie the chart, and `serving_runtime/` of the same commit (`git archive`): see `packages.py`.
 """
 
 import json
