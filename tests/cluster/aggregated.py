@@ -12,7 +12,7 @@ def aggregated(plane: ControlPlane, group: str, version: str, port: int) -> Iter
 
     A name outside the cluster needs no address of it: the API server resolves `localhost` itself.
     """
-    name = f"aggregated-{port}"
+    name = f"{group.replace('.', '-')}-{port}"
     service = {
         "metadata": {"name": name},
         "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]},

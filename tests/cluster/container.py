@@ -119,15 +119,23 @@ class Container:
             self._pod.event("Warning", "BackOff", f'Back-off pulling image "{image}"')
         return False
 
+    def usage(self) -> tuple[float, int] | None:
+        """Return the seconds of CPU and the bytes of memory of its one process; None where there is none."""
+        if self.process is None:
+            return None
+        try:
+            place = Path(f"/proc/{self.process.pid}")
+            fields = place.joinpath("stat").read_text().rpartition(")")[2].split()
+            pages = int(place.joinpath("statm").read_text().split()[1])
+            ticks = int(fields[11]) + int(fields[12])
+        except (OSError, IndexError):  # it has just ended
+            return None
+        return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE")
+
     def _is_over_limit(self) -> bool:
         limit = self._spec.get("resources", {}).get("limits", {}).get("memory")
-        if limit is None or self.process is None:
-            return False
-        try:
-            pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        except (OSError, IndexError):  # it has just ended
-            return False
-        return pages * os.sysconf("SC_PAGE_SIZE") > _bytes(limit)
+        used = None if limit is None else self.usage()
+        return used is not None and used[1] > _bytes(limit)
 
     def stop(self) -> None:
         self.signal(signal.SIGKILL)
@@ -152,7 +160,7 @@ class Container:
 
     def _state(self) -> Json:
         if self.is_running:
-            return {"running": {"startedAt": _moment(self._started_at)}}
+            return {"running": {"startedAt": moment(self._started_at)}}
         if self.succeeded or self.has_ended:
             return {"terminated": self._last}
         if self._pulls:
@@ -231,8 +239,8 @@ class Container:
             "exitCode": exit_code,
             "reason": "OOMKilled" if self._wants_too_much else "Completed" if exit_code == 0 else "Error",
             "message": said if exit_code and policy == "FallbackToLogsOnError" else "",
-            "startedAt": _moment(self._started_at),
-            "finishedAt": _moment(time.time()),
+            "startedAt": moment(self._started_at),
+            "finishedAt": moment(time.time()),
         }
         self.process, self.ready, self._wants_too_much = None, False, False
         if exit_code and not self._once:
@@ -336,5 +344,6 @@ def _bytes(quantity: str) -> int:
     return int(quantity[:-2]) * units[quantity[-2:]] if quantity[-2:] in units else int(quantity)
 
 
-def _moment(seconds: float) -> str:
+def moment(seconds: float) -> str:
+    """Return a time since the epoch as the API has it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,7 +1,8 @@
-"""Pods as Prometheus' own discovery gives them, for a Prometheus that is built without it, as Debian's is.
+"""Pods and nodes as Prometheus' own discovery gives them, for a Prometheus that is built without it, as Debian's is.
 
-Targets and the labels `__meta_kubernetes_*` are those of `kubernetes_sd_config` with the role `pod`: one target for
-each port of a container that is declared. They are asked for over HTTP (`http_sd_config`).
+Targets and the labels `__meta_kubernetes_*` are those of `kubernetes_sd_config`: with the role `pod` one target for
+each port of a container that is declared, with the role `node` the kubelet. They are asked for over HTTP
+(`http_sd_config`).
 """
 
 import json
@@ -18,14 +19,16 @@ _META = "__meta_kubernetes"
 
 
 @contextmanager
-def discovered_pods(plane: ControlPlane, namespace: str) -> Iterator[str]:
-    """Give the address where Prometheus asks for the pods of a namespace."""
+def discovery(plane: ControlPlane, namespace: str) -> Iterator[str]:
+    """Give the address below which Prometheus asks for `pods` of a namespace, and for `nodes`."""
     client = plane.client()
+    roles = {"/pods": (f"/api/v1/namespaces/{namespace}/pods", targets), "/nodes": ("/api/v1/nodes", kubelets)}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            pods = client.get(f"/api/v1/namespaces/{namespace}/pods").raise_for_status().json()["items"]
-            body = json.dumps([target for pod in pods for target in targets(pod)]).encode()
+            path, found = roles[self.path]
+            items = client.get(path).raise_for_status().json()["items"]
+            body = json.dumps([target for each in items for target in found(each)]).encode()
             self.send_response(200)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
@@ -36,10 +39,10 @@ def discovered_pods(plane: ControlPlane, namespace: str) -> Iterator[str]:
             """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, name="pod-discovery")
+    thread = threading.Thread(target=server.serve_forever, name="discovery")
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/"
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()
@@ -58,3 +61,11 @@ def targets(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for port in container.get("ports", ()):
             own = {f"{_META}_pod_container_port_name": port["name"]}
             yield {"targets": [f"{ip}:{port['containerPort']}"], "labels": {**labels, **own}}
+
+
+def kubelets(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a node's kubelet; nothing where it has none."""
+    status = node["status"]
+    port = status.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port")
+    for address in status.get("addresses", ())[:1] if port else ():
+        yield {"targets": [f"{address['address']}:{port}"], "labels": {f"{_META}_node_name": node["metadata"]["name"]}}

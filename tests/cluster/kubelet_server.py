@@ -1,5 +1,6 @@
 """The endpoint of a node that the API server asks for what containers say, and lets commands be run in them by:
-`/containerLogs/NAMESPACE/POD/CONTAINER` and `/exec/NAMESPACE/POD/CONTAINER`.
+`/containerLogs/NAMESPACE/POD/CONTAINER` and `/exec/NAMESPACE/POD/CONTAINER`; and that who measures pods asks for what
+containers take of CPU and memory: `/metrics/resource`.
 """
 
 import ssl
@@ -16,15 +17,17 @@ Said = Callable[[str, str, str, bool], bytes | None]
 """Returns what a container of a pod says, given namespace, pod, container and whether its process before is meant."""
 Begin = Callable[[str, str, str, Sequence[str]], "Popen[bytes] | None"]
 """Starts a command in a container of a pod, its three streams being pipes; None where there is no such container."""
+Measured = Callable[[], bytes]
+"""Returns what the node's containers take, in Prometheus' text format."""
 
 
 class KubeletServer:
     """Serves on a free port of 127.0.0.1."""
 
-    def __init__(self, said: Said, begin: Begin, context: ssl.SSLContext) -> None:
+    def __init__(self, said: Said, begin: Begin, measured: Measured, context: ssl.SSLContext) -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                _answer(self, said, begin)
+                _answer(self, said, begin, measured)
 
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
@@ -46,7 +49,7 @@ class KubeletServer:
         self._server.server_close()
 
 
-def _answer(asked: BaseHTTPRequestHandler, said: Said, begin: Begin) -> None:
+def _answer(asked: BaseHTTPRequestHandler, said: Said, begin: Begin, measured: Measured) -> None:
     parts = urlsplit(asked.path)
     query = parse_qs(parts.query)
     match parts.path.strip("/").split("/"):
@@ -59,6 +62,8 @@ def _answer(asked: BaseHTTPRequestHandler, said: Said, begin: Begin) -> None:
                 _send(asked, None, {})
             else:
                 executing.serve(asked, process, takes_input="input" in query)
+        case ["metrics", "resource"]:
+            _send(asked, measured(), {})
         case _:
             _send(asked, None, {})
 

@@ -64,8 +64,13 @@ class ControlPlane:
         """Return a kubeconfig for a user of that name, who may do what RBAC gives them."""
         return self.kubeconfig_of(name, self._authority.issue(name, groups=groups))
 
-    def issue(self, name: str, *, addresses: Sequence[str]) -> Pair:
-        """Return a certificate for a server of the cluster."""
+    @property
+    def authority(self) -> Path:
+        """Return the certificate by which all others of the cluster are known."""
+        return self._authority.certificate
+
+    def issue(self, name: str, *, addresses: Sequence[str] = ()) -> Pair:
+        """Return a certificate for a server of the cluster, or for a client of its kubelets."""
         return self._authority.issue(name, addresses=addresses)
 
     def kubeconfig_of(self, name: str, pair: Pair) -> Path:

@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 
 from tests.cluster.around import Around, around
-from tests.cluster.container import Container
+from tests.cluster.container import Container, moment
 from tests.cluster.recorder import Recorder
 from tests.cluster.volumes import Volumes
 
@@ -60,6 +60,8 @@ class Pod(threading.Thread):
         self._init = [Container(each, self, once=self._once) for each in spec.get("initContainers", ())]
         self._main = [Container(each, self, once=self._once) for each in spec["containers"]]
         self._told: Json = {}
+        self._begun = moment(time.time())
+        self._turned: dict[str, tuple[bool, str]] = {}
 
     def end(self, grace_s: float) -> None:
         """Let it end by itself within so many seconds."""
@@ -74,6 +76,12 @@ class Pod(threading.Thread):
         """Return what a container's process said, or the one before it; None where there is none."""
         found = next((each for each in (*self._init, *self._main) if each.name == container), None)
         return None if found is None else found.said(previous=previous)
+
+    def usage(self) -> Iterator[tuple[str, float, int]]:
+        """Yield each container that runs, with the seconds of CPU and the bytes of memory that it took."""
+        for container in self._main:
+            if (used := container.usage()) is not None:
+                yield container.name, *used
 
     def kill(self) -> None:
         """End it now and say nothing to the API server."""
@@ -192,10 +200,17 @@ class Pod(threading.Thread):
             "podIP": self.ip,
             "podIPs": [{"ip": self.ip}],
             "hostIP": "192.0.2.1",
-            "conditions": [{"type": name, "status": str(holds)} for name, holds in conditions.items()],
+            "startTime": self._begun,
+            "conditions": [self._condition(name, holds) for name, holds in conditions.items()],
             "initContainerStatuses": [each.status() for each in self._init],
             "containerStatuses": [each.status() for each in self._main],
         }
+
+    def _condition(self, name: str, holds: bool) -> Json:
+        """Return a condition with when it began to hold, or not to."""
+        if self._turned.get(name, (not holds, ""))[0] is not holds:
+            self._turned[name] = holds, moment(time.time())
+        return {"type": name, "status": str(holds), "lastTransitionTime": self._turned[name][1]}
 
     def _phase(self, initialised: bool) -> str:
         if self._once and any(each.has_ended and not each.succeeded for each in (*self._init, *self._main)):

@@ -1,19 +1,23 @@
 """Replicas that follow the load, end to end: real runtimes that Prometheus scrapes as the chart's monitor says, its own
 adapter with the chart's rules, and the real controller of HorizontalPodAutoscalers.
 
-Requests stay in a replica's queue until their client goes: so many are in flight as there are clients, at any moment.
+For what is in flight, requests stay in a replica's queue until their client goes: so many are there as there are
+clients, at any moment. For time in the queue and CPUs, clients ask a model that takes long without pause.
 """
 
+import http.client
 import select
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import pytest
 
+from deployments.models import Cluster
 from deployments.reconciler import Outside
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
@@ -22,7 +26,7 @@ from tests.cluster.harness import Harness
 from tests.cluster.metrics_adapter import metrics_adapter
 from tests.cluster.plane import ControlPlane
 from tests.cluster.platform import OnKubernetes
-from tests.integrations.conftest import infer_json
+from tests.integrations.conftest import infer_json, model, slow_model
 from tests.servers.parts import MissingPartError, skip_or_fail
 from tests.servers.prometheus import Prometheus
 
@@ -38,11 +42,12 @@ class Autoscaled(OnKubernetes):
 
     scraper: Prometheus = field(kw_only=True)
 
-    def serve(self, config: dict[str, Any], **scaling: Any) -> None:
+    def serve(self, content: bytes, config: dict[str, Any], *, cpu: str = "1", **scaling: Any) -> None:
         """Serve a model with that configuration, and wait until it is ready and routed."""
-        self.version(1)
-        model = {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1", "config": config}
-        self.apply(policy=None, model=model, **scaling)
+        self.version(1, content=content)
+        resources = {"requests": {"cpu": cpu}}
+        served = {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1", "config": config}
+        self.apply(policy=None, model={**served, "resources": resources}, **scaling)
         self.until_so(lambda: self.view().phase == "Ready")
 
     @property
@@ -74,6 +79,7 @@ def autoscaled(db: None, cluster: Harness, scraper: Prometheus) -> Iterator[Auto
     api = Api(cluster.plane.kubeconfig)
     driver = KubernetesDriver(api, options)
     platform = Autoscaled(harness=replace(cluster, options=options, driver=driver), scraper=scraper)
+    Cluster.objects.create(name="local", kind="kubernetes", created_at=platform.clock())  # which may scale on CPUs
     yield platform
     platform.remove()
     api.close()
@@ -107,6 +113,34 @@ class Clients:
         return asked
 
 
+class Busy:
+    """So many clients inside the block, each with one request after the other."""
+
+    def __init__(self, number: int, gateway: str) -> None:
+        self._address, self._left = urlsplit(gateway).netloc, threading.Event()
+        self._threads = [threading.Thread(target=self._ask, name=f"client-{index}") for index in range(number)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self) -> None:
+        connection = http.client.HTTPConnection(self._address, timeout=60)
+        while not self._left.is_set():
+            try:
+                connection.request("POST", "/serving/default/digits/v2/models/digits/infer", infer_json())
+                connection.getresponse().read()
+            except (OSError, http.client.HTTPException):
+                connection.close()  # asks again, over another one
+        connection.close()
+
+
 @pytest.mark.parametrize(
     ("target", "number"),
     [
@@ -116,7 +150,7 @@ class Clients:
 )
 def test_replicas_follow_requests_in_flight_up_and_down(autoscaled: Autoscaled, target: int, number: int) -> None:
     platform = autoscaled
-    platform.serve(NEVER_FULL, maxReplicas=20, scaleMetric="concurrency", scaleTarget=target)
+    platform.serve(model(1), NEVER_FULL, maxReplicas=20, scaleMetric="concurrency", scaleTarget=target)
     platform.until_so(lambda: platform.stands_at(1))
 
     waiting = f'sum(fairlead_inflight_requests{{revision="{REVISION}"}})'
@@ -131,5 +165,25 @@ def test_replicas_follow_requests_in_flight_up_and_down(autoscaled: Autoscaled, 
     finally:
         clients.leave()
 
+    platform.until_so(lambda: platform.stands_at(1))
+    platform.until_so(lambda: platform.seen(REVISION).ready_replicas == len(platform.seen(REVISION).replicas) == 1)
+
+
+@pytest.mark.parametrize(
+    ("metric", "target"),
+    [
+        pytest.param("avg_time_queue_ms", 5, id="time in the queue"),
+        pytest.param("cpu", 50, id="CPUs"),
+    ],
+)
+def test_replicas_follow_what_requests_cost_up_and_down(autoscaled: Autoscaled, metric: str, target: int) -> None:
+    """Eight clients on one instance wait for each other; half of 0.2 CPUs is less than their requests take."""
+    platform = autoscaled
+    platform.serve(
+        slow_model(), {"max_batch_size": 0}, cpu="200m", maxReplicas=3, scaleMetric=metric, scaleTarget=target
+    )
+    platform.until_so(lambda: platform.stands_at(1))
+    with Busy(8, platform.harness.gateway.url):
+        platform.until_so(lambda: platform.stands_at(3) and platform.seen(REVISION).ready_replicas == 3)
     platform.until_so(lambda: platform.stands_at(1))
     platform.until_so(lambda: platform.seen(REVISION).ready_replicas == len(platform.seen(REVISION).replicas) == 1)

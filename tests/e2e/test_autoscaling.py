@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from tests.e2e.harness import Platform, until
 from tests.e2e.kubernetes import on_kubernetes
+from tests.integrations.conftest import slow_model
 
 pytestmark = pytest.mark.e2e
 
@@ -35,26 +34,6 @@ spec:
 """
 MANY, FEW = 12, 3
 WAIT_S = 300
-
-
-def _slow_model() -> bytes:
-    """Return a model that keeps a core busy for so long that clients, whatever the machine, wait for it."""
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xy")
-    matrix = numpy_helper.from_array(np.full((600, 600), 0.001, np.float32), "matrix")
-    nodes = [
-        helper.make_node("ReduceMean", ["x"], ["mean"], keepdims=0),
-        helper.make_node("Add", ["matrix", "mean"], ["m0"]),
-    ]
-    for step in range(6):
-        nodes.append(helper.make_node("MatMul", [f"m{step}", "matrix"], [f"p{step}"]))
-        nodes.append(helper.make_node("Tanh", [f"p{step}"], [f"m{step + 1}"]))
-    nodes += [
-        helper.make_node("ReduceMean", ["m6"], ["work"], keepdims=0),
-        helper.make_node("Add", ["x", "work"], ["y"]),
-    ]
-    graph = helper.make_graph(nodes, "slow", [x], [y], [matrix])
-    opset = helper.make_opsetid("", 17)
-    return bytes(helper.make_model(graph, opset_imports=[opset], ir_version=9).SerializeToString())
 
 
 @dataclass
@@ -109,7 +88,7 @@ def platform(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Platfor
 def test_replicas_follow_the_load_up_and_down_and_no_request_fails(platform: Platform) -> None:
     folder = platform.home.parent
     (folder / "service.yaml").write_text(SERVICE.format(cluster=platform.cluster))
-    (folder / "slow.onnx").write_bytes(_slow_model())
+    (folder / "slow.onnx").write_bytes(slow_model())
     platform.fairlead("models", "push", "slow.onnx", "--name", "slow", "--wait")
     platform.fairlead("services", "apply", "-f", "service.yaml", "--wait", "--timeout", str(WAIT_S))
     with platform.client() as client, Clients(platform.gateway, MANY) as clients:

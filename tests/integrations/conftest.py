@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import grpc
+import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from integrations.artifacts import ArtifactStore, StoredArtifact
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ReplicaPhase, SessionAffinity
@@ -50,6 +51,26 @@ def model(number: int) -> bytes:
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xy")
     factor = helper.make_tensor("factor", TensorProto.FLOAT, [1], [float(number)])
     graph = helper.make_graph([helper.make_node("Mul", ["x", "factor"], ["y"])], "times", [x], [y], [factor])
+    opset = helper.make_opsetid("", 17)
+    return bytes(helper.make_model(graph, opset_imports=[opset], ir_version=9).SerializeToString())
+
+
+def slow_model() -> bytes:
+    """Return an ONNX model of x [n, 4] that keeps a core busy for so long that clients wait, whatever the machine."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xy")
+    matrix = numpy_helper.from_array(np.full((600, 600), 0.001, np.float32), "matrix")
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["mean"], keepdims=0),
+        helper.make_node("Add", ["matrix", "mean"], ["m0"]),
+    ]
+    for step in range(6):
+        nodes.append(helper.make_node("MatMul", [f"m{step}", "matrix"], [f"p{step}"]))
+        nodes.append(helper.make_node("Tanh", [f"p{step}"], [f"m{step + 1}"]))
+    nodes += [
+        helper.make_node("ReduceMean", ["m6"], ["work"], keepdims=0),
+        helper.make_node("Add", ["x", "work"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "slow", [x], [y], [matrix])
     opset = helper.make_opsetid("", 17)
     return bytes(helper.make_model(graph, opset_imports=[opset], ir_version=9).SerializeToString())
 
