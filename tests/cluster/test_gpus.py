@@ -19,6 +19,7 @@ from tests.integrations.conftest import until
 
 pytestmark = pytest.mark.cluster
 _SLICE, _LARGE, _WHOLE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "nvidia.com/gpu"
+_SHARED = f"{_SLICE}.shared"
 _LABELS = {
     "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
     "nvidia.com/gpu.memory": "81559",
@@ -95,21 +96,23 @@ def test_slices_are_told_with_who_has_them(cluster: Harness) -> None:
 
 @pytest.fixture
 def several(cluster: Harness) -> Iterator[Harness]:
-    """The cluster with nodes of other products and strategies, too: all slices called whole GPUs, and uncut."""
+    """The cluster with nodes of other products and strategies, too: all slices called whole GPUs, uncut, and shared."""
     made = {
         "gpu-node-single": ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "single", "4864", {_WHOLE: "7"}),
         "gpu-node-uncut": ("NVIDIA-A30", "none", "24576", {_WHOLE: "2"}),
     }
     for name, (product, strategy, memory, offered) in made.items():
         _make_node(cluster, name, offered, gpu_product=product, mig_strategy=strategy, gpu_memory=memory)
+    _make_node(cluster, "gpu-node-shared", {_SHARED: "8"}, **{"mig-1g.10gb.replicas": "4"})
     yield cluster
     with cluster.plane.client() as client:
-        for name in made:
+        for name in (*made, "gpu-node-shared"):
             client.delete(kinds.NODE.path("", name)).raise_for_status()
 
 
 _A30, _A100 = ("NVIDIA-A30",), ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb",)
 _ASKED = {  # by service: GiB that were measured, replicas, and what is promised: resource, products, node
+    "tiny": (0.5, 8, _SHARED, (), "gpu-node-shared"),
     "small": (1, 7, _WHOLE, _A100, "gpu-node-single"),
     "middling": (5, 4, _SLICE, (), "gpu-node"),
     "large": (15, 2, _WHOLE, _A30, "gpu-node-uncut"),
@@ -189,7 +192,7 @@ def test_the_scheduler_puts_replicas_where_the_planner_says(several: Harness) ->
 
     try:
         for service, (measured_gib, replicas, resource, products, node) in _ASKED.items():
-            found = automatic(Model(measured_gib << 30), replicas, seen())
+            found = automatic(Model(int(measured_gib * (1 << 30)), shares=service == "tiny"), replicas, seen())
             assert isinstance(found, Chosen)
             assert (found.accelerator, found.products) == (resource, products)
             driver.apply(_desired(several, service, replicas, Resources(0.1, 1 << 20, resource, products)))
@@ -202,6 +205,7 @@ def test_the_scheduler_puts_replicas_where_the_planner_says(several: Harness) ->
         assert free == {
             ("gpu-node", _SLICE): 0,
             ("gpu-node", _LARGE): 1,
+            ("gpu-node-shared", _SHARED): 0,
             ("gpu-node-single", _WHOLE): 0,
             ("gpu-node-uncut", _WHOLE): 0,
         }

@@ -28,6 +28,7 @@ def saying(placement: Any, gpu: object = "auto") -> dict[str, Any]:
         pytest.param(
             {"latency": {"p99Ms": 20.0, "batchSize": 8}}, PlacementWish(latency=LatencyTarget(20.0, 8)), id="in time"
         ),
+        pytest.param({"sharing": True}, PlacementWish(sharing=True), id="with others"),
         pytest.param({}, PlacementWish(), id="left to the cluster"),
     ],
 )
@@ -50,6 +51,10 @@ def test_a_file_that_says_nothing_leaves_it_to_the_cluster() -> None:
         pytest.param({"latency": {"batchSize": 8}}, "spec.placement.latency.p99Ms", id="a latency without a number"),
         pytest.param({"latency": {"p99Ms": 0}}, "spec.placement.latency.p99Ms", id="no time at all"),
         pytest.param({"latency": {"p99Ms": 1, "batchSize": 0}}, "spec.placement.latency.batchSize", id="no request"),
+        pytest.param({"sharing": "yes"}, "spec.placement.sharing", id="no truth value"),
+        pytest.param(
+            {"sharing": True, "latency": {"p99Ms": 20}}, "spec.placement.sharing", id="with others, and yet in time"
+        ),
         pytest.param("spread", "spec.placement", id="no object"),
     ],
 )
@@ -60,10 +65,14 @@ def test_what_is_wrong_is_refused_by_its_name(wrong: Any, field: str) -> None:
 
 
 @pytest.mark.parametrize("gpu", [pytest.param(None, id="on a CPU"), pytest.param(1, id="on what is named")])
-def test_a_latency_is_for_a_slice_that_is_chosen(gpu: object) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [pytest.param("latency", {"p99Ms": 20}, id="latency"), pytest.param("sharing", True, id="sharing")],
+)
+def test_some_is_for_a_slice_that_is_chosen(name: str, said: object, gpu: object) -> None:
     with pytest.raises(InvalidInput, match=r"nvidia\.com/gpu: auto") as caught:
-        parse_service(saying({"latency": {"p99Ms": 20}}, gpu))
-    assert caught.value.field == "spec.placement.latency"
+        parse_service(saying({name: said}, gpu))
+    assert caught.value.field == f"spec.placement.{name}"
 
 
 def test_the_local_cluster_has_one_machine() -> None:

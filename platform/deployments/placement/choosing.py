@@ -7,7 +7,7 @@ would make some.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deployments.placement.geometry import GEOMETRIES
 from deployments.placement.latency import LatencyTarget, Timing, takes_ms
@@ -31,11 +31,13 @@ class Model:
         memory_bytes: on a CPU.
         timings: on GPUs and slices.
         target: None where any latency will do.
+        shares: it may have a GPU or slice together with other pods, where the device plugin shares it.
     """
 
     memory_bytes: int
     timings: tuple[Timing, ...] = ()
     target: LatencyTarget | None = None
+    shares: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +107,17 @@ def automatic(
         leaving, arrangement: as of `as_named`.
     """
     memory_bytes = model.memory_bytes + CUDA_BYTES
-    there = [each for each in offers(seen, leaving=leaving) if each.product and each.memory_bytes]
+    offered = offers(seen, leaving=leaving)
+    there = [each for each in offered if each.product and each.memory_bytes and (model.shares or each.sharers == 1)]
     if not there:
-        return NoRoom("no node offers a GPU whose size is known")
+        return NoRoom("no node offers a GPU whose size is known" + _if_shared(model, replicas, seen, leaving))
     needs = {product: needed(memory_bytes, GEOMETRIES[product]) for product in sorted({each.product for each in there})}
     misfits = [each.why for each in needs.values() if isinstance(each, Misfit)]
     holding = [each for each in there if _does(each, needs[each.product])]
-    doing, latency = _in_time(model, holding)
-    if holding and not doing:
+    in_time, latency = _in_time(model, holding)
+    if holding and not in_time:
         return NoRoom(latency)
+    doing = _apart(in_time, offered)
     told = (
         f"{model.memory_bytes / _GIB:.3g} GiB measured on a CPU, {CUDA_BYTES / _GIB:.3g} GiB for CUDA and "
         f"{HEAD_ROOM_PERCENT} % more"
@@ -122,18 +126,52 @@ def automatic(
     for _, resource, profile in ranked:
         alike = [each for each in doing if (each.resource, each.profile) == (resource, profile)]
         if sum(each.free for each in alike) >= replicas:
-            what = profile or f"a whole {alike[0].product}"
             has = min(each.memory_bytes for each in alike) / _GIB
             where = _expected(replicas, alike, arrangement)
-            why = f"{told}: {what} has {has:.3g} GiB and is the least that does with {_count(replicas)} free"
-            why = f"{why}{where}; {_taking(model, alike) or latency}"
-            return Chosen(resource, _products(resource, alike, there), why)
+            why = f"{told}: {_what(alike)} has {has:.3g} GiB and is the least that does with {_count(replicas)} free"
+            why = f"{why}{where}; {_taking(model, alike) or latency}{_sharing(alike)}"
+            return Chosen(resource, _products(resource, alike, offered), why)
     if not ranked and len(misfits) == len(needs):
         return NoRoom(misfits[0])
     demand = Demand("it", replicas, int(memory_bytes * (1 + HEAD_ROOM_PERCENT / 100)))
     plan = repartition([demand], mig_nodes(seen, leaving=leaving))
     why = f"room for {_count(replicas)} is asked for, with {told}, and nothing that does is free for all"
-    return NoRoom(why, plan, (demand,))
+    return NoRoom(why + _if_shared(model, replicas, seen, leaving), plan, (demand,))
+
+
+def _apart(doing: Sequence[Offer], offered: Sequence[Offer]) -> list[Offer]:
+    """Return what does without those of which a pod could come to a node where too many share a GPU.
+
+    A pod is held to a resource and to a product's label, and nodes with both may differ in how many share.
+    """
+    known = set(doing)
+    others = {(each.resource, each.label) for each in offered if each.sharers != 1 and each not in known}
+    return [each for each in doing if (each.resource, each.label) not in others]
+
+
+def _what(alike: Sequence[Offer]) -> str:
+    what = alike[0].profile or f"a whole {alike[0].product}"
+    sharers = max(each.sharers for each in alike)
+    return what if sharers == 1 else f"one of the {sharers} parts of {what}"
+
+
+def _sharing(alike: Sequence[Offer]) -> str:
+    """Return what it means to share what was chosen; empty where a pod has it alone."""
+    sharers = max(each.sharers for each in alike)
+    if sharers == 1:
+        return ""
+    held = "MPS holds each to" if all(each.is_held for each in alike) else "nothing but its own size holds one to"
+    return f"; up to {sharers} pods share each, as spec.placement.sharing allows, and {held} its part of the memory"
+
+
+def _if_shared(model: Model, replicas: int, seen: Sequence[NodeGpus], leaving: str) -> str:
+    """Return what would do if the model were allowed to share; empty where nothing would, or it is allowed."""
+    if model.shares or model.target is not None:
+        return ""
+    found = automatic(replace(model, shares=True), replicas, seen, leaving=leaving)
+    if isinstance(found, NoRoom):
+        return ""
+    return f"; it would fit on {found.accelerator}, which pods share, and spec.placement.sharing does not allow it"
 
 
 def _in_time(model: Model, holding: Sequence[Offer]) -> tuple[Sequence[Offer], str]:

@@ -75,7 +75,7 @@ def drawn(node: GpuNode) -> tuple[DrawnGpu, ...]:
     """Return a node's GPUs with who is on them."""
     pods: dict[str, list[GpuPod]] = defaultdict(list)
     for pod in node.pods:
-        pods[pod.resource] += [pod] * pod.count
+        pods[pod.resource.removesuffix(".shared")] += [pod] * pod.count
     return tuple(DrawnGpu(gpu.index, tuple(_boxes(gpu, node.memory_slices, pods))) for gpu in node.gpus)
 
 

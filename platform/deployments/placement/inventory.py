@@ -16,6 +16,7 @@ from integrations.clusters.base import GpuPod, NodeGpus
 
 WHOLE = "nvidia.com/gpu"
 _SLICE = "nvidia.com/mig-"
+_SHARED = ".shared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,11 @@ def gpu_node(seen: NodeGpus) -> GpuNode:
     """Return a node's GPUs as they are cut."""
     geometry = geometry_of(seen.product, seen.memory_mib)
     counts = cut_of(seen)
-    taken = Counter({profile: seen.taken(resource) for profile, resource in _resources(seen)})
-    whole, whole_taken = (0, 0) if counts and not _is_mixed(seen) else _use(seen, WHOLE)
+    # Of what several may have, the device plugin gives out one after the other before one a second time.
+    taken: Counter[str] = Counter()
+    for profile, resource in _resources(seen):
+        taken[profile] += seen.taken(resource)
+    whole, whole_taken = (0, 0) if counts and not _is_mixed(seen) else _whole_gpus(seen)
     size = 1 if geometry is None else geometry.memory_slices
     drawn = [_whole(geometry, size, taken=index < whole_taken) for index in range(whole)]
     if geometry is not None and counts:
@@ -97,10 +101,10 @@ def gpu_node(seen: NodeGpus) -> GpuNode:
 
 def cut_of(seen: NodeGpus) -> Mapping[str, int]:
     """Return how many slices of each profile a node has; none where its GPUs are whole."""
-    if _is_mixed(seen):
-        return {profile: seen.resources[resource] for profile, resource in _resources(seen) if seen.resources[resource]}
-    profile = seen.product.partition("-MIG-")[2]
-    return {profile: seen.resources.get(WHOLE, 0)} if profile else {}
+    counts: Counter[str] = Counter()
+    for profile, resource in _resources(seen):
+        counts[profile] += seen.devices(resource)
+    return {profile: count for profile, count in counts.items() if count or not _is_mixed(seen)}
 
 
 def cut_drawn(product: str, cut: Sequence[Layout]) -> tuple[Gpu, ...]:
@@ -114,15 +118,21 @@ def cut_drawn(product: str, cut: Sequence[Layout]) -> tuple[Gpu, ...]:
 
 
 def _is_mixed(seen: NodeGpus) -> bool:
-    return not seen.product.partition("-MIG-")[2]
+    return not _profile(seen)
+
+
+def _profile(seen: NodeGpus) -> str:
+    """Return the profile of a node's slices with the strategy `single`; empty elsewhere."""
+    return seen.product.removesuffix("-SHARED").partition("-MIG-")[2]
 
 
 def _resources(seen: NodeGpus) -> list[tuple[str, str]]:
     """Return profiles with the resource that pods ask for."""
     if not _is_mixed(seen):
-        return [(seen.product.partition("-MIG-")[2], WHOLE)]
+        return [(_profile(seen), name) for name in (WHOLE, WHOLE + _SHARED)]
     named = ((name.removeprefix(_SLICE), name) for name in seen.resources if name.startswith(_SLICE))
-    return [(profile, name) for profile, name in named if "." not in profile.partition("gb")[2]]  # not `1g.10gb.me`
+    plain = ((profile.removesuffix(_SHARED) if name in seen.sharers else profile, name) for profile, name in named)
+    return [(profile, name) for profile, name in plain if "." not in profile.partition("gb")[2]]  # not `1g.10gb.me`
 
 
 def _layouts(seen: NodeGpus, geometry: Geometry, counts: Mapping[str, int], whole: int) -> tuple[Layout, ...]:
@@ -156,8 +166,10 @@ def _whole(geometry: Geometry | None, size: int, *, taken: bool) -> tuple[Slice,
     return (Slice("whole GPU", 0, size, geometry.compute_slices if geometry else 1, taken),)
 
 
-def _use(seen: NodeGpus, resource: str) -> tuple[int, int]:
-    return seen.resources.get(resource, 0), seen.taken(resource)
+def _whole_gpus(seen: NodeGpus) -> tuple[int, int]:
+    """Return how many whole GPUs there are, and how many of them pods have."""
+    names = [name for name in (WHOLE, WHOLE + _SHARED) if name == WHOLE or name in seen.sharers]
+    return sum(map(seen.devices, names)), sum(map(seen.taken, names))
 
 
 def _note(seen: NodeGpus, geometry: Geometry | None, counts: Mapping[str, int]) -> str:
@@ -170,4 +182,7 @@ def _note(seen: NodeGpus, geometry: Geometry | None, counts: Mapping[str, int]) 
     if geometry is None:
         return "It cannot be cut by MIG, or how is not known here."
     unknown = sorted(set(counts) - set(geometry.profiles))
-    return f"Slices {', '.join(unknown)} of {geometry.product} are not known here." if unknown else ""
+    if unknown:
+        return f"Slices {', '.join(unknown)} of {geometry.product} are not known here."
+    shared = ", ".join(f"{name} (by {count})" for name, count in sorted(seen.sharers.items()))
+    return f"Pods share each {shared}; one of them is drawn on it." if shared else ""

@@ -13,10 +13,15 @@ class Tenant:
     """A pod on a GPU node; `demand` is what it needs again elsewhere, None where it is none of a service's.
 
     One without a name is still to come: its slice is promised.
+
+    Attributes:
+        revision: NAMESPACE/NAME of the service's revision, of whose pods one at a time may be missing; empty where
+            none is known.
     """
 
     pod: str
     demand: Demand | None
+    revision: str = ""
 
 
 @dataclass(frozen=True, slots=True)

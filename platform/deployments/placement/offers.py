@@ -11,6 +11,8 @@ from integrations.clusters.base import GpuPod, NodeGpus
 
 SLICE = "nvidia.com/mig-"
 _SHARED = ".shared"
+_MPS = "mps"
+"""The strategy that holds each process to its part of the memory; the device plugin has it for whole GPUs alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,10 @@ class Offer:
         label: of the node, `nvidia.com/gpu.product`.
         product: as known here, such as `H100-80GB`; empty for one that is not.
         profile: of the MIG slice; empty for whole GPUs.
-        memory_bytes: what one process can have; 0 where that is not known, and where others share it.
+        sharers: how many pods may have one GPU or slice together; 1 where one pod has it alone, 0 where that is not
+            known.
+        is_held: whether a pod is held to its part of the memory, where it is shared.
+        memory_bytes: what one process can have, where several share one each the same; 0 where that is not known.
         share: which part of a GPU one takes, 0 to 1.
         free: how many have no pod; none of a node that takes no pods.
     """
@@ -36,6 +41,8 @@ class Offer:
     share: float
     total: int
     free: int
+    sharers: int = 1
+    is_held: bool = True
 
 
 def offers(seen: Sequence[NodeGpus], *, leaving: str = "") -> tuple[Offer, ...]:
@@ -71,17 +78,20 @@ def _offers(node: NodeGpus, leaving: str) -> Iterator[Offer]:
         taken = sum(pod.count for pod in node.pods if pod.resource == resource and _stays(pod, leaving))
         memory_bytes, compute_slices, share = _size(geometry, profile)
         is_shared = resource.endswith(_SHARED) or node.product.endswith("-SHARED")
+        sharers = node.sharers.get(resource, 0 if is_shared else 1)
         yield Offer(
             node=node.node,
             label=node.product,
             product=geometry.product if geometry else "",
             resource=resource,
             profile=profile,
-            memory_bytes=0 if is_shared else memory_bytes,
+            memory_bytes=memory_bytes // sharers if sharers else 0,
             compute_slices=compute_slices,
-            share=share,
+            share=share / (sharers or 1),
             total=total,
             free=0 if node.closed else max(0, total - taken),
+            sharers=sharers,
+            is_held=sharers == 1 or (node.sharing == _MPS and not profile),
         )
 
 
@@ -110,8 +120,9 @@ def _mig_node(node: NodeGpus, leaving: str) -> MigNode | None:
         if pod.resource.startswith(SLICE) and _stays(pod, leaving):
             taken[_profile(node, pod.resource)] = taken.get(_profile(node, pod.resource), 0) + pod.count
     has_both = bool(slices) and bool(node.resources.get(WHOLE))
-    closed = node.closed or ("has whole GPUs beside those that are cut" if has_both else "")
-    tenants = tuple(Tenant(pod.name, _again(pod)) for pod in node.pods if _stays(pod, leaving))
+    shares = "has pods share GPUs or slices, by the device plugin's configuration" if node.sharers else ""
+    closed = node.closed or shares or ("has whole GPUs beside those that are cut" if has_both else "")
+    tenants = tuple(Tenant(pod.name, _again(pod), _revision(pod)) for pod in node.pods if _stays(pod, leaving))
     return MigNode(node.node, geometry.product, node.count, slices, taken, tenants, closed)
 
 
@@ -126,6 +137,11 @@ def _promising(node: MigNode, resource: str) -> MigNode:
 
 def _stays(pod: GpuPod, leaving: str) -> bool:
     return not leaving or pod.service != leaving
+
+
+def _revision(pod: GpuPod) -> str:
+    namespace, _, _ = pod.service.partition("/")
+    return f"{namespace}/{pod.revision}" if pod.revision else ""
 
 
 def _again(pod: GpuPod) -> Demand | None:

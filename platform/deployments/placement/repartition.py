@@ -2,16 +2,19 @@
 
 A plan is for GPUs of one node, and only good where everything that has to leave finds a slice again, on the new cut or
 elsewhere. Which GPU of a node a pod is on the API server does not say, so that all GPU pods have to leave the node; MIG
-manager neither cordons nor drains. A node with pods that are none of a service's is left alone.
+manager neither cordons nor drains. A node with pods that are none of a service's is left alone. Of a revision whose
+pods find no slice before the cut, the disruption budget lets go of one alone: such a plan says so, and gives way to
+others.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from deployments.placement.carrying_out import DRAIN_LIMIT
 from deployments.placement.geometry import Geometry
 from deployments.placement.layouts import Layout, full_layouts, layout_of
-from deployments.placement.nodes import MigNode, room
+from deployments.placement.nodes import MigNode, Tenant, room
 from deployments.placement.packing import pack
 from deployments.placement.rooms import Demand, Packing, Room
 
@@ -44,25 +47,28 @@ class Repartition:
 def repartition(missing: Sequence[Demand], nodes: Sequence[MigNode]) -> Repartition | None:
     """Return the cut that serves the most of what is missing, with the fewest pods moved; None where none helps.
 
-    Of cuts that are alike in that the one counts that changes the fewest GPUs and keeps the most slices as they are.
+    A drain that no disruption budget will hold counts before the number of pods. Of cuts that are alike in that the one
+    counts that changes the fewest GPUs and keeps the most slices as they are.
     """
-    best: tuple[int, int, int, float] | None = None
+    best: tuple[int, int, int, int, float] | None = None
     plan: Repartition | None = None
     asked = sum(each.replicas for each in missing)
     for node in _candidates(nodes):
-        if best is not None and best[0] == -asked and best[1] < len(node.tenants):
+        if best is not None and best[:2] == (-asked, 0) and best[2] < len(node.tenants):
             break  # all is served, and the others would have more pods moved
-        before = node.cut()
+        before, held = node.cut(), _held(node, nodes)
         for after in _cuts(node, before):
             rooms = _rooms(node, after)
             found = pack(missing, rooms)
             kept = _kept(node.geometry, before, after)
-            score = (-len(found.placements), len(node.tenants), len(_changed(before, after)), -kept)
+            moved = len(node.tenants)
+            score = (-len(found.placements), len(held), moved, len(_changed(before, after)), -kept)
             if not found.placements or (best is not None and score >= best):
                 continue
             if _finds_home(node, nodes, _left(rooms, found)):
                 best = score
                 plan = _plan(node, before, after, len(found.placements), asked)
+                plan = replace(plan, why=plan.why + _warning(node, held))
     return plan
 
 
@@ -138,10 +144,42 @@ def _finds_home(node: MigNode, nodes: Sequence[MigNode], own: Sequence[Room]) ->
     """Tell whether all that leaves the node finds a slice, there or elsewhere."""
     if not node.tenants:
         return True
-    elsewhere = [each for other in nodes if other.name != node.name and not other.closed for each in other.rooms()]
     back = Counter(_anonymous(tenant.demand) for tenant in node.tenants if tenant.demand is not None)
     demands = [replace(each, name=str(index), replicas=count) for index, (each, count) in enumerate(back.items())]
-    return not pack(demands, [*own, *elsewhere]).missing
+    return not pack(demands, [*own, *_elsewhere(node, nodes)]).missing
+
+
+def _elsewhere(node: MigNode, nodes: Sequence[MigNode]) -> list[Room]:
+    return [each for other in nodes if other.name != node.name and not other.closed for each in other.rooms()]
+
+
+def _held(node: MigNode, nodes: Sequence[MigNode]) -> Mapping[str, int]:
+    """Return how many pods of which revisions will not leave the node before the cut.
+
+    While it is drained their successors have the other nodes alone. One pod of a revision may be missing, and those
+    after it are not let go.
+    """
+    leaving = [(tenant, demand) for tenant in node.tenants if (demand := _budgeted(tenant)) is not None]
+    demands = [replace(demand, name=str(number), replicas=1) for number, (_, demand) in enumerate(leaving)]
+    homeless = pack(demands, _elsewhere(node, nodes)).missing if demands else {}
+    counts = Counter(leaving[int(number)][0].revision for number in homeless)
+    return {revision: count - 1 for revision, count in sorted(counts.items()) if count > 1}
+
+
+def _budgeted(tenant: Tenant) -> Demand | None:
+    return tenant.demand if tenant.pod and tenant.revision else None
+
+
+def _warning(node: MigNode, held: Mapping[str, int]) -> str:
+    """Return what will hold the drain, as the end of a sentence; empty for nothing."""
+    if not held:
+        return ""
+    told = " and ".join(f"{count} pod{'s' if count > 1 else ''} of {name}" for name, count in held.items())
+    limit = int(DRAIN_LIMIT.total_seconds() / 60)
+    return (
+        f"; but disruption budgets will hold {told} on {node.name}, for which no other node has a slice: delete them "
+        f"while it drains, else it is given up after {limit} min"
+    )
 
 
 def _changed(before: Sequence[Layout], after: Sequence[Layout]) -> tuple[int, ...]:

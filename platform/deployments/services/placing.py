@@ -93,8 +93,9 @@ def placed(
         return _stored(choice.accelerator, choice.products, choice.why)
     if asked != AUTO and (spec.stopped or grows):
         return _stored(asked, (), choice.why)
-    help_ = f"; {choice.plan.why}" if choice.plan is not None else ""
-    raise DoesNotFit(f"service {service} does not fit on cluster {service.cluster.name}: {choice.why}{help_}")
+    name = service.cluster.name
+    help_ = f"; {choice.plan.why}; {_proposing(name, service, version)}" if choice.plan is not None else ""
+    raise DoesNotFit(f"service {service} does not fit on cluster {name}: {choice.why}{help_}")
 
 
 def room_of(
@@ -122,6 +123,12 @@ def room_of(
     return as_named(asked, replicas, nodes, leaving=leaving, arrangement=arrangement)
 
 
+def _proposing(cluster: str, service: InferenceService, version: ModelVersion) -> str:
+    """Return the commands that propose the cut for what was refused."""
+    command = f"fairlead clusters repartition {cluster}"
+    return f"to propose it: {command} -f FILE (or --service {service} --version {version.number}, for a rollout)"
+
+
 def _stored(accelerator: str, products: tuple[str, ...], why: str) -> dict[str, Any]:
     return {"accelerator": accelerator, "products": list(products), "why": why}
 
@@ -133,7 +140,8 @@ def _model(service: InferenceService, spec: ServiceSpec, version: ModelVersion) 
             f"which GPU service {service} gets cannot be chosen, for the memory of {version} was not measured; name "
             "one in its file"
         )
-    return Model(measured, tuple(timings(version.profile)), spec.placement.latency)
+    wish = spec.placement
+    return Model(measured, tuple(timings(version.profile)), wish.latency, wish.sharing)
 
 
 def _node(stored: dict[str, Any]) -> NodeGpus:

@@ -23,14 +23,22 @@ def parse_placement(spec: Document, resources: Resources) -> PlacementWish:
     replicas = document.choice("replicas", Arrangement, Arrangement.PACK) if says else None
     latency = document.optional("latency")
     target = None if latency is None else _target(latency)
+    sharing = document.flag("sharing", default=False)
     document.refuse_unknown()
-    if target is not None and resources.accelerator != AUTO:
+    for name, is_said in (("latency", target is not None), ("sharing", sharing)):
+        if is_said and resources.accelerator != AUTO:
+            raise InvalidInput(
+                f"{document.path(name)} is what a slice is chosen by; leave it out, or have one chosen by "
+                f"resources.limits with {GPU}: {AUTO}",
+                field=document.path(name),
+            )
+    if sharing and target is not None:
         raise InvalidInput(
-            f"{document.path('latency')} is what a slice is chosen by; leave it out, or have one chosen by "
-            f"resources.limits with {GPU}: {AUTO}",
-            field=document.path("latency"),
+            f"{document.path('sharing')} and {document.path('latency')} exclude each other: what a batch takes was "
+            "measured alone, and other pods on the slice make it longer; leave one out",
+            field=document.path("sharing"),
         )
-    return PlacementWish(replicas, target)
+    return PlacementWish(replicas, target, sharing)
 
 
 def placement_json(wish: PlacementWish) -> dict[str, Any]:
@@ -38,6 +46,8 @@ def placement_json(wish: PlacementWish) -> dict[str, Any]:
     said: dict[str, Any] = {} if wish.replicas is None else {"replicas": wish.replicas.value}
     if wish.latency is not None:
         said["latency"] = {"p99Ms": wish.latency.p99_ms, "batchSize": wish.latency.batch_size}
+    if wish.sharing:
+        said["sharing"] = True
     return said
 
 
@@ -47,6 +57,7 @@ def stored_placement(stored: dict[str, Any]) -> PlacementWish:
     return PlacementWish(
         Arrangement(stored["replicas"]) if "replicas" in stored else None,
         None if latency is None else LatencyTarget(latency["p99Ms"], latency["batchSize"]),
+        stored.get("sharing", False),
     )
 
 

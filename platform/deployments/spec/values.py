@@ -16,10 +16,12 @@ class PlacementWish:
     Attributes:
         replicas: None leaves it to the cluster.
         latency: what a slice that the platform chooses has to reach; None where any will do.
+        sharing: the platform may choose a GPU or slice that the cluster has several pods share.
     """
 
     replicas: Arrangement | None = None
     latency: LatencyTarget | None = None
+    sharing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

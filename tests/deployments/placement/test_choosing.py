@@ -3,9 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from deployments.placement.choosing import Chosen, Model, NoRoom, as_named, automatic
 from deployments.placement.latency import LatencyTarget, timings
+from deployments.placement.offers import offers
 from integrations.clusters.base import Arrangement, GpuPod, NodeGpus
 
 _GIB = 1 << 30
@@ -257,3 +260,109 @@ def test_a_measurement_on_another_product_says_nothing() -> None:
     found = automatic(Model(_GIB, tuple(timings(measured(small=5))), LatencyTarget(1)), 1, [other])
     assert isinstance(found, Chosen)
     assert "latency was not considered" in found.why
+
+
+_SHARED_SMALL = f"{SMALL}.shared"
+SHARED = replace(
+    MIXED, node="shared", resources={_SHARED_SMALL: 28, LARGE: 1}, sharers={_SHARED_SMALL: 4}, sharing="time-slicing"
+)
+SHARED_UNCUT = replace(
+    UNCUT, node="shared-uncut", product="NVIDIA-A30-SHARED", resources={WHOLE: 8}, sharers={WHOLE: 4}
+)
+
+
+def test_a_slice_is_shared_where_the_service_allows_it_and_its_part_of_the_memory_does() -> None:
+    small, large = Model(_GIB // 2, shares=True), Model(2 * _GIB, shares=True)
+    found = automatic(small, 5, [SHARED])
+    assert isinstance(found, Chosen)
+    assert found.accelerator == _SHARED_SMALL
+    assert "one of the 4 parts of 1g.10gb has 2.22 GiB and is the least that does with 5 replicas free" in found.why
+    assert found.why.endswith(
+        "up to 4 pods share each, as spec.placement.sharing allows, and nothing but its own size holds one to its part "
+        "of the memory"
+    )
+    alone = automatic(large, 1, [SHARED])
+    assert isinstance(alone, Chosen)
+    assert alone.accelerator == LARGE
+    assert "share" not in alone.why
+
+
+def test_a_service_that_does_not_allow_it_shares_nothing_and_is_told_of_it() -> None:
+    found = automatic(Model(_GIB // 2), 1, [with_pods(SHARED, LARGE, 1)])
+    assert isinstance(found, NoRoom)
+    assert found.why.endswith(
+        f"; it would fit on {_SHARED_SMALL}, which pods share, and spec.placement.sharing does not allow it"
+    )
+    nothing = automatic(Model(_GIB // 2), 1, [replace(SHARED, resources={_SHARED_SMALL: 28})])
+    assert isinstance(nothing, NoRoom)
+    assert "spec.placement.sharing does not allow it" in nothing.why
+    too_large = automatic(Model(4 * _GIB), 1, [with_pods(SHARED, LARGE, 1)])
+    assert isinstance(too_large, NoRoom)
+    assert "sharing" not in too_large.why
+
+
+def test_mps_holds_pods_to_their_part_of_a_whole_gpu() -> None:
+    found = automatic(Model(3 * _GIB, shares=True), 2, [replace(SHARED_UNCUT, sharing="mps")])
+    assert isinstance(found, Chosen)
+    assert (found.accelerator, found.products) == (WHOLE, ())
+    assert found.why.endswith("and MPS holds each to its part of the memory")
+
+
+def test_pods_are_held_to_the_nodes_where_nobody_shares() -> None:
+    found = automatic(Model(3 * _GIB), 1, [UNCUT, SHARED_UNCUT])
+    assert isinstance(found, Chosen)
+    assert (found.accelerator, found.products) == (WHOLE, (UNCUT.product,))
+
+
+def test_by_how_many_it_is_shared_has_to_be_known() -> None:
+    unknown = replace(SHARED, sharers={}, resources={_SHARED_SMALL: 28})
+    found = automatic(Model(_GIB // 2, shares=True), 1, [unknown])
+    assert found == NoRoom("no node offers a GPU whose size is known")
+
+
+def test_no_cut_is_told_of_a_node_whose_slices_are_shared() -> None:
+    found = as_named(LARGE, 1, [replace(SHARED, resources={_SHARED_SMALL: 28})])
+    assert isinstance(found, NoRoom)
+    assert found.plan is None
+
+
+_NODES = st.lists(
+    st.builds(
+        lambda node, sharers, is_renamed, taken: replace(
+            node,
+            resources={
+                f"{name}.shared" if is_renamed and sharers > 1 else name: count * sharers
+                for name, count in node.resources.items()
+            },
+            sharers={}
+            if sharers == 1
+            else {f"{name}.shared" if is_renamed else name: sharers for name in node.resources},
+            pods=(GpuPod("default/other", "", next(iter(node.resources)), taken),),
+        ),
+        st.sampled_from([MIXED, SINGLE, UNCUT]),
+        st.integers(1, 4),
+        st.booleans(),
+        st.integers(0, 5),
+    ),
+    min_size=1,
+    max_size=5,
+).map(lambda nodes: [replace(node, node=f"{node.node}-{index}") for index, node in enumerate(nodes)])
+
+
+@settings(max_examples=300)
+@given(_NODES, st.floats(0.1, 30), st.integers(1, 6), st.booleans())
+def test_wherever_a_replica_comes_its_part_of_the_memory_holds_it(
+    nodes: list[NodeGpus], measured_gib: float, replicas: int, shares: bool
+) -> None:
+    found = automatic(Model(int(measured_gib * _GIB), shares=shares), replicas, nodes)
+    if isinstance(found, NoRoom):
+        return
+    reached = [
+        each
+        for each in offers(nodes)
+        if each.resource == found.accelerator and (not found.products or each.label in found.products)
+    ]
+    assert sum(each.free for each in reached) >= replicas
+    for each in reached:
+        assert each.memory_bytes >= int((measured_gib + 0.5) * 1.2 * _GIB) - 2
+        assert shares or each.sharers == 1

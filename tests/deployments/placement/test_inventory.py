@@ -63,6 +63,40 @@ def test_of_two_gpus_one_may_be_whole() -> None:
 
 
 @pytest.mark.parametrize(
+    ("node", "gpus"),
+    [
+        pytest.param(
+            replace(_WHOLE, resources={"nvidia.com/gpu.shared": 8}, sharers={"nvidia.com/gpu.shared": 4}),
+            [["whole GPU"], ["whole GPU"]],
+            id="whole",
+        ),
+        pytest.param(
+            replace(_MIXED, resources={"nvidia.com/mig-3g.40gb": 12}, sharers={"nvidia.com/mig-3g.40gb": 3}),
+            [["3g.40gb", "3g.40gb"], ["3g.40gb", "3g.40gb"]],
+            id="slices",
+        ),
+        pytest.param(
+            replace(
+                _SINGLE,
+                product=f"{_SINGLE.product}-SHARED",
+                count=7,
+                resources={"nvidia.com/gpu": 28},
+                sharers={"nvidia.com/gpu": 4},
+            ),
+            [["1g.5gb"] * 7],
+            id="slices that go by the name of GPUs",
+        ),
+    ],
+)
+def test_what_pods_share_is_drawn_once(node: NodeGpus, gpus: list[list[str]]) -> None:
+    resource = next(iter(node.sharers))
+    seen = gpu_node(replace(node, pods=(GpuPod("default/a", "", resource, 1), GpuPod("default/b", "", resource, 1))))
+    assert [[each.profile for each in gpu.slices] for gpu in seen.gpus] == gpus
+    assert sum(each.taken for gpu in seen.gpus for each in gpu.slices) == 2
+    assert seen.note.startswith(f"Pods share each {resource} (by ")
+
+
+@pytest.mark.parametrize(
     ("node", "note"),
     [
         (replace(_MIXED, closed="is cordoned"), "No pod may come: it is cordoned."),

@@ -49,6 +49,47 @@ def test_pods_leave_only_where_they_find_a_slice_again() -> None:
     assert elsewhere.node == "a"  # one of its five goes to b
 
 
+def of_revisions(name: str, *revisions: str) -> MigNode:
+    """Return such a node with a pod of each revision; one that is named twice has two."""
+    there = node(name, len(revisions))
+    tenants = (replace(each, revision=revision) for each, revision in zip(there.tenants, revisions, strict=True))
+    return replace(there, tenants=tuple(tenants))
+
+
+@pytest.mark.parametrize(
+    ("others", "held"),
+    [
+        pytest.param([], "2 pods of default/digits-00001", id="no room elsewhere"),
+        pytest.param([node("b", 6, strangers=1)], "2 pods of default/digits-00001", id="elsewhere is full"),
+        pytest.param([node("b", 5, strangers=1)], "1 pod of default/digits-00001", id="room for one elsewhere"),
+        pytest.param([node("b", 4, strangers=1)], "", id="room for all but the one that may be missing"),
+    ],
+)
+def test_what_a_disruption_budget_will_hold_is_foreseen(others: list[MigNode], held: str) -> None:
+    digits = "default/digits-00001"
+    plan = repartition([_BIG], [of_revisions("a", digits, digits, digits), *others])
+    assert plan is not None
+    assert plan.node == "a"
+    told = f"; but disruption budgets will hold {held} on a, for which no other node has a slice: delete them"
+    assert (told in plan.why) == bool(held)
+    assert ("disruption" in plan.why) == bool(held)
+
+
+def test_one_pod_of_each_revision_is_let_go() -> None:
+    plan = repartition([_BIG], [of_revisions("a", "default/digits-00001", "default/digits-00002")])
+    assert plan is not None
+    assert "disruption" not in plan.why
+
+
+def test_a_node_is_cut_that_nothing_holds_even_with_more_pods() -> None:
+    held = of_revisions("a", "default/digits-00001", "default/digits-00001")
+    full = of_revisions("b", *(f"default/other-{number}" for number in range(7)))
+    plan = repartition([_BIG], [held, full])
+    assert plan is not None
+    assert plan.node == "b"
+    assert "disruption" not in plan.why
+
+
 @pytest.mark.parametrize(
     "other", [node("b", closed="is cordoned"), node("b", strangers=1)], ids=["closed", "has pods of others"]
 )

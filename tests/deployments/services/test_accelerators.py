@@ -14,7 +14,7 @@ from deployments.services.placing import gpus_due, gpus_look, gpus_note
 from integrations.clusters.base import Arrangement, NodeGpus, Nodes, Observed, Resources
 from registry.models import ModelVersion
 from tests.deployments.conftest import Platform
-from tests.deployments.placement.test_choosing import LARGE, MIXED, SMALL, WHOLE, measured
+from tests.deployments.placement.test_choosing import LARGE, MIXED, SHARED, SMALL, WHOLE, measured
 from tests.deployments.services.test_patches import CLUSTER
 
 SLICE = "nvidia.com/mig-1g.10gb"
@@ -118,6 +118,19 @@ def test_left_open_the_least_that_does_is_chosen_and_the_revision_says_why(live:
     assert Revision.objects.count() == 2
 
 
+def test_a_slice_is_shared_where_the_file_allows_it(live: Platform) -> None:
+    see(live, SHARED)
+    measure(1 << 29)
+    apply(live, **{WHOLE: "auto"})
+    assert Revision.objects.get(number=2).placement["accelerator"] == LARGE
+    document = live.document(policy=None)
+    document["spec"]["predictor"]["model"]["resources"] = {"limits": {WHOLE: "auto"}}
+    document["spec"]["placement"] = {"sharing": True}
+    service_apply(document=document, namespace=None, name=None, actor="ops", now=live.clock())
+    assert Revision.objects.get(number=3).placement["accelerator"] == f"{SMALL}.shared"
+    assert "up to 4 pods share each" in Revision.objects.get(number=3).placement["why"]
+
+
 def test_a_slice_is_chosen_by_the_latency_that_was_measured_on_it(live: Platform) -> None:
     see(live, MIXED)
     ModelVersion.objects.update(profile=measured(small=5, large=2))
@@ -159,7 +172,8 @@ def test_a_service_that_does_not_fit_says_what_would_make_room_and_nothing_is_ma
     assert caught.value.message == (
         f"service default/digits does not fit on cluster local: room for 1 replica is asked for, and no node offers "
         f"{LARGE}, but {SMALL}; with GPU 0 of mixed cut into 4 x 1g.10gb and 1 x 3g.40gb instead of 7 x 1g.10gb, "
-        "1 of 1 replicas find a slice"
+        "1 of 1 replicas find a slice; to propose it: fairlead clusters repartition local -f FILE (or "
+        "--service default/digits --version 1, for a rollout)"
     )
     assert Revision.objects.count() == 1
     assert "limits" not in str(InferenceService.objects.get().document)

@@ -1,7 +1,7 @@
 """GPUs of a cluster's nodes, as whoever tells of them does. Standard library only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,12 +11,14 @@ class GpuPod:
     Attributes:
         service: NAMESPACE/NAME of the service that it is a replica of; empty where it is none's.
         resource: such as `nvidia.com/mig-1g.10gb`.
+        revision: of the service, whose disruption budget holds for it; empty where it is none's.
     """
 
     name: str
     service: str
     resource: str
     count: int
+    revision: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,9 @@ class NodeGpus:
         strategy: the label `nvidia.com/mig.strategy`: `none`, `single` or `mixed`; empty where it is missing.
         config, config_state: what MIG manager was asked for, and what it says of that; empty where there is none.
         resources: by extended resource, how many pods may have in all.
+        sharers: by extended resource, how many pods may have one GPU or slice together; only what is shared by more
+            than one, as far as it is known.
+        sharing: the label `nvidia.com/gpu.sharing-strategy`: how whole GPUs are shared; empty where it is missing.
         closed: why no GPU pod may come, such as `is cordoned`; empty where one may.
     """
 
@@ -44,6 +49,12 @@ class NodeGpus:
     resources: Mapping[str, int]
     pods: tuple[GpuPod, ...]
     closed: str = ""
+    sharers: Mapping[str, int] = field(default_factory=dict)
+    sharing: str = ""
+
+    def devices(self, resource: str) -> int:
+        """Return how many GPUs or slices a resource stands for, which several pods may have together."""
+        return self.resources.get(resource, 0) // self.sharers.get(resource, 1)
 
     def taken(self, resource: str) -> int:
         """Return how many of a resource pods have."""

@@ -1,7 +1,8 @@
 """Nodes and pods of the API server as GPUs and who has them. Pure.
 
 Sources: labels of NVIDIA GPU Feature Discovery, extended resources of its device plugin (`nvidia.com/gpu`, and with the
-strategy `mixed` `nvidia.com/mig-<profile>`), labels of the MIG manager of its GPU Operator.
+strategy `mixed` `nvidia.com/mig-<profile>`; what it has pods share may be called so too, or with `.shared` behind it),
+labels of the MIG manager of its GPU Operator.
 """
 
 from collections import defaultdict
@@ -9,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from integrations.clusters.base import GpuPod, NodeGpus
-from integrations.clusters.kubernetes.manifests.names import SERVICE
+from integrations.clusters.kubernetes.manifests.names import REVISION, SERVICE
 from integrations.clusters.kubernetes.nodes import is_alive, reasons
 
 Json = Mapping[str, Any]
 _VENDOR = "nvidia.com/"
+_SHARED = ".shared"
 _OWN_TAINT = "has the taint nvidia.com/gpu"  # GPU pods tolerate it
 
 
@@ -43,6 +45,8 @@ def _gpus(node: Json, pods: Sequence[GpuPod]) -> NodeGpus:
         config=labels.get("nvidia.com/mig.config", ""),
         config_state=labels.get("nvidia.com/mig.config.state", ""),
         resources=_resources(node),
+        sharers=_sharers(node),
+        sharing=labels.get("nvidia.com/gpu.sharing-strategy", ""),
         pods=tuple(pods),
         closed=next((why for why in reasons(node) if why != _OWN_TAINT), ""),
     )
@@ -53,9 +57,18 @@ def _resources(node: Json) -> dict[str, int]:
     return {name: _number(count) for name, count in sorted(allocatable.items()) if name.startswith(_VENDOR)}
 
 
+def _sharers(node: Json) -> dict[str, int]:
+    """Return how many pods may have one of a resource, by the label that counts for it under either of its names."""
+    labels, offered = node["metadata"].get("labels", {}), _resources(node)
+    shared = {name for name in offered if name.endswith(_SHARED) or f"{name}{_SHARED}" not in offered}
+    counts = {name: _number(labels.get(f"{name.removesuffix(_SHARED)}.replicas", "")) for name in shared}
+    return {name: count for name, count in sorted(counts.items()) if count > 1}
+
+
 def _wanted(pod: Json) -> Iterator[GpuPod]:
     metadata = pod["metadata"]
-    service = metadata.get("labels", {}).get(SERVICE, "")
+    labels = metadata.get("labels", {})
+    service, revision = labels.get(SERVICE, ""), labels.get(REVISION, "")
     named = f"{metadata['namespace']}/{service}" if service else ""
     counts: dict[str, int] = defaultdict(int)
     for container in pod["spec"]["containers"]:
@@ -63,7 +76,7 @@ def _wanted(pod: Json) -> Iterator[GpuPod]:
             if resource.startswith(_VENDOR):
                 counts[resource] += _number(count)
     for resource, count in sorted(counts.items()):
-        yield GpuPod(f"{metadata['namespace']}/{metadata['name']}", named, resource, count)
+        yield GpuPod(f"{metadata['namespace']}/{metadata['name']}", named, resource, count, revision if named else "")
 
 
 def _number(text: object) -> int:

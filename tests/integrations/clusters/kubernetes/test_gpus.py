@@ -22,7 +22,8 @@ def node(name: str, labels: dict[str, str], resources: dict[str, str], **spec: A
 
 
 def pod(name: str, on: str, limits: dict[str, str], *, phase: str = "Running", service: str = "") -> dict[str, Any]:
-    metadata = {"namespace": "default", "name": name, "labels": {"fairlead/service": service} if service else {}}
+    labels = {"fairlead/service": service, "fairlead/revision": f"{service}-00001"} if service else {}
+    metadata = {"namespace": "default", "name": name, "labels": labels}
     spec = {"nodeName": on, "containers": [{"resources": {"limits": limits}}, {}]}
     return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
 
@@ -48,11 +49,36 @@ def test_a_nodes_slices_and_who_has_them() -> None:
         config_state="success",
         resources={"nvidia.com/gpu": 0, "nvidia.com/mig-1g.10gb": 14},
         pods=(
-            GpuPod("default/digits-00001-x", "default/digits", "nvidia.com/mig-1g.10gb", 1),
+            GpuPod("default/digits-00001-x", "default/digits", "nvidia.com/mig-1g.10gb", 1, "digits-00001"),
             GpuPod("default/notebook", "", "nvidia.com/mig-1g.10gb", 1),
         ),
     )
     assert seen.taken("nvidia.com/mig-1g.10gb") == 2
+
+
+@pytest.mark.parametrize(
+    ("resources", "labels", "sharers"),
+    [
+        pytest.param(
+            {"nvidia.com/mig-1g.10gb.shared": "28"},
+            {"nvidia.com/mig-1g.10gb.replicas": "4"},
+            {"nvidia.com/mig-1g.10gb.shared": 4},
+            id="under a name of its own",
+        ),
+        pytest.param({"nvidia.com/gpu": "8"}, {"nvidia.com/gpu.replicas": "4"}, {"nvidia.com/gpu": 4}, id="as ever"),
+        pytest.param({"nvidia.com/gpu": "2"}, {"nvidia.com/gpu.replicas": "1"}, {}, id="by nobody"),
+        pytest.param({"nvidia.com/gpu.shared": "8"}, {}, {}, id="by how many is not said"),
+        pytest.param(
+            {"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "8"},
+            {"nvidia.com/gpu.replicas": "4"},
+            {"nvidia.com/gpu.shared": 4},
+            id="with nothing left under the other name",
+        ),
+    ],
+)
+def test_how_many_pods_share(resources: dict[str, str], labels: dict[str, str], sharers: dict[str, int]) -> None:
+    (seen,) = gpus([node("a", LABELS | labels | {"nvidia.com/gpu.sharing-strategy": "mps"}, resources)], [])
+    assert (seen.sharers, seen.sharing) == (sharers, "mps")
 
 
 @pytest.mark.parametrize(
