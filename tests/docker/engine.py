@@ -80,6 +80,7 @@ def engine() -> Iterator[Engine]:
             finally:
                 process.terminate()
                 process.wait(60)
+                _unmount_below(Path(scratch))
 
 
 def base(running: Engine) -> str:
@@ -106,6 +107,14 @@ def base(running: Engine) -> str:
         tar = subprocess.run(["tar", "-C", folder, "-c", "."], capture_output=True, check=True)
         running.docker("import", "--change", trust, "-", _OWN_BASE, stdin=tar.stdout)
     return _OWN_BASE
+
+
+def _unmount_below(folder: Path) -> None:
+    """Take away the mounts that an engine left, such as that of the machine's network namespace."""
+    places = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for place in places:
+        if Path(place).is_relative_to(folder):
+            subprocess.run(["umount", "--lazy", place], check=True)
 
 
 def _wait(started: Engine, process: "subprocess.Popen[bytes]", log: Path) -> None:

@@ -40,8 +40,8 @@ def test_a_model_that_insists_on_a_gpu_is_refused_with_the_reason(docker: Engine
     (model / "config.pbtxt").write_text("instance_group { kind: KIND_GPU }")
     for each in (tmp_path, *tmp_path.parents[:2]):
         each.chmod(0o755)
-    run = ["run", "--rm", *SAFE, "-v", f"{tmp_path}:/here:ro", image(TARGET), "--model-repository=/here/models"]
-    done = docker.attempt(*run, timeout_s=120)
+    flags = ["--model-repository=/here/models", *(f"--{each}-port=0" for each in ("http", "grpc", "metrics"))]
+    done = docker.attempt("run", "--rm", *SAFE, "-v", f"{tmp_path}:/here:ro", image(TARGET), *flags, timeout_s=120)
     output = (done.stdout + done.stderr).decode()
     assert done.returncode == 1, output
     assert "instance_group asks for GPUs, and this process has none: NVML finds no NVIDIA driver" in output
