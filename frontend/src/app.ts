@@ -3,6 +3,7 @@ import htmx from "htmx.org";
 import "./elements/copy-text";
 import "./elements/evidence-plot";
 import "./elements/live-stream";
+import "./elements/model-upload";
 import "./elements/relative-time";
 import "./elements/sign-in-from-fragment";
 import "./elements/step-clock";

@@ -16,7 +16,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -97,6 +97,15 @@ def check_layout(paths: Iterable[str]) -> None:
             _check_model([name.removeprefix(f"{part}/") for name in names if name.startswith(f"{part}/")])
         return
     _check_model(names)
+
+
+def check_paths(paths: Iterable[str]) -> None:
+    """Raise InvalidInput unless an archive of files at these paths would be taken, as far as names tell."""
+    names: dict[str, str] = {}
+    for path in paths:
+        names[_checked(path, names, "folder")] = ""
+    wrapping = _wrapping(names)
+    check_layout(name.removeprefix(f"{wrapping}/") if wrapping else name for name in names)
 
 
 def _check_model(names: Sequence[str]) -> None:
@@ -204,9 +213,8 @@ def _checked(name: str, written: Mapping[str, str], what: str) -> str:
 
 def _without_wrapping(target: Path, files: Mapping[str, str]) -> dict[str, str]:
     """Take the one folder off that is around everything, as in an archive of `digits/1/model.onnx`."""
-    tops = {name.split("/")[0] for name in files}
-    (top,) = tops if len(tops) == 1 else ("",)
-    if not top or top.isdecimal() or top in files:
+    top = _wrapping(files)
+    if not top:
         return dict(files)
     wrapping = target / top
     aside = target.with_name(f"{target.name}-wrapped")
@@ -214,6 +222,13 @@ def _without_wrapping(target: Path, files: Mapping[str, str]) -> dict[str, str]:
     target.rmdir()
     aside.rename(target)
     return {name.removeprefix(f"{top}/"): digest for name, digest in files.items()}
+
+
+def _wrapping(names: Collection[str]) -> str:
+    """Return the one folder that is around everything and is no version's; empty where there is none."""
+    tops = {name.split("/")[0] for name in names}
+    (top,) = tops if len(tops) == 1 else ("",)
+    return "" if top.isdecimal() or top in names else top
 
 
 class _Bounded:

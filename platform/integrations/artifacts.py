@@ -81,16 +81,7 @@ class ArtifactStore:
         Raises:
             InvalidInput: a path in place of a name, or a format that is not served.
         """
-        if filename in (".", "..") or any(sign in filename for sign in "/\\") or not _is_shown(filename):
-            raise InvalidInput(
-                f"{filename!r} is not a file name; give a plain name such as model.onnx", field="filename"
-            )
-        if not is_model_file(filename):
-            archives = ", ".join(f"*{known}" for known in SUFFIXES)
-            raise InvalidInput(
-                f"{filename!r} is not a model file that can be served; accepted are {ACCEPTED}, {archives}",
-                field="filename",
-            )
+        check_filename(filename)
         self._drop_abandoned()
         archive = _archive_suffix(filename)
         name = f"archive{archive}" if archive else stored_name(filename)
@@ -264,6 +255,18 @@ class ArtifactWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.abort()
+
+
+def check_filename(filename: str) -> None:
+    """Raise InvalidInput unless a file of that name can be a version; a path in place of a name cannot."""
+    if filename in (".", "..") or any(sign in filename for sign in "/\\") or not _is_shown(filename):
+        raise InvalidInput(f"{filename!r} is not a file name; give a plain name such as model.onnx", field="filename")
+    if not is_model_file(filename):
+        archives = ", ".join(f"*{known}" for known in SUFFIXES)
+        raise InvalidInput(
+            f"{filename!r} is not a model file that can be served; accepted are {ACCEPTED}, {archives}",
+            field="filename",
+        )
 
 
 def is_model_file(filename: str) -> bool:

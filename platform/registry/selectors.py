@@ -38,6 +38,11 @@ def model_get(*, name: str) -> RegisteredModel:
     return _found(model_list(), name)
 
 
+def model_exists(*, name: str) -> bool:
+    """Return whether there is a model of that name."""
+    return RegisteredModel.objects.filter(name=name).exists()
+
+
 def is_somebodys_model(*, name: str) -> bool:
     """Return whether there is a model of that name, or a team that it is kept for."""
     is_owned = Ownership.objects.filter(kind=Owned.MODEL, name=name).exists()

@@ -14,13 +14,16 @@ from accounts.roles import Owned
 from accounts.scopes import Scope
 from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
+from integrations.model_files import ACCEPTED
 from registry import annotations, imports, selectors, usage
 from registry.annotations import Changes
 from registry.beside import beside
 from registry.curves import drawing, measured
 from registry.filters import OF_MODELS
 from registry.import_lifecycle import ImportStatus
+from registry.lifecycle import Status
 from registry.lineage import Lineage
+from registry.storage import store
 from registry.usage import Use
 
 _IMPORTS_SHOWN = 5
@@ -36,7 +39,14 @@ def model_list_page(request: HttpRequest) -> HttpResponse:
     conditions = [one.condition(asked[one.name]) for one in OF_MODELS if asked[one.name]]
     seen = selectors.model_overview().filter(visible(page_token(request), Owned.MODEL, "name"))
     rows, older = newest(request, seen.filter(*conditions))
-    context = {"models": rows, "older": older, "asked": asked, "is_narrowed": any(asked.values())}
+    context = {
+        "models": rows,
+        "older": older,
+        "asked": asked,
+        "is_narrowed": any(asked.values()),
+        "may_write": may(page_token(request), Scope.WRITE, Place.anywhere()),
+        **_limits(),
+    }
     return render(request, "registry/_models.html" if is_fragment(request) else "registry/model_list.html", context)
 
 
@@ -52,6 +62,7 @@ def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
         "imports": found,
         "are_coming": any(row.status == ImportStatus.PENDING.value for row in found),
         "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
+        **_limits(),
     }
     if is_fragment(request):
         return render(request, "registry/_imports.html", context)
@@ -66,9 +77,16 @@ def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 @page_scope(Scope.READ)
 def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """Show one version: what it takes and gives, where it came from, and what is said of it."""
+    """Show one version: what it takes and gives, where it came from, and what is said of it.
+
+    htmx asks while the version is checked, and gets how that goes; once it is over, all of the page comes anew.
+    """
     require(page_token(request), Scope.READ, Place.model(name))
     version = selectors.model_version_get(model=name, number=number)
+    if is_fragment(request):
+        if version.status != Status.PENDING.value:
+            return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+        return render(request, "registry/_validation.html", {"version": version})
     uses = usage.uses_of([version.pk])
     seen = seen_names(page_token(request), Owned.NAMESPACE, [use.namespace for use in uses])
     context = {
@@ -98,6 +116,12 @@ def version_compare_page(request: HttpRequest, name: str, number: int) -> HttpRe
     old = selectors.model_version_get(model=name, number=int(other))
     context = {"old": old, "new": new, "versions": (old, new), "beside": beside(old, new)}
     return render(request, "registry/version_compare.html", context)
+
+
+def _limits() -> dict[str, Any]:
+    """Return what an upload may be."""
+    limits = store()
+    return {"max_bytes": limits.max_bytes, "max_files": limits.max_files, "accepted": ACCEPTED}
 
 
 def _live(request: HttpRequest, version_ids: list[int]) -> dict[int, list[Use]]:

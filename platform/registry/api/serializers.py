@@ -9,6 +9,7 @@ from common.requests import RequestSerializer
 from registry.annotations import Changes
 from registry.lineage import Lineage
 from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
+from registry.offers import Offer, OfferedFile
 from registry.particulars import Particulars
 
 
@@ -56,6 +57,34 @@ class ModelCreateSerializer(RequestSerializer[RegisteredModel]):
 
     name = serializers.CharField()
     description = serializers.CharField(allow_blank=True, default="")
+
+
+class OfferedFileSerializer(RequestSerializer[OfferedFile]):
+    """A file that would be sent."""
+
+    path = serializers.CharField(
+        max_length=4000, trim_whitespace=False, help_text="The path of one in a folder begins with that folder."
+    )
+    size_bytes = serializers.IntegerField(min_value=0)
+
+
+class OfferCreateSerializer(RequestSerializer[Offer]):
+    """Files that are to become a version."""
+
+    files = OfferedFileSerializer(many=True)
+    is_new_model = serializers.BooleanField(default=False, help_text="Refused where the model is there already.")
+
+    def wishes(self) -> tuple[list[OfferedFile], bool]:
+        """Return the files, and whether the model must be new; raises ValidationError."""
+        self.is_valid(raise_exception=True)
+        return [OfferedFile(**file) for file in self.validated_data["files"]], self.validated_data["is_new_model"]
+
+
+class OfferSerializer(serializers.Serializer[Offer]):
+    """How to send the files."""
+
+    filename = serializers.CharField(help_text="What the upload is to be called.")
+    is_archive = serializers.BooleanField(help_text="Whether the body is to be a tar archive of the files.")
 
 
 class VersionChangeSerializer(RequestSerializer[ModelVersion]):

@@ -2,13 +2,14 @@
 
 from django.urls import path
 
-from registry.api import imports, views
+from registry.api import imports, offers, views
 
 app_name = "registry_api"
 urlpatterns = [
     path("models", views.ModelListView.as_view(), name="model-list"),
     path("models/<str:name>", views.ModelDetailView.as_view(), name="model-detail"),
     path("models/<str:name>/versions", views.VersionListView.as_view(), name="version-list"),
+    path("models/<str:name>/versions/check", offers.VersionCheckView.as_view(), name="version-check"),
     path("models/<str:name>/versions/<int:number>", views.VersionDetailView.as_view(), name="version-detail"),
     path("models/<str:name>/versions/<int:number>/artifact", views.ArtifactView.as_view(), name="version-artifact"),
     path("models/<str:name>/imports", imports.ImportListView.as_view(), name="import-list"),
