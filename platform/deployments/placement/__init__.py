@@ -6,6 +6,7 @@ needs.py        what memory a version was measured to take -> the least slice th
 latency.py      how long it was measured to take on which slice
 rooms.py        slices of a cluster, and what is asked of them
 packing.py      who gets which slice
+small.py        the best packing of a few replicas
 offers.py       what a cluster has for pods, and which nodes can be cut
 choosing.py     which resource a service asks for, and whether there is room
 inventory.py    what is known of a node, as a picture

@@ -1,8 +1,8 @@
 """Who gets which slice: best fit, the largest first. Pure.
 
 A replica goes to the slice that does and takes the least of a GPU, so that what is left is of most use; those that may
-share a slice first fill the fullest one that still has room. Small tasks are tried in every order, and the best result
-counts; with many the orders differ by less than it costs to try them.
+share a slice first fill the fullest one that still has room. Small tasks are tried in every order, and what is better
+than all of these is looked for (`small.py`); with many the orders differ by less than it costs to try them.
 """
 
 import bisect
@@ -12,6 +12,7 @@ from itertools import permutations
 
 from deployments.placement.rooms import Demand, Packing, Placement, Room
 from deployments.placement.shelves import Shelf
+from deployments.placement.small import MOST_REPLICAS, better
 from integrations.clusters.base import Arrangement
 
 _FEW = 5  # demands of which all orders are tried: 120
@@ -22,13 +23,21 @@ def pack(demands: Sequence[Demand], rooms: Sequence[Room], arrangement: Arrangem
     largest = sorted(demands, key=lambda each: (each.compute_slices, each.memory_bytes, each.name), reverse=True)
     orders = permutations(largest) if len(largest) <= _FEW else [largest]
     tries = (_Run(rooms, arrangement, shares_large=large).take(order) for order in orders for large in (False, True))
-    return min(tries, key=lambda found: (sum(found.missing.values()), found.share))
+    found = min(tries, key=_cost)
+    is_greedy_best = len(demands) == 1 and not demands[0].shares
+    if is_greedy_best or sum(each.replicas for each in demands) > MOST_REPLICAS:
+        return found
+    return _Run(rooms, arrangement).better(largest, found) or found
+
+
+def _cost(found: Packing) -> tuple[int, float]:
+    return sum(found.missing.values()), found.share
 
 
 class _Run:
     """One way through the demands."""
 
-    def __init__(self, rooms: Iterable[Room], arrangement: Arrangement, *, shares_large: bool) -> None:
+    def __init__(self, rooms: Iterable[Room], arrangement: Arrangement, *, shares_large: bool = False) -> None:
         kinds: dict[tuple[float, int, int, str, str], list[Room]] = defaultdict(list)
         self._left: Counter[str] = Counter()
         for room in rooms:
@@ -60,17 +69,43 @@ class _Run:
                 placements.append(Placement(demand.name, room.node, room.profile, index))
         return Packing(tuple(placements), missing, self._share)
 
+    def better(self, demands: Sequence[Demand], found: Packing) -> Packing | None:
+        """Return a packing of a few replicas that is better than what was found; None where there is none."""
+        replicas = [demand for demand in demands for _ in range(demand.replicas)]
+        choices = better(replicas, self._shelves, _cost(found))
+        if choices is None:
+            return None
+        placements: list[Placement] = []
+        missing: Counter[str] = Counter()
+        on_nodes: dict[str, Counter[str]] = defaultdict(Counter)
+        for demand, choice in zip(replicas, choices, strict=True):
+            if choice is None:
+                missing[demand.name] += 1
+                continue
+            if choice < 0 and (taken := self._taken(self._shelves[-1 - choice], on_nodes[demand.name])):
+                self._shared.append(taken)
+            room, index = self._shared[max(choice, -1)]
+            on_nodes[demand.name][room.node] += 1
+            placements.append(Placement(demand.name, room.node, room.profile, index))
+        return Packing(tuple(placements), dict(missing), self._share)
+
     def _alone(self, demand: Demand, replicas: Counter[str]) -> tuple[Room, int] | None:
         for shelf in self._to_share if demand.shares else self._shelves:
-            if shelf.does(demand) and (found := shelf.take(replicas)) is not None:
-                room, _ = found
-                self._share += room.share
-                self._left[room.node] -= 1
-                for each in self._shelves:
-                    if room.node in each.nodes:
-                        each.changed(room.node)
+            if shelf.does(demand) and (found := self._taken(shelf, replicas)) is not None:
                 return found
         return None
+
+    def _taken(self, shelf: Shelf, replicas: Counter[str]) -> tuple[Room, int] | None:
+        """Return a slice of a shelf, which is taken by that; None where none is free."""
+        found = shelf.take(replicas)
+        if found is not None:
+            room, _ = found
+            self._share += room.share
+            self._left[room.node] -= 1
+            for each in self._shelves:
+                if room.node in each.nodes:
+                    each.changed(room.node)
+        return found
 
     def _beside_others(self, demand: Demand) -> tuple[Room, int] | None:
         """Put it on the fullest slice that has room for it, or be the first on another."""

@@ -23,6 +23,7 @@ class Shelf:
         """
         self.kind = rooms[0]
         self.nodes = frozenset(room.node for room in rooms)
+        self.free = sum(room.free for room in rooms)
         self._rooms = {room.node: room for room in rooms}
         self._taken: Counter[str] = Counter()
         self._left = left
