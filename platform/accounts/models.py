@@ -12,13 +12,31 @@ from accounts.scopes import Scope
 
 
 class User(AbstractUser):
-    """A person or a machine. Nobody has a password: people sign in with an API token, machines send one."""
+    """A person or a machine, without a password: people sign in at a provider or by an API token, machines send one."""
+
+
+class Identity(models.Model):
+    """Who a user is at an OpenID provider: the provider's own name for the account, which it never gives to another."""
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="identity")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+
+    class Meta:
+        verbose_name_plural = "identities"
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="identity_once")]
+
+    def __str__(self) -> str:
+        return f"{self.subject} at {self.issuer}"
 
 
 class ApiToken(models.Model):
     """A secret that stands for a user, kept only as its SHA-256.
 
     The secret has 256 random bits, so a plain hash cannot be searched; a slow one would only slow down every request.
+
+    Attributes:
+        is_session: made by a sign-in at a provider for one browser, which ends it by signing out; nobody has it.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
@@ -30,6 +48,7 @@ class ApiToken(models.Model):
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    is_session = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [

@@ -100,9 +100,9 @@ def _admit(request: HttpRequest, needed: Scope, namespace: str | None) -> HttpRe
     token = token_of_session(request=request, now=timezone.now())
     if token is None:
         return redirect_to_login(request.get_full_path())
+    request.token = token  # type: ignore[attr-defined] # also on the page of a refusal, for its way to sign out
     if not token.allows(needed):
         raise PermissionDenied(f"this needs a token with scope {needed.value}; you signed in with scope {token.scope}")
     require(token, needed, Place.anywhere() if namespace is None else Place.namespace(namespace))
-    request.token = token  # type: ignore[attr-defined]
     request.actor = actor_name(token)  # type: ignore[attr-defined]
     return None

@@ -173,23 +173,30 @@ def session_signin(*, request: HttpRequest, secret: str, now: datetime) -> ApiTo
             raise NotAuthenticated(f"that is no API token; one begins with {TOKEN_PREFIX}")
         token = token_use(secret=secret, now=now)
     except NotAuthenticated as error:
-        _record_refusal(request, secret, error.message, now)
+        known = ApiToken.objects.select_related("user").filter(digest=digest_of(secret)).first()
+        session_refuse(request=request, reason=error.message, token=known, now=now)
         raise
-    login(request, token.user)
-    request.session[SESSION_KEY] = token.pk
-    request.session.set_expiry(max(1, int((token.expires_at - now).total_seconds())))
-    where = {"address": _address_of(request)}
-    audit_record(actor=actor_name(token), action="session.signin", target=f"tokens/{token.pk}", now=now, detail=where)
+    session_open(request=request, token=token, now=now)
     return token
 
 
-def _record_refusal(request: HttpRequest, secret: str, reason: str, now: datetime) -> None:
+def session_open(
+    *, request: HttpRequest, token: ApiToken, now: datetime, detail: Mapping[str, object] | None = None
+) -> None:
+    """Let the browser's session stand for `token`, no longer than it lives."""
+    login(request, token.user)
+    request.session[SESSION_KEY] = token.pk
+    request.session.set_expiry(max(1, int((token.expires_at - now).total_seconds())))
+    where = {"address": _address_of(request), **(detail or {})}
+    audit_record(actor=actor_name(token), action="session.signin", target=f"tokens/{token.pk}", now=now, detail=where)
+
+
+def session_refuse(*, request: HttpRequest, reason: str, now: datetime, token: ApiToken | None = None) -> None:
     """Note a sign-in that failed; only so many a minute, since anybody can cause them and the log keeps them."""
     recent = AuditEntry.objects.filter(action="session.refuse", at__gt=now - timedelta(minutes=1))
     if recent.count() >= _MAX_REFUSALS_A_MINUTE:
         logger.warning("a sign-in from %s was refused: %s", _address_of(request), reason)
         return
-    token = ApiToken.objects.select_related("user").filter(digest=digest_of(secret)).first()
     audit_record(
         actor="unknown" if token is None else actor_name(token),
         action="session.refuse",
@@ -208,12 +215,14 @@ def answers_forget(*, now: datetime) -> int:
     return AnsweredRequest.objects.filter(created_at__lte=now - ANSWERS_KEPT_FOR).delete()[0]
 
 
-def session_signout(*, request: HttpRequest, now: datetime) -> None:
-    """Forget the browser's session."""
+def session_signout(*, request: HttpRequest, now: datetime) -> ApiToken | None:
+    """Forget the browser's session and return its token, which is ended where it was made for this session alone."""
     token = ApiToken.objects.select_related("user").filter(pk=request.session.get(SESSION_KEY, 0)).first()
     logout(request)
     if token is not None:
+        ApiToken.objects.filter(pk=token.pk, is_session=True, revoked_at=None).update(revoked_at=now)
         audit_record(actor=actor_name(token), action="session.signout", target=f"tokens/{token.pk}", now=now)
+    return token
 
 
 def actor_name(token: ApiToken) -> str:

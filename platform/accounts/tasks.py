@@ -1,8 +1,12 @@
-"""What accounts does by itself: forgets answers that are kept for requests that may come again."""
+"""What accounts does by itself: forgets answers that are kept for requests that may come again, and ended sessions."""
+
+from importlib import import_module
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
+from accounts.people import sessions_forget
 from accounts.services import answers_forget
 
 
@@ -10,3 +14,10 @@ from accounts.services import answers_forget
 def forget_answers() -> None:
     """Delete answers that are older than they are promised to be kept."""
     answers_forget(now=timezone.now())
+
+
+@shared_task
+def forget_sessions() -> None:
+    """Delete the sessions of browsers that ended, and the tokens that were made for them alone."""
+    import_module(settings.SESSION_ENGINE).SessionStore.clear_expired()
+    sessions_forget(now=timezone.now())

@@ -2,11 +2,14 @@
 
 from django.urls import path
 
-from accounts.views import audit, signin, teams, tokens
+from accounts.views import audit, provider, signin, teams, tokens
 
 app_name = "accounts"
 urlpatterns = [
     path("signin/", signin.signin, name="signin"),
+    path("signin/provider/", provider.begin, name="provider-begin"),
+    path("signin/provider/back", provider.back, name="provider-back"),
+    path("signin/provider/signout", provider.signout, name="provider-signout"),
     path("signout/", signin.signout, name="signout"),
     path("teams/", teams.team_list_page, name="team-list"),
     path("teams/create", teams.team_create_action, name="team-create"),

@@ -22,7 +22,7 @@ Row = TypeVar("Row", bound=Model)
 TITLES = {
     400: "That cannot be done as asked",
     401: "Sign in first",
-    403: "Your token does not allow this",
+    403: "You may not do this",
     404: "There is nothing here",
     409: "Not possible now",
     413: "Too large",

@@ -56,6 +56,7 @@ def configure(sender: Celery, **_: object) -> None:
             "replay-recordings": {"task": "deployments.tasks.sweep_replays", "schedule": 5.0},
             "tune-models": {"task": "deployments.tasks.sweep_tunings", "schedule": 5.0},
             "forget-answers": {"task": "accounts.tasks.forget_answers", "schedule": 3600.0},
+            "forget-sessions": {"task": "accounts.tasks.forget_sessions", "schedule": 3600.0},
             "forget-history": {"task": "deployments.tasks.forget", "schedule": 3600.0},
             "tidy-models": {"task": "registry.tasks.delete_unused_files", "schedule": 600.0},
         },

@@ -67,6 +67,39 @@ def prometheus_can_be_trusted(**_: object) -> list[CheckMessage]:
     return found
 
 
+@register()
+def people_can_sign_in(**_: object) -> list[CheckMessage]:
+    """Return what is wrong with the sign-in at a provider; nothing where none is set up."""
+    hint = "docs/how-to/sign-in.md tells what each provider is asked for."
+    if not settings.OIDC_ISSUER:
+        without = [name for name in ("CLIENT_ID", "CLIENT_SECRET") if getattr(settings, f"OIDC_{name}")]
+        found = [f"FAIRLEAD_OIDC_{name} is set, but FAIRLEAD_OIDC_ISSUER is not." for name in without]
+        if not settings.TOKEN_SIGNIN:
+            found.append("FAIRLEAD_TOKEN_SIGNIN is off and FAIRLEAD_OIDC_ISSUER is not set: nobody could sign in.")
+        return [Error(message, hint=hint, id="fairlead.E005") for message in found]
+    found = [
+        f"FAIRLEAD_OIDC_ISSUER is set, but FAIRLEAD_OIDC_{name} is not."
+        for name in ("CLIENT_ID", "CLIENT_SECRET")
+        if not getattr(settings, f"OIDC_{name}")
+    ]
+    if "openid" not in settings.OIDC_SCOPES:
+        found.append(f"FAIRLEAD_OIDC_SCOPES is {','.join(settings.OIDC_SCOPES)}; openid has to be among them.")
+    if bool(settings.OIDC_GROUP_ROLES) != bool(settings.OIDC_GROUPS_CLAIM):
+        found.append(
+            "FAIRLEAD_OIDC_GROUPS_CLAIM and FAIRLEAD_OIDC_GROUP_ROLES need each other; one of them is not set."
+        )
+    messages: list[CheckMessage] = [Error(message, hint=hint, id="fairlead.E005") for message in found]
+    if not _is_private(settings.OIDC_ISSUER):
+        messages.append(
+            Error(
+                "FAIRLEAD_OIDC_ISSUER begins with http://: others on the way could sign in as anybody.",
+                hint="Let it begin with https://.",
+                id="fairlead.E006",
+            )
+        )
+    return messages
+
+
 def _is_private(url: str) -> bool:
     """Return whether nobody on the way can read what is sent to `url`."""
     parts = urlsplit(url)

@@ -5,11 +5,13 @@ Bad values end the start with one sentence; nothing falls back silently.
 
 import ipaddress
 import os
+from collections.abc import Collection
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from accounts.group_roles import GroupRole, parse
 from common.errors import InvalidInput
 from common.uris import Address, parse_prefixes
 from common.web import is_web_address
@@ -94,6 +96,22 @@ def names(name: str, default: list[str]) -> list[str]:
     """Return `name` split at commas."""
     value = text(name)
     return [part.strip() for part in value.split(",") if part.strip()] if value else default
+
+
+def choice(name: str, default: str, options: Collection[str]) -> str:
+    """Return `name`, one of `options`."""
+    value = text(name, default)
+    if value not in options:
+        raise ImproperlyConfigured(f"{name} is {value!r}; expected one of {', '.join(options)}")
+    return value
+
+
+def group_roles(name: str) -> tuple[GroupRole, ...]:
+    """Return `name` as the roles that groups give, separated by commas."""
+    try:
+        return parse(names(name, []))
+    except InvalidInput as error:
+        raise ImproperlyConfigured(f"{name}: {error.message}") from error
 
 
 def networks(name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:

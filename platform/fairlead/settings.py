@@ -10,6 +10,7 @@ from pathlib import Path
 
 import dj_database_url
 
+from accounts.roles import Role
 from fairlead import env
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,6 +124,19 @@ RECONCILE_INTERVAL_S = 2.0
 METRICS_ADDRESS = env.address("FAIRLEAD_METRICS_ADDRESS")
 BEAT_METRICS_ADDRESS = env.address("FAIRLEAD_BEAT_METRICS_ADDRESS")
 WATCHER_METRICS_ADDRESS = env.address("FAIRLEAD_WATCHER_METRICS_ADDRESS")
+
+# --- sign-in ----------------------------------------------------------------------------------------------------------
+TOKEN_SIGNIN = env.flag("FAIRLEAD_TOKEN_SIGNIN", default=True)
+OIDC_ISSUER = env.web_address("FAIRLEAD_OIDC_ISSUER")
+OIDC_CLIENT_ID = env.text("FAIRLEAD_OIDC_CLIENT_ID")
+OIDC_CLIENT_SECRET = env.secret("FAIRLEAD_OIDC_CLIENT_SECRET")
+OIDC_SCOPES = env.names("FAIRLEAD_OIDC_SCOPES", ["openid", "profile", "email"])
+OIDC_USERNAME_CLAIM = env.text("FAIRLEAD_OIDC_USERNAME_CLAIM", "preferred_username")
+OIDC_GROUPS_CLAIM = env.text("FAIRLEAD_OIDC_GROUPS_CLAIM")
+OIDC_GROUP_ROLES = env.group_roles("FAIRLEAD_OIDC_GROUP_ROLES")
+OIDC_DEFAULT_ROLE = env.choice("FAIRLEAD_OIDC_DEFAULT_ROLE", "viewer", ["none", *Role])
+OIDC_LABEL = env.text("FAIRLEAD_OIDC_LABEL", "Sign in with single sign-on")
+OIDC_SESSION = timedelta(hours=env.integer("FAIRLEAD_OIDC_SESSION_HOURS", 12, minimum=1))
 
 # --- API --------------------------------------------------------------------------------------------------------------
 TOKEN_LIFETIME = timedelta(days=env.integer("FAIRLEAD_TOKEN_LIFETIME_DAYS", 90, minimum=1))

@@ -67,6 +67,11 @@ def test_the_schema_knows_every_value() -> None:
         pytest.param(
             {"prometheus": {"existingSecret": "token"}}, "but prometheus.url is empty", id="a token that nobody is told"
         ),
+        pytest.param({"oidc": {"issuer": "https://sso.example"}}, "oidc.clientId is empty", id="no client's name"),
+        pytest.param(
+            {"oidc": {"issuer": "https://sso.example", "clientId": "f"}}, "oidc.existingSecret is empty", id="no secret"
+        ),
+        pytest.param({"oidc": {"clientId": "f"}}, "oidc.issuer is empty", id="a client of nobody"),
         pytest.param(
             {"expose": {"kind": "httpRoute"}},
             "neither gatewayClassName nor gateway.name",

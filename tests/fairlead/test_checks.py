@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from fairlead.checks import prometheus_can_be_trusted, settings_are_usable
+from fairlead.checks import people_can_sign_in, prometheus_can_be_trusted, settings_are_usable
 
 
 def test_a_short_secret_key_is_refused_with_what_to_do(settings: Settings) -> None:
@@ -43,3 +43,34 @@ def test_usable_settings_give_nothing(settings: Settings, tmp_path: Path) -> Non
 def test_how_prometheus_is_asked_is_checked(settings: Settings, url: str, token: str, ca: str, ids: list[str]) -> None:
     settings.PROMETHEUS_URL, settings.PROMETHEUS_TOKEN, settings.PROMETHEUS_CA = url, token, ca
     assert [found.id for found in prometheus_can_be_trusted()] == ids
+
+
+WHOLE = {"OIDC_ISSUER": "https://sso.example", "OIDC_CLIENT_ID": "fairlead", "OIDC_CLIENT_SECRET": "s3cret"}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        pytest.param({}, [], id="no provider is fine"),
+        pytest.param(WHOLE, [], id="a whole one is fine"),
+        pytest.param(WHOLE | {"OIDC_ISSUER": "http://127.0.0.1:9"}, [], id="one on the machine is fine"),
+        pytest.param(WHOLE | {"OIDC_CLIENT_ID": ""}, ["E005 FAIRLEAD_OIDC_CLIENT_ID is not"], id="no client's name"),
+        pytest.param(WHOLE | {"OIDC_CLIENT_SECRET": ""}, ["E005 FAIRLEAD_OIDC_CLIENT_SECRET is not"], id="no secret"),
+        pytest.param({"OIDC_CLIENT_ID": "fairlead"}, ["E005 FAIRLEAD_OIDC_ISSUER is not"], id="no provider's address"),
+        pytest.param(WHOLE | {"OIDC_SCOPES": ["email"]}, ["E005 openid has to be"], id="a scope without sign-in"),
+        pytest.param(
+            WHOLE | {"OIDC_GROUPS_CLAIM": "groups"}, ["E005 GROUP_ROLES need each other"], id="groups for nothing"
+        ),
+        pytest.param({"TOKEN_SIGNIN": False}, ["E005 nobody could sign in"], id="no way in"),
+        pytest.param(WHOLE | {"OIDC_ISSUER": "http://sso.example"}, ["E006 http://"], id="a provider anybody can play"),
+    ],
+)
+def test_how_people_sign_in_is_checked(settings: Settings, given: dict[str, object], told: list[str]) -> None:
+    for name, value in given.items():
+        setattr(settings, name, value)
+    found = [f"{each.id} {each.msg}" for each in people_can_sign_in()]
+    assert len(found) == len(told)
+    for message, expected in zip(found, told, strict=True):
+        code, _, words = expected.partition(" ")
+        assert code in message
+        assert words in message

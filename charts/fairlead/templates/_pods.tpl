@@ -100,6 +100,7 @@ securityContext:
 {{- if .files }}
 {{- include "fairlead.prometheus" .root.Values.prometheus }}
 {{- end }}
+{{- include "fairlead.oidc" .root.Values.oidc }}
 {{- with .metrics }}
 - {name: {{ . }}, value: "$(POD_IP):8082"}
 {{- end }}
@@ -120,6 +121,18 @@ securityContext:
 {{- end }}
 {{- else if .existingSecret }}
 {{- fail "prometheus.existingSecret is set, but prometheus.url is empty; say where Prometheus answers" }}
+{{- end }}
+{{- end -}}
+
+{{- /* Of every pod: whichever it is, its system checks ask for the whole. */ -}}
+{{- define "fairlead.oidc" -}}
+{{- if .issuer }}
+- {name: FAIRLEAD_OIDC_ISSUER, value: {{ .issuer | quote }}}
+- {name: FAIRLEAD_OIDC_CLIENT_ID, value: {{ required "oidc.issuer is set, but oidc.clientId is empty; say what the provider calls this installation" .clientId | quote }}}
+- name: FAIRLEAD_OIDC_CLIENT_SECRET
+  valueFrom: {secretKeyRef: {name: {{ required "oidc.issuer is set, but oidc.existingSecret is empty; name the Secret with the client's secret" .existingSecret }}, key: client-secret}}
+{{- else if or .clientId .existingSecret }}
+{{- fail "oidc.clientId or oidc.existingSecret is set, but oidc.issuer is empty; say which provider it is" }}
 {{- end }}
 {{- end -}}
 

@@ -10,33 +10,55 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.services import session_signin, session_signout
-from common.errors import NotAuthenticated, status_of
+from common.errors import FairleadError, NotAuthenticated, NotPermitted, status_of
 
 
 @never_cache
 @sensitive_post_parameters("token")
 @require_http_methods(["GET", "HEAD", "POST"])
 def signin(request: HttpRequest) -> HttpResponse:
-    """Show the form; on POST open a session for the token and go where the caller wanted."""
+    """Show the ways to sign in; on POST open a session for the token and go where the caller wanted."""
     if request.method != "POST":
-        return render(request, "accounts/signin.html", {"next": request.GET.get("next", "")})
+        return signin_form(request, wanted=request.GET.get("next", ""))
+    wanted = request.POST.get("next", "")
+    if not settings.TOKEN_SIGNIN:
+        raise NotPermitted("browsers do not sign in with a token here; sign in at the provider")
     try:
         session_signin(request=request, secret=request.POST.get("token", ""), now=timezone.now())
     except NotAuthenticated as error:
-        context = {"next": request.POST.get("next", ""), "error": error.message}
-        return render(request, "accounts/signin.html", context, status=status_of(error))
-    return redirect(_destination(request))
+        return signin_form(request, wanted=wanted, token_error=error)
+    return redirect(destination(request, wanted))
 
 
 @require_POST
 def signout(request: HttpRequest) -> HttpResponse:
     """End the session."""
-    session_signout(request=request, now=timezone.now())
-    return redirect("accounts:signin")
+    token = session_signout(request=request, now=timezone.now())
+    address = resolve_url("accounts:signin")
+    return redirect(f"{address}?left=provider" if token is not None and token.is_session else address)
 
 
-def _destination(request: HttpRequest) -> str:
+def signin_form(
+    request: HttpRequest,
+    *,
+    wanted: str = "",
+    token_error: FairleadError | None = None,
+    provider_error: FairleadError | None = None,
+) -> HttpResponse:
+    """Return the page with the ways to sign in, and what went wrong with one of them."""
+    error = token_error or provider_error
+    context = {
+        "next": wanted,
+        "error": token_error.message if token_error else "",
+        "provider_error": provider_error.message if provider_error else "",
+        "provider": settings.OIDC_LABEL if settings.OIDC_ISSUER else "",
+        "has_tokens": settings.TOKEN_SIGNIN,
+        "has_left": bool(settings.OIDC_ISSUER) and request.GET.get("left") == "provider",
+    }
+    return render(request, "accounts/signin.html", context, status=status_of(error) if error else 200)
+
+
+def destination(request: HttpRequest, wanted: str) -> str:
     """Return the page asked for before sign-in, if it is one of ours."""
-    wanted = request.POST.get("next", "")
     ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return wanted if wanted and ours else resolve_url(settings.LOGIN_REDIRECT_URL)

@@ -1,0 +1,26 @@
+"""`manage.py user_free`: lets another account of the provider have a user's name."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from accounts.people import identity_forget
+from common.errors import FairleadError
+
+
+class Command(BaseCommand):
+    """Frees a user from the account that signed in at the provider, and ends its sessions."""
+
+    help = "Free a user from the provider's account that it belongs to; the next account of that name gets its roles."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="the user's name")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        try:
+            identity_forget(username=options["name"], actor="user_free (command line)", now=timezone.now())
+        except FairleadError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(f"{options['name']} belongs to the next account of that name that signs in.")

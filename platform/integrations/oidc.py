@@ -1,0 +1,141 @@
+"""Sign-in at an OpenID provider: authorization code with PKCE, state and nonce. The only importer of Authlib.
+
+The provider's metadata and keys are read anew for each sign-in: people sign in seldom, and providers turn their keys.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.base_client.errors import MismatchingStateError
+from authlib.integrations.django_client import DjangoOAuth2App, OAuth, OAuthError
+from django.http import HttpRequest, HttpResponse
+from joserfc.errors import JoseError
+
+from common.errors import NotAuthenticated, Unavailable
+
+_TIMEOUT_S = 10.0
+_LONGEST_REASON = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An OpenID provider, and this installation as its client.
+
+    Attributes:
+        issuer: its URL without a slash at the end; `/.well-known/openid-configuration` below it tells the rest.
+        scopes: what is asked for; `openid` among them.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: str
+    scopes: tuple[str, ...]
+
+    @property
+    def host(self) -> str:
+        """Return what people are told of where they sign in."""
+        return urlsplit(self.issuer).netloc
+
+
+def begin(request: HttpRequest, provider: Provider, *, back_to: str) -> HttpResponse:
+    """Return the redirect to the provider; what its answer is checked against goes into the session.
+
+    Args:
+        back_to: the whole URL that the provider leads back to, as it is registered there.
+
+    Raises:
+        Unavailable: the provider does not answer, or is none.
+    """
+    with _told(provider):
+        answer: HttpResponse = _client(provider).authorize_redirect(request, back_to)
+    return answer
+
+
+def finish(request: HttpRequest, provider: Provider, *, wanted: frozenset[str]) -> Mapping[str, Any]:
+    """Return the claims about who comes back from the provider, checked.
+
+    Args:
+        wanted: claims that are asked for at the provider's userinfo where its ID token does not have them.
+
+    Raises:
+        NotAuthenticated: refused there, or not begun in this browser, or the answer cannot be trusted.
+        Unavailable: the provider does not answer.
+    """
+    with _told(provider):
+        client = _client(provider)
+        token = client.authorize_access_token(request)
+        claims = dict(token.get("userinfo") or {})
+        if not claims.get("sub"):
+            raise NotAuthenticated(f"{provider.host} sent no ID token; let the client there have the scope openid")
+        if wanted - claims.keys() and client.server_metadata.get("userinfo_endpoint"):
+            more = client.userinfo(token=token)
+            if more.get("sub") != claims["sub"]:
+                raise NotAuthenticated(f"{provider.host} told about somebody else than who signed in there")
+            claims = {**more, **claims}
+    return claims
+
+
+def signout_url(provider: Provider, *, back_to: str) -> str | None:
+    """Return where a browser signs out at the provider itself; None where it has no such page.
+
+    Raises:
+        Unavailable: the provider does not answer.
+    """
+    with _told(provider):
+        client = _client(provider)
+        if not client.server_metadata.get("end_session_endpoint"):
+            return None
+        url: str = client.create_logout_url(post_logout_redirect_uri=back_to, client_id=provider.client_id)["url"]
+    return url
+
+
+def _client(provider: Provider) -> DjangoOAuth2App:
+    """Return Authlib's client with the provider's metadata loaded."""
+    client = OAuth().register(
+        "provider",
+        client_id=provider.client_id,
+        client_secret=provider.client_secret,
+        server_metadata_url=f"{provider.issuer}/.well-known/openid-configuration",
+        client_kwargs={
+            "scope": " ".join(provider.scopes),
+            "code_challenge_method": "S256",
+            "default_timeout": _TIMEOUT_S,
+        },
+    )
+    found = str(client.load_server_metadata().get("issuer", "")).rstrip("/")
+    if found != provider.issuer:
+        raise Unavailable(
+            f"the sign-in at {provider.host} is set up wrong: it calls itself {found[:200] or 'nothing'}, "
+            f"FAIRLEAD_OIDC_ISSUER says {provider.issuer}"
+        )
+    return client
+
+
+@contextmanager
+def _told(provider: Provider) -> Iterator[None]:
+    """Turn what the libraries raise into our errors, in sentences for who signs in."""
+    host = provider.host
+    try:
+        yield
+    except MismatchingStateError as error:
+        raise NotAuthenticated(
+            "this sign-in did not begin in this browser, or took longer than an hour; begin it again"
+        ) from error
+    except requests.HTTPError as error:
+        status = "an error" if error.response is None else f"status {error.response.status_code}"
+        raise Unavailable(f"{host} answered with {status}; try again later, or ask an administrator") from error
+    except requests.RequestException as error:
+        raise Unavailable(f"{host} does not answer; try again later, or ask an administrator") from error
+    except OAuthError as error:
+        if error.error == "access_denied":
+            raise NotAuthenticated(f"the sign-in was refused or given up at {host}") from error
+        reason = " ".join(filter(None, [error.error, error.description]))[:_LONGEST_REASON]
+        raise NotAuthenticated(f"{host} refused the sign-in: {reason}") from error
+    except (AuthlibBaseError, JoseError, RuntimeError, KeyError, ValueError) as error:
+        reason = str(error)[:_LONGEST_REASON]
+        raise NotAuthenticated(f"the answer of {host} cannot be trusted: {reason}; begin the sign-in again") from error

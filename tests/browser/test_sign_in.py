@@ -1,0 +1,163 @@
+"""Sign-in at a real OpenID provider, as a person does it: there, back to the page that was wanted, and out again."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+from pytest_django.fixtures import Settings
+
+from accounts.group_roles import parse
+from accounts.models import ApiToken, AuditEntry, Identity, Membership, User
+from accounts.roles import Role
+from accounts.scopes import Scope
+from tests import scenes
+from tests.browser import openid
+from tests.browser.axe import violations
+from tests.servers.parts import MissingPartError, free_port, skip_or_fail
+
+pytestmark = pytest.mark.browser
+BUTTON = "Sign in with Example"
+
+
+@pytest.fixture
+def provider(server: str, settings: Settings) -> Iterator[openid.Provider]:
+    """Start a provider for the server, and set the server up for it."""
+    settings.PUBLIC_URL = server
+    settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET = openid.CLIENT_ID, openid.CLIENT_SECRET
+    settings.OIDC_LABEL = BUTTON
+    try:
+        with openid.provider(back=f"{server}/signin/provider/back", signin=f"{server}/signin/") as started:
+            settings.OIDC_ISSUER = started.issuer
+            yield started
+    except MissingPartError as missing:
+        skip_or_fail(missing)
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Page:
+    """Return a page that nobody is signed in on."""
+    return context.new_page()
+
+
+def sign_in_there(page: Page, account: str) -> None:
+    """Fill in the provider's own pages."""
+    page.get_by_placeholder("Enter any login").fill(account)
+    page.get_by_placeholder("and password").fill("any")
+    page.get_by_role("button", name="Sign-in").click()
+    page.get_by_role("button", name="Continue").click()
+
+
+def test_who_signs_in_at_the_provider_lands_on_the_page_that_was_wanted_and_signs_out_of_both(
+    page: Page, provider: openid.Provider, server: str
+) -> None:
+    page.goto("/tokens/?x=1")
+    with page.expect_request(re.compile(re.escape(provider.issuer) + r"/auth\?")) as asked:
+        page.get_by_role("link", name=BUTTON).press("Enter")
+    query = parse_qs(urlsplit(asked.value.url).query)
+    assert query["code_challenge_method"] == ["S256"]
+    assert query["state"]
+    assert query["nonce"]
+    sign_in_there(page, "alice")
+    page.wait_for_url(f"{server}/tokens/?x=1")
+    expect(page.locator(".who-name")).to_have_text("alice")
+    user = User.objects.get()
+    assert not user.has_usable_password()
+    assert [(row.team.name, row.role) for row in user.memberships.select_related("team")] == [("default", "viewer")]
+    assert (user.identity.issuer, user.identity.subject) == (provider.issuer, "alice")
+    assert list(AuditEntry.objects.order_by("pk").values_list("action", "target")) == [
+        ("user.create", "users/alice"),
+        ("user.identify", "users/alice"),
+        ("session.signin", f"tokens/{ApiToken.objects.get().pk}"),
+    ]
+
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("You are signed out here")).to_be_visible()
+    assert ApiToken.objects.get().revoked_at is not None
+    page.get_by_role("link", name="Sign out there as well").click()
+    page.get_by_role("button", name="Yes, sign me out").click()
+    page.wait_for_url(re.compile(re.escape(f"{server}/signin/")))
+    page.get_by_role("link", name=BUTTON).click()
+    expect(page.get_by_placeholder("Enter any login")).to_be_visible()  # asked again: no session there either
+
+
+def test_groups_of_the_provider_give_roles_and_take_them_at_the_next_sign_in(
+    page: Page, provider: openid.Provider, settings: Settings
+) -> None:
+    settings.OIDC_SCOPES, settings.OIDC_GROUPS_CLAIM = ["openid", "profile", "groups"], "groups"
+    settings.OIDC_GROUP_ROLES = parse(["ops=default:admin", "vision=vision:deployer"])
+    settings.OIDC_DEFAULT_ROLE = "none"
+    scenes.token(Scope.ADMIN, "root")
+    provider.say_groups("alice", ["ops", "vision", "chess"])
+
+    def roles() -> dict[str, str]:
+        return dict(Membership.objects.filter(user__username="alice").values_list("team__name", "role"))
+
+    page.goto("/signin/")
+    page.get_by_role("link", name=BUTTON).click()
+    sign_in_there(page, "alice")
+    page.wait_for_url(re.compile(r"://[^/]+/$"))
+    assert roles() == {"default": Role.ADMIN, "vision": Role.DEPLOYER}
+    expect(page.get_by_role("link", name="Audit log")).to_be_visible()
+    provider.say_groups("alice", ["vision"])
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("link", name=BUTTON).click()  # the provider still knows who it is, and asks nothing
+    page.wait_for_url(re.compile(r"://[^/]+/$"))
+    assert roles() == {"vision": Role.DEPLOYER}
+
+
+def test_what_goes_wrong_is_told_where_one_can_try_again(
+    page: Page, provider: openid.Provider, settings: Settings, complaints: list[str]
+) -> None:
+    told = page.get_by_role("alert")
+    page.goto("/signin/")
+    page.get_by_role("link", name=BUTTON).click()
+    page.get_by_role("link", name="[ Cancel ]").click()
+    expect(told).to_contain_text("refused or given up")
+
+    page.goto("/signin/provider/back?code=stolen&state=guessed")
+    expect(told).to_have_text(
+        "This sign-in did not begin in this browser, or took longer than an hour; begin it again."
+    )
+
+    page.goto("/signin/?next=/models/")
+    page.get_by_role("link", name=BUTTON).click()
+    User.objects.create(username="alice", is_active=False)
+    sign_in_there(page, "alice")
+    expect(told).to_have_text("User 'alice' is switched off here; ask an administrator.")
+    assert not Identity.objects.exists()
+
+    User.objects.update(is_active=True)
+    page.get_by_role("link", name=BUTTON).click()
+    page.wait_for_url(re.compile("/models/$"))  # the wish was kept, and the provider knows who it is
+
+    page.get_by_role("button", name="Sign out").click()
+    Identity.objects.update(subject="an earlier alice")
+    page.get_by_role("link", name=BUTTON).click()
+    expect(told).to_contain_text("The name 'alice' belongs to another account of the provider")
+
+    settings.OIDC_ISSUER = f"http://127.0.0.1:{free_port()}"
+    page.goto("/signin/")
+    page.get_by_role("link", name=BUTTON).click()
+    expect(told).to_contain_text("does not answer; try again later, or ask an administrator.")
+    # Refusals, and what the provider's own pages would load from elsewhere; nothing that our policy refused.
+    assert [text for text in complaints if not text.startswith("Failed to load resource")] == []
+
+
+@pytest.mark.parametrize("tokens", [True, False], ids=["with tokens", "without"])
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_fits_and_can_be_used_by_everybody(
+    page: Page, settings: Settings, screenshots: Path, width: int, colours: str, tokens: bool, server: str
+) -> None:
+    settings.OIDC_ISSUER, settings.OIDC_LABEL, settings.TOKEN_SIGNIN = "http://127.0.0.1:1", BUTTON, tokens
+    page.set_viewport_size({"width": width, "height": 844})
+    page.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+    for name, path in {"empty": "/signin/", "left": "/signin/?left=provider", "error": "/signin/provider/"}.items():
+        page.goto(path)
+        expect(page.get_by_label("API token")).to_have_count(int(tokens))
+        page.screenshot(path=screenshots / f"signin-{name}-{width}-{colours}{'' if tokens else '-provider'}.png")
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
