@@ -170,10 +170,13 @@ class Fragments:
 
     def changed(self, page: Page) -> list[bytes]:
         """Return a message for each fragment that is not as it was sent last."""
+        seen, self._seen = self._seen, None
+        if page.cursor == seen:
+            # Not noted as sent: read while something changed, it can say more than what the viewer has by this cursor.
+            return []
         rendered = {name: render_to_string(name, {**page.context, **self._extra}).strip() for name in page.fragments}
-        known = rendered if page.cursor == self._seen else self._sent
-        changed = [html for name, html in rendered.items() if html != known.get(name)]
-        self._sent, self._seen = rendered, None
+        changed = [html for name, html in rendered.items() if html != self._sent.get(name)]
+        self._sent = rendered
         # Only the last one carries the cursor: who has it has them all.
         last = len(changed) - 1
         return [
