@@ -55,6 +55,16 @@ class BatchPolicy:
     queues: Mapping[int, QueuePolicy]
     preserve_ordering: bool = False
 
+    @property
+    def may_wait(self) -> bool:
+        """Return whether requests may be left in the queue for a better size of the batch."""
+        return bool(self.max_queue_delay_us or self.preferred_batch_sizes)
+
+    @property
+    def may_expire(self) -> bool:
+        """Return whether a request may have waited too long."""
+        return any(queue.default_timeout_us or queue.allow_timeout_override for queue in self.queues.values())
+
 
 def batch_policy(config: Any) -> BatchPolicy | None:
     """Return how a ModelConfig message joins requests, None when each runs alone; raises ModelError."""

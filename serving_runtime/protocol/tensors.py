@@ -59,6 +59,13 @@ def decode(view: memoryview, datatype: Datatype, shape: tuple[int, ...], tensor:
     return np.frombuffer(view, datatype.dtype).reshape(shape)
 
 
+def is_view(size_bytes: int, datatype: Datatype, shape: tuple[int, ...]) -> bool:
+    """Return whether a tensor of so many bytes is right, and is an array without anything done to its bytes."""
+    if datatype.name in ("BYTES", "BOOL"):
+        return False
+    return size_bytes > 0 and size_bytes == element_count(shape) * datatype.size_bytes
+
+
 def encode(array: Array, datatype: Datatype) -> Any:
     """Return the wire form of a tensor as an object with the buffer interface."""
     if datatype is BYTES:

@@ -5,7 +5,7 @@ taking it out of the middle would cost the length of the queue.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 
 from serving_runtime.config.batching import QueuePolicy
 from serving_runtime.errors import Unavailable
@@ -31,7 +31,7 @@ class JobQueue:
 
     def __init__(self, policies: Mapping[int, QueuePolicy] = NO_POLICY) -> None:
         self._levels = {level: _Level(policies[level]) for level in sorted(policies)}
-        self._lines = [line for level in self._levels.values() for line in (level.punctual, level.delayed)]
+        self._lines = [(level, line) for level in self._levels.values() for line in (level.punctual, level.delayed)]
         self._size = 0
 
     def __len__(self) -> int:
@@ -73,12 +73,35 @@ class JobQueue:
     def pop(self, count: int) -> list[Job]:
         """Take out the first `count` waiting jobs: the same that `head` shows."""
         jobs: list[Job] = []
-        for line in self._lines:
+        for _, line in self._lines:
             while line and len(jobs) < count:
                 job = line.popleft()
                 if job.waiting:
                     self._left(job)
                     jobs.append(job)
+        return jobs
+
+    def pop_joined(self, max_rows: int) -> list[Job]:
+        """Take out the first waiting jobs that may be joined, of so many rows together; the first at any rate."""
+        jobs: list[Job] = []
+        rows = 0
+        key: Hashable = None
+        for level, line in self._lines:
+            taken = len(jobs)
+            while line:
+                job = line[0]
+                if job.waiting:
+                    rows += job.rows
+                    if jobs and (rows > max_rows or job.shape_key != key):
+                        break
+                    key = job.shape_key
+                    job.waiting = False
+                    jobs.append(job)
+                line.popleft()
+            level.size -= len(jobs) - taken
+            if line:
+                break
+        self._size -= len(jobs)
         return jobs
 
     def _left(self, job: Job) -> None:
@@ -87,7 +110,7 @@ class JobQueue:
         self._size -= 1
 
     def _waiting(self) -> Iterator[Job]:
-        for line in self._lines:
+        for _, line in self._lines:
             while line and not line[0].waiting:
                 line.popleft()
             for job in line:

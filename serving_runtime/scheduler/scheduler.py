@@ -58,6 +58,8 @@ class Scheduler:
         self._statistics = statistics
         self._loop = loop
         self._queue = JobQueue(policy.queues if policy is not None else NO_POLICY)
+        self._may_wait = policy is not None and policy.may_wait
+        self._may_expire = policy is not None and policy.may_expire
         self._order = AnswerOrder() if policy is not None and policy.preserve_ordering else None
         in_thread = limit(execute) if limit is not None else execute
         self._instances = [
@@ -82,7 +84,7 @@ class Scheduler:
         """Queue a job; its on_result is called later, never from here. Raises Unavailable when the queue is full."""
         self._queue.push(job)
         job.owner = self
-        if self._policy is not None:
+        if self._may_expire:
             timeout_us = self._queue.policy(job).timeout_us(job.timeout_us)
             if timeout_us:
                 job.timer = self._loop.call_later(timeout_us / 1e6, self._expired, job)
@@ -123,6 +125,8 @@ class Scheduler:
         policy = self._policy
         if policy is None:
             jobs = self._queue.pop(1)
+        elif not self._may_wait:
+            jobs = self._queue.pop_joined(policy.max_batch_size)
         else:
             head = self._queue.head(policy.max_batch_size + 1)
             key = head[0].shape_key
@@ -140,8 +144,8 @@ class Scheduler:
                 self._delay_timer = self._loop.call_later(remaining_us / 1e6, self._dispatch)
                 return ()
             jobs = self._queue.pop(count)
-        for job in jobs:
-            if job.timer is not None:
+        if self._may_expire:
+            for job in jobs:
                 job.stop_timer()
         return jobs
 

@@ -95,6 +95,13 @@ class Histogram:
         self.cells[bisect_left(self._cuts_ns, value_ns)] += times
         self.sum_ns += value_ns * times
 
+    def observe_until(self, end_ns: int, begun_ns: Sequence[int]) -> None:
+        """Count the durations from each of several moments to one."""
+        cells, cuts_ns = self.cells, self._cuts_ns
+        for began in begun_ns:
+            cells[bisect_left(cuts_ns, end_ns - began)] += 1
+        self.sum_ns += end_ns * len(begun_ns) - sum(begun_ns)
+
     def add(self, other: "Histogram") -> None:
         """Add what another histogram has counted; where its cells are cut otherwise, by their upper ends."""
         for end, count in zip((*other.layout.cuts_ns, math.inf), other.cells, strict=True):

@@ -142,10 +142,8 @@ class ModelStatistics:
         batch.infer_ns += infer_ns
         batch.output_ns += output_ns
         self.compute_latency.observe(output_done - started, requests)
-        observe_queue, observe_request = self.queue_latency.observe, self.request_latency.observe
-        for arrived in arrived_ns:
-            observe_queue(started - arrived)
-            observe_request(output_done - arrived)
+        self.queue_latency.observe_until(started, arrived_ns)
+        self.request_latency.observe_until(output_done, arrived_ns)
         self.queue_ns = self.queue_latency.sum_ns
         if self.on_finished is not None:
             self.on_finished()

@@ -38,7 +38,8 @@ class _Arriving:
 
     async def _wait(self) -> None:
         try:
-            await self._engine.arrive(self._call.model, len(self._call.request.body))
+            request = self._call.request
+            await self._engine.arrive(self._call.model, len(request.body) - request.body_offset)
             answer = self._view(self._call)
         except ServingError as error:
             answer = error_response(error)

@@ -64,7 +64,7 @@ class Connection(asyncio.Protocol):
     def serve(self, application: Application, keeps_header: KeepsHeader | None) -> None:
         """Answer requests that have not begun yet by another application."""
         self._app = application
-        self._reader.keeps_header = keeps_header
+        self._reader.keep(keeps_header)
 
     @property
     def busy(self) -> bool:

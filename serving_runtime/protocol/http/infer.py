@@ -6,6 +6,7 @@ A length of 0 says that the body is one tensor and nothing else: see raw_infer.p
 
 from typing import Any
 
+import numpy as np
 import orjson
 
 from serving_runtime.datatypes import BYTES, Array
@@ -47,21 +48,23 @@ class InferCodec:
             raise InvalidArgument(
                 f"Inference-Header-Content-Length is {json_length}, but the request body has {end - start} bytes"
             )
-        view = memoryview(body)
         if json_length == 0:
             config = self._engine.servable(self._model, self._version).config
-            tensor = raw_infer.tensor(view[start:], config)
+            tensor = raw_infer.tensor(memoryview(body)[start:], config)
             return InferRequest(self._model, self._version, (tensor,)), raw_infer.HEAD
         head, request_id = self._heads.head(bytes(body[start:position]))
         inputs = []
         shared_bytes = 0
-        for name, datatype, shape, size, data, part in head.inputs:
+        for name, datatype, shape, size, data, part, is_view in head.inputs:
             array: Array
             if size is not None:
                 if size > end - position:
                     left = f"only {end - position} bytes are left in the body"
                     raise InvalidArgument(f"input '{name}' has binary_data_size {size}, but {left}")
-                array = tensors.decode(view[position : position + size], datatype, shape, name)
+                if is_view:
+                    array = np.ndarray(shape, datatype.dtype, body, position)
+                else:
+                    array = tensors.decode(memoryview(body)[position : position + size], datatype, shape, name)
                 position += size
             elif part is not None:
                 content = self._memory.read(part, before_bytes=shared_bytes)

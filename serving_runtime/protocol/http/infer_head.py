@@ -23,6 +23,7 @@ class InputHead(NamedTuple):
         size: in bytes for a binary one, else None.
         data: from JSON where it is neither binary nor in shared memory.
         part: of shared memory, in which it lies.
+        is_view: binary, of the size that its shape needs, and its bytes are an array as they are.
     """
 
     name: str
@@ -31,6 +32,7 @@ class InputHead(NamedTuple):
     size: int | None
     data: Any
     part: Slice | None
+    is_view: bool
 
 
 class OutputForms(NamedTuple):
@@ -127,7 +129,8 @@ def _input(item: Any) -> InputHead:
     part = slice_of(own, "input", name)
     if (size is not None) + (part is not None) + ("data" in item) != 1:
         raise _unclear_source(item, size, part)
-    return InputHead(name, datatype, shape, size, item.get("data"), part)
+    is_view = size is not None and tensors.is_view(size, datatype, shape)
+    return InputHead(name, datatype, shape, size, item.get("data"), part, is_view)
 
 
 def _unclear_source(item: dict[str, Any], size: int | None, part: Slice | None) -> InvalidArgument:

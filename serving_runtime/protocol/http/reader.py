@@ -1,6 +1,7 @@
 """One HTTP/1.1 request at a time, put together from what httptools finds in the bytes of a connection.
 
 A connection owns one reader; httptools calls the `on_*` methods, the reader hands complete requests to its owner.
+A head that was there before goes past httptools.
 Nothing is allocated for a body before its length was checked, compressed or not.
 """
 
@@ -11,6 +12,7 @@ import httptools
 import numpy as np
 
 from serving_runtime.protocol.http.compression import BadCompression, Decompressor, decompressor
+from serving_runtime.protocol.http.known_head import KnownHead, learned
 from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.message import Request, Response, text_error
 from serving_runtime.protocol.tensors import Buffer
@@ -55,14 +57,33 @@ class RequestReader:
     def __init__(self, owner: Owner, limits: HttpLimits, keeps_header: KeepsHeader | None) -> None:
         self._owner = owner
         self._max_body_bytes = limits.max_body_bytes
-        self.keeps_header = keeps_header
-        self._new_parser()
+        self._keeps_header = keeps_header
+        self._known: KnownHead | None = None
+        self._whole: Request | None = None  # the last one of what is being fed, whose head may come again
+        self._parser = httptools.HttpRequestParser(self)
         self._begin()
         self.reading = False
 
-    def _new_parser(self) -> None:
-        self._parser = httptools.HttpRequestParser(self)
-        self.feed = self._parser.feed_data
+    def feed(self, data: bytes) -> None:
+        """Take what has arrived; raises HttpParserError and HttpParserUpgrade."""
+        if self.reading:
+            self._parser.feed_data(data)
+            self._whole = None
+            return
+        request = self._known.request_in(data) if self._known is not None else None
+        if request is not None:
+            self._owner.on_request_begun()
+            self._owner.on_request(request, True)
+            return
+        self._parser.feed_data(data)
+        whole, self._whole = self._whole, None
+        if whole is not None and not self.reading:
+            self._known = learned(data, self._content_length, whole)
+
+    def keep(self, keeps_header: KeepsHeader | None) -> None:
+        """Let requests that have not begun yet carry other headers."""
+        self._keeps_header = keeps_header
+        self._known = self._whole = None
 
     def _begin(self) -> None:
         self.reading = True
@@ -94,7 +115,7 @@ class RequestReader:
         take = _TAKEN.get(name.lower())
         if take is not None:
             take(self, value)
-        if self.keeps_header is not None and self.keeps_header(name):
+        if self._keeps_header is not None and self._keeps_header(name):
             if self._headers is None:
                 self._headers = []
             self._headers.append((name, value))
@@ -139,7 +160,7 @@ class RequestReader:
         if self._decompressor is not None and not self._decompressor.complete:
             self._refuse(text_error(400, "the compressed request body ends too early"))
             return
-        self.reading = False
+        self.reading = self.expects_continue = False
         parser = self._parser
         http_1_0 = parser.get_http_version() == "1.0"
         keep_alive = parser.should_keep_alive() and not http_1_0
@@ -148,6 +169,8 @@ class RequestReader:
         )
         if self._headers is not None or http_1_0:
             request = request._replace(headers=tuple(self._headers or ()), http_1_0=http_1_0)
+        if keep_alive and self._decompressor is None and self._content_length == self.received_bytes:
+            self._whole = request
         self._body = b""
         self._owner.on_request(request, keep_alive)
 
@@ -174,7 +197,8 @@ class RequestReader:
     def end_body(self) -> None:
         """End the request whose body is complete; what follows is parsed anew."""
         self.on_message_complete()
-        self._new_parser()
+        self._whole = None
+        self._parser = httptools.HttpRequestParser(self)
 
     # What its headers say
 

@@ -1,9 +1,14 @@
 """The queue serves by level, then by age; what leaves early leaves no trace."""
 
-import pytest
+from types import MappingProxyType
 
-from serving_runtime.config.batching import QueuePolicy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving_runtime.config.batching import BatchPolicy, QueuePolicy
 from serving_runtime.errors import Unavailable
+from serving_runtime.scheduler.batching import take
 from serving_runtime.scheduler.job import Job
 from serving_runtime.scheduler.queue import JobQueue
 
@@ -64,3 +69,34 @@ def test_a_full_level_refuses_until_one_leaves() -> None:
     queue.discard(first)
     queue.push(job(1))
     assert len(queue) == 3
+
+
+WAITING = st.tuples(
+    st.integers(1, 2), st.integers(1, 4), st.sampled_from("ab"), st.sampled_from(["stays", "goes", "is late"])
+)
+LEVELS = MappingProxyType({1: QueuePolicy(), 2: QueuePolicy()})
+
+
+@given(st.lists(WAITING, min_size=1, max_size=12), st.integers(4, 9))
+def test_joined_jobs_are_those_that_a_batch_takes_that_waits_for_nothing(
+    waiting: list[tuple[int, int, str, str]], max_rows: int
+) -> None:
+    queue = JobQueue(LEVELS)
+    for priority, rows, key, fate in waiting:
+        entry = Job([], rows, key, lambda _result: None, 0)
+        entry.priority = priority
+        queue.push(entry)
+        if fate == "goes":
+            queue.discard(entry)
+        elif fate == "is late":
+            queue.delay(entry)
+    policy = BatchPolicy(max_rows, frozenset(), 0, 2, 1, LEVELS)
+    while head := queue.head(len(waiting)):
+        alike = next((i for i, entry in enumerate(head) if entry.shape_key != head[0].shape_key), len(head))
+        expected = head[: take([entry.rows for entry in head[:alike]], 0, policy)]
+        before = len(queue)
+        assert queue.pop_joined(max_rows) == expected
+        assert len(queue) == before - len(expected)
+        assert not any(entry.waiting for entry in expected)
+    assert len(queue) == 0
+    assert not any(level.size for level in queue._levels.values())
