@@ -35,6 +35,8 @@ _CONTENTS = {
 Parts: TypeAlias = Mapping[str, Slice]
 """Where outputs are to be written, by their names."""
 
+NO_PARTS: Parts = {}
+
 _FINAL = "triton_final_response"
 
 _ModelStreamInferResponse = proto.message("inference.ModelStreamInferResponse")
@@ -93,6 +95,11 @@ def encode(response: InferResponse, memory: SharedMemory, parts: Parts) -> Any:
     message = proto.ModelInferResponse()
     _fill(message, response, memory, parts)
     return message
+
+
+def serialized(response: InferResponse, memory: SharedMemory, parts: Parts) -> bytes:
+    """Do as `encode` does, and return the message serialized."""
+    return encode(response, memory, parts).SerializeToString()  # type: ignore[no-any-return]
 
 
 def encode_stream(response: InferResponse, memory: SharedMemory, parts: Parts) -> bytes:

@@ -3,16 +3,20 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
+from serving_runtime.errors import ServingError
 from serving_runtime.request import Cancellable
 
 Method: TypeAlias = Callable[[Any], Awaitable[Any]]
 """From a request message to the answer's; raises ServingError."""
 
-Reply: TypeAlias = Callable[[Any], None]
-"""Takes the answer's message, or the ServingError there is in its place."""
+Reply: TypeAlias = Callable[[bytes | ServingError], None]
+"""Takes the answer's message, serialized, or the error there is in its place."""
 
-DirectMethod: TypeAlias = Callable[[Any, Reply], Cancellable]
-"""A Method without a coroutine, for servers that need none: replies once, at once or later, unless it is cancelled."""
+DirectMethod: TypeAlias = Callable[[memoryview, Reply], Cancellable]
+"""A Method without a coroutine, for servers that need none: from serialized message to serialized message.
+
+Replies once, at once or later, unless it is cancelled; raises ServingError in place of that.
+"""
 
 Write: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Takes one serialized message; returns when the client's flow control has let it go."""

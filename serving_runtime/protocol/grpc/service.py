@@ -10,7 +10,9 @@ from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc import codec, repository
 from serving_runtime.protocol.grpc.access import with_metadata
+from serving_runtime.protocol.grpc.known import KnownRequests
 from serving_runtime.protocol.grpc.methods import DirectMethod, Metadata, Method, Reply, StreamMethod, Write
+from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.grpc.stream import InferStream
 from serving_runtime.request import Cancellable, Outcome
 
@@ -24,6 +26,8 @@ class V2Service:
         self._engine = engine
         self._loop = asyncio.get_running_loop()
         self._streams: set[InferStream] = set()
+        self._known = KnownRequests()
+        engine.watch(self._known.clear)
         self.methods: dict[str, Method] = {
             "ServerLive": self.server_live,
             "ServerReady": self.server_ready,
@@ -84,35 +88,56 @@ class V2Service:
         await self._engine.unload(request.model_name, dependents=dependents)
         return proto.message("inference.RepositoryModelUnloadResponse")()
 
-    def infer(self, request: Any, reply: Reply) -> Cancellable:
+    def infer(self, content: memoryview, reply: Reply) -> Cancellable:
         """Reply with the answer of the model; raises ServingError for a request that never gets to it."""
+        found = self._known.find(content)
+        if found is None:
+            return self._infer_parsed(content, reply)
+        request, known = found
         memory = self._engine.shared_memory
-        decoded, parts = codec.decode(request, memory)
-        decoded = with_metadata(context.within(decoded, context.CALL.get()))
 
         def on_done(outcome: Outcome) -> None:
-            if not isinstance(outcome, ServingError):
-                try:
-                    outcome = codec.encode(outcome, memory, parts)
-                except ServingError as error:  # an output that does not fit into its part of shared memory
-                    outcome = error
-            reply(outcome)
+            reply(outcome if isinstance(outcome, ServingError) else known.serialized(outcome, memory))
 
-        return self._engine.infer(decoded, on_done)
+        return self._engine.infer(request, on_done)
 
-    async def model_infer(self, request: Any) -> Any:
+    def _infer_parsed(self, content: memoryview, reply: Reply) -> Cancellable:
+        message = parsed(proto.ModelInferRequest, content)
+        if isinstance(message, ServingError):
+            raise message
+        memory = self._engine.shared_memory
+        request, parts = codec.decode(message, memory)
+        self._known.learn(content, message, request)
+
+        def on_done(outcome: Outcome) -> None:
+            answer: bytes | ServingError
+            try:
+                answer = outcome if isinstance(outcome, ServingError) else codec.serialized(outcome, memory, parts)
+            except ServingError as error:  # an output that does not fit into its part of shared memory
+                answer = error
+            reply(answer)
+
+        return self._engine.infer(request, on_done)
+
+    async def model_infer(self, message: Any) -> Any:
         """Return the answer of the model; when the call is cancelled its request leaves the queue."""
         answered: asyncio.Future[Any] = self._loop.create_future()
+        memory = self._engine.shared_memory
+        request, parts = codec.decode(message, memory)
+        request = with_metadata(context.within(request, context.CALL.get()))
 
-        def reply(outcome: Any) -> None:
+        def on_done(outcome: Outcome) -> None:
             if answered.done():
                 return
             if isinstance(outcome, ServingError):
                 answered.set_exception(outcome)
-            else:
-                answered.set_result(outcome)
+                return
+            try:
+                answered.set_result(codec.encode(outcome, memory, parts))
+            except ServingError as error:  # an output that does not fit into its part of shared memory
+                answered.set_exception(error)
 
-        job = self.infer(request, reply)
+        job = self._engine.infer(request, on_done)
         try:
             return await answered
         except asyncio.CancelledError:

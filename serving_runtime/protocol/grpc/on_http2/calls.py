@@ -95,13 +95,16 @@ class RunningCall(Stream):
 
     def _message(self, message: messages.Message) -> Any:
         """Return the message, or the ServingError that says why there is none."""
-        content: bytes | memoryview = message.content
-        if message.compressed:
-            try:
-                content = messages.decompress(message, self._head.coding, self._settings.max_message_bytes)
-            except ServingError as error:
-                return error
-        return parsed(self._endpoint.kind, content)
+        try:
+            return parsed(self._endpoint.kind, self._content(message))
+        except ServingError as error:
+            return error
+
+    def _content(self, message: messages.Message) -> memoryview:
+        """Return the message as it was before it was compressed; raises ServingError."""
+        if not message.compressed:
+            return message.content
+        return messages.decompress(message, self._head.coding, self._settings.max_message_bytes)
 
     def _need(self, needed_bytes: int) -> None:
         """See to it that the client may send that much."""

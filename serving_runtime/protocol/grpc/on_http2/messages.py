@@ -30,7 +30,7 @@ class Message(NamedTuple):
     """
 
     compressed: bool
-    content: bytes | memoryview
+    content: memoryview
     size_bytes: int
 
 
@@ -91,7 +91,7 @@ def prefixed(content: bytes, *, compressed: bool = False) -> bytes:
     return (b"\x01" if compressed else b"\x00") + len(content).to_bytes(4, "big") + content
 
 
-def decompress(message: Message, coding: str, max_message_bytes: int) -> bytes | memoryview:
+def decompress(message: Message, coding: str, max_message_bytes: int) -> memoryview:
     """Return a message's content; raises ServingError where it is not what it says, or too large."""
     if not message.compressed:
         return message.content
@@ -106,7 +106,7 @@ def decompress(message: Message, coding: str, max_message_bytes: int) -> bytes |
         raise TooLarge(f"the decompressed request is larger than max ({max_message_bytes} bytes)")
     if not decompressor.eof:
         raise InvalidArgument(f"a message is no whole {coding}")
-    return content
+    return memoryview(content)
 
 
 async def compressed(content: bytes, coding: str, level: int) -> bytes:

@@ -38,17 +38,14 @@ class UnaryCall(RunningCall):
         if self._request is None or self._assembly.held_bytes:
             self._fail("INVALID_ARGUMENT", "the method takes one message, and there is no whole one")
             return
-        request, self._request = self._message(self._request), None
+        request, self._request = self._request, None
         settings = self._settings
         direct = self._endpoint.direct
         if direct is None or settings.compression_level or settings.watched():
-            self._work = settings.loop.create_task(self._answer(request))
-            return
-        if isinstance(request, ServingError):
-            self._fail(request.grpc_code, request.message)
+            self._work = settings.loop.create_task(self._answer(self._message(request)))
             return
         try:
-            work = direct(request, self._reply)
+            work = direct(self._content(request), self._reply)
         except ServingError as error:
             self._fail(error.grpc_code, error.message)
         except Exception as error:
@@ -57,7 +54,7 @@ class UnaryCall(RunningCall):
             if not self.finished:
                 self._work = work
 
-    def _reply(self, outcome: Any) -> None:
+    def _reply(self, outcome: bytes | ServingError) -> None:
         self._work = None
         if self.finished:
             return
@@ -67,7 +64,7 @@ class UnaryCall(RunningCall):
         if self._timer is not None:
             self._timer.cancel()
         self._began = True
-        self.answer(self._settings.beginnings.plain, messages.prefixed(outcome.SerializeToString()), statuses.OK)
+        self.answer(self._settings.beginnings.plain, messages.prefixed(outcome), statuses.OK)
 
     async def _answer(self, request: Any) -> None:
         try:
@@ -81,7 +78,7 @@ class UnaryCall(RunningCall):
         else:
             coding = self._settings.coding(self._head)
             if coding is None:
-                self._reply(answer)
+                self._reply(answer.SerializeToString())
                 return
             packed = await messages.compressed(answer.SerializeToString(), coding, self._settings.compression_level)
             self._work = None
