@@ -1,5 +1,8 @@
 """The memory this process may have, as control groups and the machine tell it, and what work takes of it."""
 
+import platform
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -71,3 +74,27 @@ def test_growth_is_nobodys_when_work_overlaps() -> None:
     with growth() as alone:
         pass
     assert alone.size_bytes is not None
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library keeps memory as it does")
+def test_freed_memory_is_kept_for_the_next_request() -> None:
+    program = """
+import resource
+import numpy as np
+from serving_runtime.engine import memory
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+def request():
+    images = [np.ones(1_300_000, "u1") for _ in range(8)]
+
+memory.keep_one_heap()
+request()
+before = faults()
+for _ in range(20):
+    request()
+print(faults() - before)
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert int(found.stdout) < 100, "each request asked the kernel for its pages anew: there are 2,500 in each"
