@@ -108,6 +108,20 @@ def test_slices_are_drawn_to_scale(page: Page) -> None:
     assert max(widths("gpu-2")) == pytest.approx(min(widths("gpu-2")), rel=0.05)
 
 
+def test_a_slice_that_pods_share_is_drawn_once(page: Page) -> None:
+    shared = f"{SMALL}.shared"
+    pods = tuple(GpuPod(f"default/digits-00001-{name}", "default/digits", shared, 1) for name in "ab")
+    see(replace(MIXED, count=1, resources={shared: 16, LARGE: 1}, sharers={shared: 4}, pods=pods))
+    page.goto(ADDRESS)
+    expect(page.get_by_role("row", name=f"{shared} H100-80GB 14 16 gpu-1")).to_be_visible()
+    node = page.get_by_role("region", name="gpu-1")
+    expect(node).to_contain_text(f"Pods share each {shared} (by 4); one of them is drawn on it.")
+    expect(node.locator(".slice")).to_have_count(5)
+    expect(node.locator('[data-state="taken"]')).to_have_text(
+        ["1g.10gb , 1 of 8 memory slices, taken default/digits"] * 2
+    )
+
+
 def test_what_comes_to_a_slice_is_shown_without_a_reload(page: Page) -> None:
     see(replace(MIXED, pods=()))
     page.goto(ADDRESS)
