@@ -185,6 +185,9 @@ def test_a_refused_service_gets_its_slice_by_a_cut_that_was_approved(scene: Scen
     until(lambda: reconciler.tick(service.pk, outside) and scene.pods("digits") == [_NODE], "a pod is there", _WITHIN_S)
     row = scene.propose(file=document(scene, "larger", _LARGE))
     assert [name.rpartition("-")[0][:20] for name in row.leaving] == ["default/digits-00001"]
+    [on_node] = [each for each in scene.driver.inventory(with_nodes=True).gpus if each.node == _NODE]
+    assert [pod.revision for pod in on_node.pods] == ["digits-00001"], "by whose budget it is let go"
+    assert "disruption" not in row.why, "one pod of a revision is"
     scene.approve(row)
     for dies in ("before", "after"):
         scene.driver.dies = dies
