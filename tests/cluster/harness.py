@@ -96,7 +96,7 @@ def harness(
     own_claims = {CLAIM: artifacts.folder, CACHE: folder / "cache"}
     for name in own_claims:
         _claim(plane, name)
-    own = {IMAGE: _image(runtime), UNRULY_IMAGE: _image(UNRULY_RUNTIME)}
+    own = {IMAGE: image_of(runtime), UNRULY_IMAGE: image_of(UNRULY_RUNTIME)}
     kubelet = Kubelet(
         plane,
         folder / "pods",
@@ -118,7 +118,9 @@ def harness(
         yield Harness(plane, kubelet, gateway, options, api, driver, artifacts)
 
 
-def _image(runtime: Sequence[str]) -> Image:
+def image_of(runtime: Sequence[str]) -> Image:
+    """Return the serving runtime's image, whose `python -m serving_runtime` is this command where it serves."""
+
     def command(argv: Sequence[str], ip: str) -> Sequence[str]:
         own = list(argv[3:])  # after python -m serving_runtime
         if own[0] in ("prepare", "inspect", "profile", "tune"):

@@ -4,10 +4,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.cluster import postgres_image
+from tests.cluster.harness import REAL_RUNTIME, image_of
 from tests.cluster.pod import Image
 from tests.servers.parts import MissingPartError
 from tests.servers.postgres import program_of
@@ -36,9 +37,17 @@ def control_plane(tree: Path = ROOT) -> Image:
     return command
 
 
+def serving_runtime(variables: Mapping[str, str]) -> Image:
+    """Return the image `fairlead/serving-runtime` of the code that variables lead to; without any, of this tree's."""
+    present = image_of(REAL_RUNTIME)
+    return lambda argv, ip: ["env", *(f"{name}={value}" for name, value in variables.items()), *present(argv, ip)]
+
+
 def postgres(argv: Sequence[str], ip: str) -> Sequence[str]:
-    """Be the image `postgres`, whose command line is empty."""
-    assert not argv
+    """Be the image `postgres`: a server where the command line is empty, else a client of it by its socket."""
+    if argv:
+        by_socket = 'PGHOST=$(sed -n 5p "$PGDATA/postmaster.pid") exec "$0" "$@"'
+        return ["sh", "-c", by_socket, program_of(argv[0]), *argv[1:]]
     return ["env", f"PYTHONPATH={ROOT / 'platform'}:{ROOT}", sys.executable, postgres_image.__file__, ip]
 
 

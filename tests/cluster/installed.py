@@ -1,14 +1,17 @@
 """The chart installed on a test cluster, and what a person does with it who has `helm`, `kubectl` and `fairlead`."""
 
+import base64
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from http.client import CONFLICT
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import helm_python as helm
@@ -24,6 +27,13 @@ from tests.cluster.service_proxy import ServiceProxy
 from tests.runbooks.following import Shell, tool
 from tests.servers.parts import MissingPartError, skip_or_fail
 
+# Who follows the pages reaches the web as by `kubectl port-forward`, at its newest pod.
+_FAIRLEAD = """#!/bin/sh
+set -eu
+ip=$(kubectl get pods --namespace {namespace} --selector app.kubernetes.io/component=web \
+    --sort-by .metadata.creationTimestamp --output 'jsonpath={{.items[-1:].status.podIP}}')
+FAIRLEAD_URL=http://$ip:8080 exec {program} -m fairlead_cli "$@"
+"""
 T = TypeVar("T")
 Json = dict[str, Any]
 RELEASE, NAMESPACE = "fairlead", "fairlead"
@@ -45,30 +55,49 @@ class Installed:
     api: httpx.Client
     claims: dict[str, Path]
 
-    def write_values(self, version: str) -> None:
-        """Write `my-values.yaml` into the shell's folder: a small installation of a version."""
+    def own(self, version: str) -> Json:
+        """Return the values of this machine: a version's images, one pod of each, and where its folders are."""
         once = {"replicas": 1}
-        claim = {"size": "1Gi", "accessMode": "ReadWriteOnce"}
-        gateway = self.harness.gateway.reference
         file = {
             "artifacts": {"root": str(self.claims[_CLAIMS[0]])},  # pods are processes, and see the machine's own paths
             "drain": "5s",
             "preStop": "1s",
         }
-        values = {
+        return {
             "image": {"tag": version},
             "web": once,
             "worker": {**once, "concurrency": 3},
-            "persistence": {"artifacts": claim, "state": claim},
-            "postgresql": {"size": "1Gi"},
             "cluster": {
-                "namespaces": ["default"],
-                "gateway": {"url": self.harness.gateway.url, "name": gateway.name, "namespace": gateway.namespace},
                 "runtimeImage": dict(zip(("repository", "tag"), IMAGE.split(":"), strict=True)),
                 "file": file,
             },
         }
-        (self.shell.folder / "my-values.yaml").write_text(yaml.safe_dump(values))
+
+    def values(self, version: str) -> Json:
+        """Return the values of a small installation of a version, as `my-values.yaml` has them from now on."""
+        claim = {"size": "1Gi", "accessMode": "ReadWriteOnce"}
+        gateway = self.harness.gateway.reference
+        own = self.own(version)
+        made = {
+            **own,
+            "persistence": {"artifacts": claim, "state": claim},
+            "postgresql": {"size": "1Gi"},
+            "cluster": {
+                **own["cluster"],
+                "namespaces": ["default"],
+                "gateway": {"url": self.harness.gateway.url, "name": gateway.name, "namespace": gateway.namespace},
+            },
+        }
+        self.write("my-values.yaml", made)
+        return made
+
+    def shell_with(self, token: str) -> Shell:
+        """Return the shell of somebody who has a token."""
+        return Shell(self.shell.folder, {**self.shell.environment, "FAIRLEAD_TOKEN": token})
+
+    def write(self, name: str, values: Json) -> None:
+        """Write a file of values into the folder of the shell."""
+        (self.shell.folder / name).write_text(yaml.safe_dump(values))
 
     @property
     def web(self) -> str:
@@ -99,6 +128,19 @@ class Installed:
         (pod,) = self.pods("web")
         kubelet = self.harness.kubelet
         return kubelet.pod(pod["metadata"]["name"]).run_in("web", "python", "-m", "django", *arguments)
+
+    def secret(self, key: str) -> str:
+        """Return a value of the Secret that the chart made."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/secrets/{RELEASE}"
+        return base64.b64decode(self.api.get(path).raise_for_status().json()["data"][key]).decode()
+
+    def secret_of_webhook(self) -> str:
+        """Return what the only webhook signs with, as a web pod reads it."""
+        code = (
+            "from common.sealing import unseal; from deployments.deliveries import SECRET; "
+            "from deployments.models import Webhook; print(unseal(Webhook.objects.get().sealed_secret, purpose=SECRET))"
+        )
+        return self.manage("shell", "--no-imports", "--command", code).strip()
 
     def newest_migration(self) -> str:
         """Return the migration that the database had last."""
@@ -139,11 +181,14 @@ class Installed:
 
 
 @contextmanager
-def cluster_for_the_chart(plane: ControlPlane, folder: Path, versions: dict[str, Image]) -> Iterator[Installed]:
+def cluster_for_the_chart(
+    plane: ControlPlane, folder: Path, versions: dict[str, Image], *, runtime: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Installed]:
     """Give a cluster on which the chart can be installed: its images, its volumes, names of its Services.
 
     Args:
         versions: what the control plane's image does, by its tag.
+        runtime: variables with which the serving runtime's image is another than the present one.
     """
     with ExitStack() as running:
         # Below /tmp, since the user `postgres` cannot reach a test's own folder.
@@ -153,6 +198,7 @@ def cluster_for_the_chart(plane: ControlPlane, folder: Path, versions: dict[str,
         for claim in claims.values():
             claim.mkdir()
         known = {
+            IMAGE: images.serving_runtime(runtime),
             **{f"fairlead/control-plane:{tag}": image for tag, image in versions.items()},
             "postgres:17": images.postgres,
             "redis:7": images.redis,
@@ -169,7 +215,7 @@ def cluster_for_the_chart(plane: ControlPlane, folder: Path, versions: dict[str,
         api = running.enter_context(plane.client())
         running.callback(api.delete, f"/api/v1/namespaces/{NAMESPACE}")
         for name in _CLAIMS:
-            _volume(api, name)
+            volume(api, name)
             running.callback(api.delete, f"/api/v1/persistentvolumes/{NAMESPACE}-{name}")
         running.enter_context(proxy.following(NAMESPACE))
         config = running.enter_context(helm.Config(kubeconfig_path=plane.kubeconfig, namespace=NAMESPACE))
@@ -181,21 +227,29 @@ def _shell(plane: ControlPlane, folder: Path) -> Shell:
     tools = folder / "tools"
     for name, program in (("helm", binaries.helm()), ("kubectl", binaries.kubectl())):
         tool(tools / name, [str(program)])
+    tool(tools / "fairlead", _FAIRLEAD.format(namespace=NAMESPACE, program=sys.executable))
     (folder / "charts").symlink_to(ROOT / "charts")
     path = f"{tools}:{os.environ['PATH']}"
     return Shell(folder, {**os.environ, "PATH": path, "HOME": str(folder), "KUBECONFIG": str(plane.kubeconfig)})
 
 
-def _volume(api: httpx.Client, claim: str) -> None:
-    """Make a volume for a claim that comes later."""
+def volume(api: httpx.Client, claim: str, *, size: str = "1Gi", storage_class: str = "") -> None:
+    """Make a volume for a claim that comes later; one that is there for it already is replaced."""
+    name = f"{NAMESPACE}-{claim}"
     spec = {
-        "accessModes": ["ReadWriteOnce"],
-        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
+        "capacity": {"storage": size},
         "hostPath": {"path": "/nowhere"},
         "claimRef": {"namespace": NAMESPACE, "name": claim},
+        "storageClassName": storage_class,
     }
-    metadata = {"name": f"{NAMESPACE}-{claim}"}
-    api.post("/api/v1/persistentvolumes", json={"metadata": metadata, "spec": spec}).raise_for_status()
+    api.delete(f"/api/v1/persistentvolumes/{name}")
+    deadline = time.monotonic() + WITHIN_S
+    while (
+        api.post("/api/v1/persistentvolumes", json={"metadata": {"name": name}, "spec": spec}).status_code == CONFLICT
+    ):
+        assert time.monotonic() < deadline, f"the volume {name} is not gone within {WITHIN_S} s"
+        time.sleep(0.1)
 
 
 def _is_ready(pod: Json) -> bool:

@@ -1,7 +1,9 @@
 """The chart from its install to its uninstall, as the pages say it: what the first release installed works, and goes
-on working while it is upgraded, or fails to be. One story: each test finds what the one before it left.
+on working while it is upgraded, or fails to be. Models are served by the first release's runtime. One story: each test
+finds what the one before it left.
 """
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from tests.cluster.plane import ControlPlane
 from tests.cluster.remains import remains
 from tests.cluster.visitors import Visitors
 from tests.integrations.conftest import Traffic, model
+from tests.releases.packages import FIRST_CHART, first_runtime
 from tests.runbooks.following import Page, followed, steps
 
 pytestmark = pytest.mark.cluster
@@ -36,7 +39,6 @@ spec:
       storageUri: models:/digits/1
   rollout: {policy: half}
 """
-FIRST = ROOT / "tests" / "releases" / "0.1.0" / "fairlead-0.1.0.tgz"
 UPGRADE = (
     "helm upgrade fairlead charts/fairlead --namespace fairlead --values my-values.yaml "
     "--rollback-on-failure --wait --timeout 15m"
@@ -55,7 +57,8 @@ def installed(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> 
     }
     versions = {tag: images.control_plane(tree) for tag, tree in trees.items()}
     versions["first"] = images.control_plane()
-    with cluster_for_the_chart(plane, tmp_path_factory.mktemp("chart"), versions) as made:
+    runtime = first_runtime(tmp_path_factory.mktemp("first_runtime"))
+    with cluster_for_the_chart(plane, tmp_path_factory.mktemp("chart"), versions, runtime=runtime) as made:
         yield made
 
 
@@ -63,7 +66,9 @@ def installed(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> 
 def trial(installed: Installed) -> Page:
     """The part of the page about installing that tries it, here with the first release."""
     filled = {
-        "charts/fairlead --namespace fairlead --create-namespace": f"{FIRST} --namespace fairlead --create-namespace",
+        "--install fairlead charts/fairlead --namespace fairlead --create-namespace": (
+            f"--install fairlead {FIRST_CHART} --namespace fairlead --create-namespace"
+        ),
         "--set cluster.gateway.name=models --set cluster.gateway.namespace=gateways": "--values my-values.yaml",
     }
     text = (ROOT / "docs" / "how-to" / "install-on-kubernetes.md").read_text()
@@ -78,6 +83,14 @@ def upgrade(installed: Installed) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="module")
+def backup(installed: Installed) -> Iterator[Page]:
+    pods = "deployment/fairlead-web deployment/fairlead-worker\n"
+    filled = {f"--replicas 2 {pods}": f"--replicas 1 {pods}"}
+    with followed("runbooks/back-up-on-kubernetes.md", installed.shell, filled) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
 def token(trial: Page) -> str:
     """Return a token made as the page says."""
     made = trial.follow().strip()
@@ -86,7 +99,7 @@ def token(trial: Page) -> str:
 
 
 def test_after_the_install_the_pages_answer_and_helm_test_passes(installed: Installed, trial: Page) -> None:
-    installed.write_values("first")
+    installed.values("first")
     try:
         said = trial.follow()
     except AssertionError as error:
@@ -118,8 +131,14 @@ def test_a_canary_runs_to_its_end_on_the_cluster_that_the_chart_is_on(
     assert set(traffic.by_revision()) == {"digits-00001", "digits-00002"}
 
 
+def test_a_backup_has_the_database_and_the_model_files(installed: Installed, backup: Page, token: str) -> None:
+    backup.follow()
+    assert installed.shell.run("tar --list --file artifacts.tar").count("/model.onnx") == 2
+    assert "digits" in installed.fairlead(token, "models", "list")
+
+
 def test_an_upgrade_with_a_migration_is_noticed_by_nobody(installed: Installed, upgrade: Page, token: str) -> None:
-    installed.write_values("with-a-migration")
+    installed.values("with-a-migration")
     with Traffic(installed.harness.gateway.url, clients=1) as traffic, _visitors(installed, token) as visitors:
         visitors.until_asked(5, within_s=WITHIN_S)
         said = upgrade.follow()
@@ -152,7 +171,7 @@ def test_a_migration_that_fails_ends_the_upgrade_before_anything_is_changed(
     installed: Installed, upgrade: Page, token: str
 ) -> None:
     before = {each["metadata"]["uid"] for each in installed.pods("web")}
-    installed.write_values("with-a-wrong-migration")
+    installed.values("with-a-wrong-migration")
     assert "migrations" in installed.shell.fails(UPGRADE)
     assert {each["metadata"]["uid"] for each in installed.pods("web")} == before
     assert installed.helm.status(RELEASE)["status"] == "deployed"
@@ -162,22 +181,73 @@ def test_a_migration_that_fails_ends_the_upgrade_before_anything_is_changed(
 
 def test_an_upgrade_that_never_gets_ready_is_rolled_back_by_itself(installed: Installed, token: str) -> None:
     before = installed.images()
-    installed.write_values("never-ready")
-    installed.shell.fails(f"{UPGRADE} --timeout 90s")
+    installed.values("never-ready")
+    installed.shell.fails(f"{UPGRADE} --timeout 120s")
     assert installed.helm.status(RELEASE)["status"] == "deployed"
     assert installed.images() == before
     assert "_never_used" in installed.newest_migration(), "the tables are those of the version after it"
     assert "here" in installed.fairlead(token, "clusters", "list")
 
 
-def test_an_uninstall_leaves_what_holds_data_and_nothing_else(installed: Installed) -> None:
-    installed.helm.uninstall(RELEASE, wait="watcher", timeout=WITHIN_S)
-    of_a_failed_migration = f"{RELEASE}-migrations-"  # its Job and pod, whose log tells why
-    left = remains(installed.api, RELEASE, NAMESPACE)
-    assert {each for each in left if not each[1].startswith(of_a_failed_migration)} == {
-        ("secrets", RELEASE),
-        *(("persistentvolumeclaims", name) for name in installed.claims),
-    }
+def test_a_restore_brings_all_back_as_it_was_at_the_backup_while_services_go_on(
+    installed: Installed, backup: Page, token: str, tmp_path: Path
+) -> None:
+    artifacts = next(folder for name, folder in installed.claims.items() if name.endswith("-artifacts"))
+    files = {path: path.read_bytes() for path in artifacts.rglob("model.onnx")}
+    for path in files:
+        path.unlink()
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("half", "later"))
+    installed.fairlead(token, "policies", "apply", "-f", str(tmp_path / "policy.yaml"))
+    with Traffic(installed.harness.gateway.url, clients=1) as traffic:
+        backup.follow_the_rest()
+        traffic.until_sent(50, within_s=WITHIN_S)
+    assert traffic.failures == []
+    assert {path: path.read_bytes() for path in files} == files
+    assert "digits" in installed.fairlead(token, "services", "list")
+    policies = installed.fairlead(token, "policies", "list")
+    assert "half" in policies
+    assert "later" not in policies
+    assert "_never_used" not in installed.newest_migration(), "the tables are those of the backup"
+
+
+def test_the_secret_key_is_replaced_and_nobody_is_signed_out(installed: Installed, token: str) -> None:
+    installed.values("with-a-migration")
+    installed.shell.run(UPGRADE)
+    webhook = ("webhooks", "create", "https://ci.example/hook", "--event", "RolloutHealthy", "--output", "json")
+    secret = json.loads(installed.fairlead(token, *webhook))["secret"]
+    before = installed.secret("secret-key")
+    filled = {"secret fairlead-servers": f"secret {RELEASE}"}
+    shell = installed.shell_with(token)
+    with Visitors(installed.service, host=RELEASE, token=token, signed_in=True) as browser:
+        with followed("runbooks/rotate-secrets-on-kubernetes.md", shell, filled) as page:
+            assert "again" in page.follow()
+            for _ in ("both keys are accepted", "the new one signs"):
+                page.follow()
+                browser.until_asked(5, within_s=WITHIN_S)
+                assert installed.secret_of_webhook() == secret
+            assert "webhooks 1" in page.follow()
+            page.follow()
+            assert installed.secret_of_webhook() == secret
+            page.follow()
+        browser.until_asked(5, within_s=WITHIN_S)
+    assert browser.failures == []
+    after = installed.secret("secret-key")
+    assert after != before
+    assert len(installed.helm.history(RELEASE)) == 1
+
+
+def test_an_uninstall_leaves_what_holds_data_and_nothing_else(installed: Installed, token: str) -> None:
+    with followed("runbooks/uninstall.md", installed.shell_with(token), {"vision": "default"}) as page:
+        page.follow()
+        of_a_failed_migration = f"{RELEASE}-migrations-"  # its Job and pod, whose log tells why
+        left = remains(installed.api, RELEASE, NAMESPACE)
+        assert {each for each in left if not each[1].startswith(of_a_failed_migration)} == {
+            ("secrets", RELEASE),
+            *(("persistentvolumeclaims", name) for name in installed.claims),
+        }
+        assert f"{RELEASE}-artifacts" in page.follow()
+        page.follow()
+    assert installed.api.get(f"/api/v1/namespaces/{NAMESPACE}").status_code == 404
 
 
 def _visitors(installed: Installed, token: str) -> Visitors:
