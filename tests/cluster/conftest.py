@@ -1,4 +1,4 @@
-"""A cluster with the real runtime for each module, and the reconciler's platform on it."""
+"""A cluster with the real runtime for each module, the reconciler's platform on it, and servers beside the cluster."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,8 @@ import pytest
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.cluster.platform import OnKubernetes
+from tests.servers.postgres import Postgres, postgres
+from tests.servers.redis import Redis, redis
 
 
 @pytest.fixture(scope="module")
@@ -20,3 +22,10 @@ def on_kubernetes(db: None, cluster: Harness) -> Iterator[OnKubernetes]:
     platform = OnKubernetes(harness=cluster)
     yield platform
     platform.remove()
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[tuple[Postgres, Redis]]:
+    """A PostgreSQL and a Redis that are no part of what is installed on the cluster."""
+    with postgres() as database, redis() as broker:
+        yield database, broker
