@@ -22,4 +22,5 @@ urlpatterns = [
     path("tokens/", tokens.token_list_page, name="token-list"),
     path("tokens/<int:token_id>/revoke", tokens.token_revoke_action, name="token-revoke"),
     path("audit/", audit.audit_list_page, name="audit-list"),
+    path("audit/export", audit.audit_export, name="audit-export"),
 ]

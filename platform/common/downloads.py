@@ -29,25 +29,32 @@ class Span(NamedTuple):
     last: int
 
 
-class Download(StreamingHttpResponse):
+class Attachment(StreamingHttpResponse):
     """A file that the client is to keep under `filename`, which must be plain ASCII without quotes.
 
     Django would read a synchronous iterator to its end, into memory, before it sends the first byte under ASGI. Here
     one piece is made at a time, in a thread, when the client has taken the one before.
     """
 
-    def __init__(self, pieces: Iterator[bytes], *, filename: str, size_bytes: int, digest: str) -> None:
-        super().__init__(pieces, content_type="application/octet-stream")
-        self.headers["Content-Length"] = str(size_bytes)
+    def __init__(self, pieces: Iterator[bytes], *, filename: str, content_type: str) -> None:
+        super().__init__(pieces, content_type=content_type)
         self.headers["Content-Disposition"] = f'attachment; filename="{filename}"'
-        self.headers["ETag"] = f'"{digest}"'
-        self.headers["Accept-Ranges"] = "bytes"
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pieces = iter(self)
         make_next = sync_to_async(lambda: next(pieces, None), thread_sensitive=False)
         while (piece := await make_next()) is not None:
             yield piece
+
+
+class Download(Attachment):
+    """A file whose bytes are known before they are sent."""
+
+    def __init__(self, pieces: Iterator[bytes], *, filename: str, size_bytes: int, digest: str) -> None:
+        super().__init__(pieces, filename=filename, content_type="application/octet-stream")
+        self.headers["Content-Length"] = str(size_bytes)
+        self.headers["ETag"] = f'"{digest}"'
+        self.headers["Accept-Ranges"] = "bytes"
 
 
 def download(

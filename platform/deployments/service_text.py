@@ -1,6 +1,7 @@
 """A service file as YAML that people read and edit, and how two of them differ. Pure."""
 
 import difflib
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -61,20 +62,56 @@ def text_of(document: object) -> str:
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
 
 
-def document_of(text: str) -> Mapping[str, Any]:
-    """Return the file that a text says; raises InvalidInput, which names the line."""
+class UnreadableText(InvalidInput):
+    """A text that is no YAML; `line` is where, from 1."""
+
+    def __init__(self, message: str, *, line: int | None) -> None:
+        super().__init__(message, field="text")
+        self.line = line
+
+
+def document_of(text: str, *, what: str = "service file", begins: str = "apiVersion") -> Mapping[str, Any]:
+    """Return the file that a text says; raises InvalidInput, which names the line.
+
+    Args:
+        what, begins: what the file is, and its first field, for the sentence about a text that is none.
+    """
     if len(text) > LONGEST:
         raise InvalidInput(f"the file has {len(text):,} characters; {LONGEST:,} at most", field="text")
     try:
         found = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f"line {error.problem_mark.line + 1}: "
-        raise InvalidInput(f"{line}{error.problem or error.context}; this is no YAML", field="text") from error
+        line = None if error.problem_mark is None else error.problem_mark.line + 1
+        where = "" if line is None else f"line {line}: "
+        raise UnreadableText(f"{where}{error.problem or error.context}; this is no YAML", line=line) from error
     except yaml.YAMLError as error:
         raise InvalidInput(f"this is no YAML: {error}", field="text") from error
     if not isinstance(found, dict):
-        raise InvalidInput("the text is no service file; it begins with `apiVersion: `", field="text")
+        raise InvalidInput(f"the text is no {what}; it begins with `{begins}: `", field="text")
     return found
+
+
+def line_of(text: str, field: str) -> int | None:
+    """Return the line, from 1, of a field such as `steps[0].hold`, or of the nearest that is there around it.
+
+    None where nothing of it is there, and for a text that is no YAML.
+    """
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError:
+        return None
+    line = None
+    for part in re.findall(r"[^.\[\]]+", field):
+        if isinstance(node, yaml.MappingNode):
+            found = next(((key, value) for key, value in node.value if key.value == part), None)
+        elif isinstance(node, yaml.SequenceNode) and part.isdecimal() and int(part) < len(node.value):
+            found = (node.value[int(part)],) * 2
+        else:
+            found = None
+        if found is None:
+            return line
+        line, node = found[0].start_mark.line + 1, found[1]
+    return line
 
 
 def lines_between(before: str, after: str, around: int = 3) -> list[Line]:

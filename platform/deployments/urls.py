@@ -2,7 +2,16 @@
 
 from django.urls import path
 
-from deployments import config_views, deploy_views, events, log_views, platform_views, views, webhook_views
+from deployments import (
+    config_views,
+    deploy_views,
+    events,
+    log_views,
+    platform_views,
+    policy_views,
+    views,
+    webhook_views,
+)
 
 app_name = "deployments"
 urlpatterns = [
@@ -24,6 +33,12 @@ urlpatterns = [
     path("deploy/<str:model>/<int:number>/", deploy_views.deploy_page, name="deploy"),
     path("deploy/<str:model>/<int:number>/rollout", deploy_views.deploy_action, name="deploy-rollout"),
     path("deploy/<str:model>/<int:number>/service", deploy_views.service_create_action, name="deploy-service"),
+    path("policies/", policy_views.policy_list_page, name="policy-list"),
+    path("policies/new", policy_views.policy_page, name="policy-new"),
+    path("policies/look", policy_views.policy_look, name="policy-look"),
+    path("policies/apply", policy_views.policy_apply_action, name="policy-apply"),
+    path("policies/<str:name>/", policy_views.policy_page, name="policy-detail"),
+    path("policies/<str:name>/delete", policy_views.policy_delete_action, name="policy-delete"),
     path("platform/", platform_views.platform_page, name="platform"),
     path("platform/clusters/<str:name>/", platform_views.cluster_page, name="cluster-detail"),
     path("platform/clusters/<str:name>/check", platform_views.cluster_check_page, name="cluster-check"),

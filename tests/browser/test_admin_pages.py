@@ -1,6 +1,7 @@
 """The pages for who administers: forms that tell what went wrong, secrets shown once, answers that come alone."""
 
 import ipaddress
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -150,6 +151,15 @@ def test_the_log_is_narrowed_by_a_click_on_an_object(page: Page) -> None:
     expect(page.locator(".difference").first).to_contain_text("viewer → admin")
     page.get_by_role("link", name="Show all").click()
     expect(page.get_by_text("session.signin").first).to_be_visible()
+
+
+def test_the_log_is_exported_as_it_is_narrowed(page: Page) -> None:
+    teams.team_create(name="vision", actor="test", now=timezone.now())
+    page.goto("/audit/?action=team.create")
+    with page.expect_download() as sent:
+        page.get_by_role("link", name="Export JSON lines").press("Enter")
+    lines = sent.value.path().read_text().splitlines()
+    assert {json.loads(line)["target"] for line in lines} == {"teams/vision"}
 
 
 def test_the_platforms_parts_follow_without_a_reload(page: Page) -> None:

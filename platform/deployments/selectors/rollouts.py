@@ -111,7 +111,7 @@ def _rollout_view(rollout: Rollout, runs: Sequence[AnalysisRun], approvals: Appr
         phase=rollout.phase,
         attempt=rollout.attempt,
         step_index=rollout.step_index,
-        steps=tuple(_step_view(step) for step in policy.steps),
+        steps=tuple(step_view(step) for step in policy.steps),
         weight_wanted=state.portion.weight,
         weight_actual=int(observed.get("weight", 0)),
         weight_seen_percent=None if present is None else present.seen_percent,
@@ -150,7 +150,8 @@ def _counted(rollout: Rollout, state: RolloutState, runs: Sequence[AnalysisRun])
     return Counted(run.canary_requests, run.first_request_at, rollout.service.seen_at, max(more, default=None))
 
 
-def _step_view(step: Step) -> StepView:
+def step_view(step: Step) -> StepView:
+    """Return a step of a policy as pages and API show it."""
     analysis = None if step.gate is None else gate_json(step.gate)
     approval = None if step.approval is None else approval_json(step.approval)
     return StepView(

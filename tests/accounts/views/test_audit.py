@@ -1,15 +1,21 @@
 """The page of the audit log."""
 
+import csv
+import io
+import json
 import re
 from datetime import UTC, datetime
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.audit import Difference, differences
+from accounts.audit_export import Format, pieces
 from accounts.roles import Role
 from accounts.scopes import Scope
+from accounts.selectors import audit_list
 from accounts.services import audit_record
 from tests.accounts.views.conftest import Browser, page
 
@@ -94,3 +100,43 @@ def test_a_long_log_comes_page_by_page_and_stays_narrowed(
 )
 def test_differences_are_told_by_field(before: object, after: object, found: tuple[Difference, ...]) -> None:
     assert differences(before, after) == found
+
+
+def exported(client: Client, query: str) -> str:
+    answer = client.get(f"/audit/export?{query}")
+    assert answer.status_code == 200
+    assert answer["Content-Disposition"].startswith('attachment; filename="audit.')
+    return b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+
+
+def test_what_the_page_is_narrowed_to_is_exported_oldest_first(browser: Browser) -> None:
+    client = browser()
+    for number in range(60):  # more than a page
+        note(f"models/m{number}")
+    note("services/default/x", before={"a": 1}, after={"a": 2})
+    lines = [json.loads(line) for line in exported(client, "format=jsonl&under=models").splitlines()]
+    assert [line["target"] for line in lines] == [f"models/m{number}" for number in range(60)]
+    (line,) = [json.loads(line) for line in exported(client, "format=jsonl&under=services").splitlines()]
+    assert (line["before"], line["after"], line["actor"]) == ({"a": 1}, {"a": 2}, "alice (token ci)")
+    assert 'href="/audit/export?format=csv&amp;under=models"' in page(client, "/audit/?under=models")
+
+
+def test_no_spreadsheet_takes_a_cell_for_a_formula(browser: Browser) -> None:
+    client = browser()
+    note("models/a", actor='=HYPERLINK("x"), "y"')
+    rows = list(csv.DictReader(io.StringIO(exported(client, "format=csv&under=models"))))
+    assert [row["actor"] for row in rows] == ['\'=HYPERLINK("x"), "y"']
+    assert json.loads(rows[0]["after"]) == {"name": "digits"}
+
+
+def test_the_export_is_made_while_the_log_is_read(browser: Browser) -> None:
+    for number in range(1100):
+        note(f"models/m{number}")
+    parts = pieces(audit_list(target=None).filter(action="model.create").iterator(chunk_size=500), Format.JSONL)
+    assert [part.count(b"\n") for part in parts] == [500, 500, 100]
+
+
+def test_the_export_is_for_who_administers_and_knows_two_formats(browser: Browser) -> None:
+    assert browser("red", Role.ADMIN).get("/audit/export?format=csv").status_code == 403
+    assert browser(scope=Scope.WRITE).get("/audit/export?format=csv").status_code == 403
+    assert browser().get("/audit/export?format=xml").status_code == 400

@@ -1,0 +1,123 @@
+"""The pages of rollout policies: a list, and an editor that draws the steps as one types."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.access import Place, may, require
+from accounts.permissions import page_actor, page_scope, page_token
+from accounts.scopes import Scope
+from common.errors import Conflict, FairleadError, InvalidInput
+from common.pages import is_fragment, leave, newest
+from deployments.policy import stored_policy
+from deployments.policy_drawing import drawing_of, problem_of, read
+from deployments.selectors import policy_get, policy_query
+from deployments.service_text import text_of
+from deployments.services import policy_apply, policy_delete
+from deployments.services.preview import policy_plan
+
+PAGE = "deployments/policy_edit.html"
+_BEGIN = """\
+name: careful
+strategy: canary
+steps:
+- weight: 10
+  hold: 5m
+  analysis: {minRequests: 500}
+- weight: 50
+  hold: 10m
+  analysis: {minRequests: 2000}
+  pause: true
+"""
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def policy_list_page(request: HttpRequest) -> HttpResponse:
+    """Show the policies with what their steps give and how many services name them."""
+    rows, older = newest(request, policy_query().annotate(used=Count("services")))
+    context = {
+        "policies": [(row, drawing_of(stored_policy(row.document))) for row in rows],
+        "older": older,
+        "may_write": _may_write(request),
+    }
+    return render(request, "deployments/policy_list.html", context)
+
+
+@never_cache
+@require_safe
+@page_scope(Scope.READ)
+def policy_page(request: HttpRequest, name: str = "") -> HttpResponse:
+    """Show a policy's text and drawing; without a name an example to begin a new one with."""
+    row = policy_get(name=name) if name else None
+    text = _BEGIN if row is None else text_of(row.document)
+    used = [] if row is None else [str(each) for each in row.services.order_by("namespace", "name")[:20]]
+    context = {"row": row, "used": used, "version": "" if row is None else row.version, **_looked(request, text, name)}
+    return render(request, PAGE, context)
+
+
+@require_POST
+@page_scope(Scope.READ)
+def policy_look(request: HttpRequest) -> HttpResponse:
+    """Draw what was typed, or say which line is wrong; htmx gets that alone."""
+    name, text = request.POST.get("policy", ""), request.POST.get("text", "")
+    context = _looked(request, text, name)
+    if is_fragment(request):
+        return render(request, "deployments/_policy_drawing.html", context)
+    return render(request, PAGE, {**context, "version": request.POST.get("version", "")})
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def policy_apply_action(request: HttpRequest) -> HttpResponse:
+    """Save what was typed, unless the policy was changed meanwhile; a text that is none comes back with its line."""
+    require(page_token(request), Scope.WRITE, Place.installation())
+    name, text = request.POST.get("policy", ""), request.POST.get("text", "")
+    try:
+        document, policy = read(text, name=name or None)
+    except InvalidInput:
+        context = {**_looked(request, text, name), "version": request.POST.get("version", "")}
+        return render(request, PAGE, context, status=400)
+    present = policy_query().filter(name=policy.name).first()
+    if str("" if present is None else present.version) != request.POST.get("version", ""):
+        found = "is there already" if not name else "was changed or deleted since you opened it"
+        raise Conflict(f"policy {policy.name} {found}; open it anew, so that nobody's change is lost")
+    row, created = policy_apply(document=document, name=policy.name, actor=page_actor(request), now=timezone.now())
+    messages.success(request, f"Policy {row.name} is {'there' if created else f'at version {row.version}'} now.")
+    return leave(request, "deployments:policy-detail", row.name)
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def policy_delete_action(request: HttpRequest, name: str) -> HttpResponse:
+    """Delete a policy that no service names."""
+    require(page_token(request), Scope.WRITE, Place.installation())
+    policy_delete(name=name, actor=page_actor(request), now=timezone.now())
+    messages.success(request, f"Policy {name} is deleted.")
+    return leave(request, "deployments:policy-list")
+
+
+def _looked(request: HttpRequest, text: str, name: str) -> dict[str, Any]:
+    """Return the drawing of a text and what saving it would do, or what is wrong with it."""
+    context: dict[str, Any] = {"name": name, "text": text, "may_write": _may_write(request)}
+    try:
+        document, policy = read(text, name=name or None)
+        context["drawing"] = drawing_of(policy)
+        plan = policy_plan(document=document, name=policy.name, actor=page_actor(request), now=timezone.now())
+        context["message"] = plan.message
+    except InvalidInput as error:
+        context["problem"] = problem_of(text, error)
+    except FairleadError as error:
+        context["message"] = error.message
+    return context
+
+
+def _may_write(request: HttpRequest) -> bool:
+    return may(page_token(request), Scope.WRITE, Place.installation())

@@ -1,0 +1,92 @@
+"""The pages of rollout policies, on the real database and services."""
+
+import re
+
+import pytest
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from accounts.models import AuditEntry
+from accounts.scopes import Scope
+from deployments.models import RolloutPolicy
+from deployments.services import policy_apply
+from tests import scenes
+from tests.deployments.test_views import signed_in, text
+
+pytestmark = pytest.mark.django_db
+FILE = "name: slow\nsteps:\n- weight: 10\n  hold: 1m\n"
+
+
+def apply(**what: str) -> tuple[int, str]:
+    answer = signed_in(Scope.WRITE).post("/policies/apply", {"policy": "", "version": "", "text": FILE, **what})
+    return answer.status_code, answer.content.decode()
+
+
+def test_saving_makes_what_the_api_makes() -> None:
+    assert apply()[0] == 302
+    row = RolloutPolicy.objects.get()
+    assert row.document["steps"][0]["weight"] == 10
+    assert AuditEntry.objects.filter(action="policy.apply", target="policies/slow").count() == 1
+
+
+def test_a_text_that_is_no_policy_comes_back_with_its_line_and_nothing_is_saved() -> None:
+    status, page = apply(text=FILE + "- weight: 5\n  hold: soon\n")
+    assert status == 400
+    assert "Line 6:" in page
+    assert "hold: soon" in page
+    assert not RolloutPolicy.objects.exists()
+
+
+def test_nobodys_change_is_lost() -> None:
+    apply()
+    assert apply()[0] == 409  # a new one of that name
+    assert apply(policy="slow", version="1", text=FILE + "- weight: 20\n")[0] == 302
+    status, page = apply(policy="slow", version="1", text=FILE + "- weight: 30\n")
+    assert status == 409
+    assert "was changed or deleted since you opened it" in page
+    assert RolloutPolicy.objects.get().version == 2
+
+
+def test_a_policy_keeps_its_name() -> None:
+    apply()
+    status, page = apply(policy="slow", version="1", text=FILE.replace("slow", "fast"))
+    assert status == 400
+    assert "give both the same name" in page
+
+
+def test_looking_changes_nothing_and_needs_no_right_to_write() -> None:
+    answer = signed_in(Scope.READ).post("/policies/look", {"text": FILE}, headers={"HX-Request": "true"})
+    page = answer.content.decode()
+    assert "Takes 1m" in page
+    assert "policy slow is new" in page.lower()
+    assert not RolloutPolicy.objects.exists()
+    assert not AuditEntry.objects.filter(action="policy.apply").exists()
+
+
+def test_who_may_not_write_sees_no_way_to_and_is_refused() -> None:
+    policy_apply(document=scenes.POLICY, name=None, actor="test", now=timezone.now())
+    client = signed_in(Scope.READ)
+    page = text(client, "/policies/careful/")
+    assert "Save policy" not in page
+    assert "Delete policy" not in page
+    assert "New policy" not in text(client, "/policies/")
+    assert client.post("/policies/apply", {"text": FILE}).status_code == 403
+    assert client.post("/policies/careful/delete").status_code == 403
+    assert RolloutPolicy.objects.count() == 1
+
+
+def test_a_policy_that_a_service_names_is_not_deleted() -> None:
+    scenes.service()
+    page = text(signed_in(), "/policies/careful/")
+    assert "named by default/digits" in page
+    assert signed_in(Scope.WRITE).post("/policies/careful/delete").status_code == 409
+
+
+def test_the_list_asks_as_often_for_many_as_for_one(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+    for number in range(12):
+        document = {"name": f"p{number}", "steps": [{"weight": 10}]}
+        policy_apply(document=document, name=None, actor="test", now=timezone.now())
+    client = signed_in()
+    with django_assert_max_num_queries(6):
+        page = text(client, "/policies/")
+    assert len(re.findall(r"/policies/p\d+/", page)) == 12
