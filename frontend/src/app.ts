@@ -4,6 +4,7 @@ import "./elements/copy-text";
 import "./elements/evidence-plot";
 import "./elements/live-stream";
 import "./elements/model-upload";
+import "./elements/picture-input";
 import "./elements/relative-time";
 import "./elements/sign-in-from-fragment";
 import "./elements/step-clock";

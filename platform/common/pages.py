@@ -7,7 +7,8 @@ answers with `500.html`.
 import logging
 from typing import TypeVar
 
-from django.core.exceptions import PermissionDenied
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
@@ -70,6 +71,14 @@ def error_page(request: HttpRequest, *, status: int, message: str) -> HttpRespon
     title = TITLES.get(status, "Something went wrong")
     context = {"title": title, "message": message, "status": status, "request_id": request_id.current()}
     return render(request, "error.html", context, status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer for what Django itself refuses, such as a form that is too large (`handler400`)."""
+    if isinstance(exception, RequestDataTooBig):
+        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        return error_page(request, status=413, message=f"What was sent is too large; a form has at most {most} bytes.")
+    return error_page(request, status=400, message="The request is not one that can be read.")
 
 
 class ErrorPageMiddleware(MiddlewareMixin):

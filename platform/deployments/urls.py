@@ -9,6 +9,7 @@ from deployments import (
     log_views,
     platform_views,
     policy_views,
+    try_views,
     views,
     webhook_views,
 )
@@ -39,6 +40,9 @@ urlpatterns = [
     path("policies/apply", policy_views.policy_apply_action, name="policy-apply"),
     path("policies/<str:name>/", policy_views.policy_page, name="policy-detail"),
     path("policies/<str:name>/delete", policy_views.policy_delete_action, name="policy-delete"),
+    path("models/<str:model>/versions/<int:number>/try/", try_views.try_page, name="try"),
+    path("models/<str:model>/versions/<int:number>/try/send", try_views.try_send_action, name="try-send"),
+    path("models/<str:model>/versions/<int:number>/try/request.json", try_views.try_request_file, name="try-request"),
     path("platform/", platform_views.platform_page, name="platform"),
     path("platform/clusters/<str:name>/", platform_views.cluster_page, name="cluster-detail"),
     path("platform/clusters/<str:name>/check", platform_views.cluster_check_page, name="cluster-check"),

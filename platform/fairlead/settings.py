@@ -109,6 +109,7 @@ ALLOW_PYTHON_MODELS = env.flag("FAIRLEAD_ALLOW_PYTHON_MODELS", default=False)
 DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
 KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
 GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")
+TRY_TIMEOUT_S = env.integer("FAIRLEAD_TRY_TIMEOUT_S", 30, minimum=1)
 MODEL_CHECK_TIMEOUT_S = env.integer("FAIRLEAD_MODEL_CHECK_TIMEOUT_S", 120, minimum=1)
 
 # --- measurements of rollouts from elsewhere -------------------------------------------------------------------------

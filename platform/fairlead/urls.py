@@ -6,6 +6,7 @@ from drf_spectacular.views import SpectacularAPIView
 from common.addresses import NothingHereView
 from fairlead import health
 
+handler400 = "common.pages.bad_request"
 urlpatterns = [
     path("healthz", health.live),
     path("readyz", health.ready),

@@ -96,7 +96,7 @@ def _service_view(
         namespace=service.namespace,
         name=service.name,
         cluster=service.cluster.name,
-        url=f"{_gateway(service)}/serving/{service.namespace}/{service.name}/v2/models/{service.name}",
+        url=service_url(service),
         preview_url=_preview_url(service) if state.has_preview else None,
         phase=service.phase,
         reason=_reason(service),
@@ -172,6 +172,11 @@ def _file_view(service: InferenceService, stable: Revision | None, newest: Rollo
     verb = "ended" if Phase(newest.phase).is_finished else "is"
     why = f"rollout {newest.pk} to {newest.to_revision.name} {verb} {newest.phase}: {newest.reason_message}"
     return FileView(False, f"{live}: {why}")
+
+
+def service_url(service: InferenceService) -> str:
+    """Return where clients reach the service's model, without a trailing slash; reads its cluster."""
+    return f"{_gateway(service)}/serving/{service.namespace}/{service.name}/v2/models/{service.name}"
 
 
 def _preview_url(service: InferenceService) -> str:

@@ -1,6 +1,7 @@
 """How pages write numbers: template filters without any logic but formatting, and what depends on who looks."""
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from django import template
@@ -12,6 +13,7 @@ from deployments.analysis.verdict import Measurement
 from deployments.approval_shapes import ApprovalsView
 from deployments.comparison.agreement import shown_percent
 from deployments.shapes import AnalysisRunView, RolloutView
+from deployments.trying import Field
 
 register = template.Library()
 
@@ -134,3 +136,15 @@ def service_url(service: str) -> str:
 def short_id(request_id: str) -> str:
     """Return the beginning of a long request id, by which it is found in a log; a short one is a caller's own."""
     return request_id if len(request_id) <= _SHORT_ID else f"{request_id[:8]}\N{HORIZONTAL ELLIPSIS}"
+
+
+@register.filter
+def dims(shape: Sequence[int]) -> str:
+    """Return `[-1, 4]`."""
+    return str(list(shape))
+
+
+@register.filter
+def value_of(field: Field, said: Mapping[str, str]) -> str:
+    """Return the JSON that an input of a tried model has: what was said, else its example."""
+    return said.get(f"data-{field.index}", field.example)
