@@ -51,7 +51,7 @@ def sign_in_there(page: Page, account: str) -> None:
 
 
 def test_who_signs_in_at_the_provider_lands_on_the_page_that_was_wanted_and_signs_out_of_both(
-    page: Page, provider: openid.Provider, server: str
+    page: Page, provider: openid.Provider, server: str, screenshots: Path
 ) -> None:
     page.goto("/tokens/?x=1")
     with page.expect_request(re.compile(re.escape(provider.issuer) + r"/auth\?")) as asked:
@@ -73,9 +73,16 @@ def test_who_signs_in_at_the_provider_lands_on_the_page_that_was_wanted_and_sign
         ("session.signin", f"tokens/{ApiToken.objects.get().pk}"),
     ]
 
+    page.get_by_label("Name").fill("cli")
+    page.keyboard.press("Enter")
+    expect(page.locator("#made-token")).to_contain_text("flt_")
+    assert ApiToken.objects.get(name="cli").user == user
+    assert violations(page) == []
+    page.screenshot(path=screenshots / "tokens-at-provider.png")
+
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_text("You are signed out here")).to_be_visible()
-    assert ApiToken.objects.get().revoked_at is not None
+    assert ApiToken.objects.get(is_session=True).revoked_at is not None
     page.get_by_role("link", name="Sign out there as well").click()
     page.get_by_role("button", name="Yes, sign me out").click()
     page.wait_for_url(re.compile(re.escape(f"{server}/signin/")))

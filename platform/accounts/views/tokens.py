@@ -1,4 +1,8 @@
-"""The page of API tokens: one's own, for who administers the installation everybody's."""
+"""The page of API tokens: one's own, for who administers the installation everybody's.
+
+Administrators make tokens for anybody. Who signed in at the provider makes them for himself, up to what his roles
+allow; who signed in with a token makes none, since they would outlive it.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -51,9 +55,9 @@ def token_list_page(request: HttpRequest) -> HttpResponse:
         "rows": [Row.of(row, now) for row in rows],
         "older": older,
         "made": made,
-        "may_make": is_administrator(token),
+        "may_make_for_all": is_administrator(token),
         "may_revoke": token.allows(Scope.WRITE),
-        "scopes": [scope.value for scope in Scope],
+        "scopes": [scope.value for scope in _scopes(token)],
         "lifetime": durations.render(settings.TOKEN_LIFETIME),
     }
     return render(request, "accounts/token_list.html", context)
@@ -71,20 +75,35 @@ def token_revoke_action(request: HttpRequest, token_id: int) -> HttpResponse:
 
 def _create(request: HttpRequest) -> CreatedToken:
     caller, actor, now = page_token(request), page_actor(request), timezone.now()
-    require(caller, Scope.ADMIN, Place.installation())
     scope, username = request.POST.get("scope", ""), request.POST.get("user", "").strip()
-    if scope not in [*Scope]:
-        raise InvalidInput(f"scope is {scope[:40]!r}; expected one of {', '.join(Scope)}", field="scope")
-    lifetime = request.POST.get("expires_in", "").strip()
+    if username or not caller.is_session:
+        require(caller, Scope.ADMIN, Place.installation())
+    allowed = _scopes(caller)
+    if scope not in allowed:
+        raise InvalidInput(f"scope is {scope[:40]!r}; expected one of {', '.join(allowed)}", field="scope")
+    said = request.POST.get("expires_in", "").strip()
+    lifetime = durations.parse(said, field="expires_in") if said else settings.TOKEN_LIFETIME
+    if lifetime > settings.TOKEN_LIFETIME and not is_administrator(caller):
+        longest = durations.render(settings.TOKEN_LIFETIME)
+        raise InvalidInput(f"expires_in is {said[:40]}; expected {longest} at most", field="expires_in")
     asked = Scope(scope)
     return token_create(
         user=user_for_token(username=username, scope=asked, actor=actor, now=now) if username else caller.user,
         name=request.POST.get("name", "").strip(),
         scope=asked,
-        lifetime=durations.parse(lifetime, field="expires_in") if lifetime else settings.TOKEN_LIFETIME,
+        lifetime=lifetime,
         now=now,
         actor=actor,
     )
+
+
+def _scopes(token: ApiToken) -> tuple[Scope, ...]:
+    """Return the scopes of tokens that the caller may make; none for who may make none."""
+    if is_administrator(token):
+        return tuple(Scope)
+    if not token.is_session:
+        return ()
+    return tuple(scope for scope in Scope if any(role.scope.includes(scope) for role in token.roles.values()))
 
 
 def _whose(token: ApiToken) -> User | None:

@@ -1,5 +1,7 @@
 """The page of tokens."""
 
+import re
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -100,3 +102,34 @@ def test_many_tokens_come_page_by_page_with_as_few_queries(
     assert "t09" in second
     assert "t10" not in second
     assert client.get("/tokens/?before=x").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("role", "scopes"),
+    [
+        pytest.param(Role.VIEWER, ["read"], id="viewer"),
+        pytest.param(Role.DEPLOYER, ["read", "write"], id="deployer"),
+        pytest.param(Role.ADMIN, ["read", "write", "admin"], id="admin of a team"),
+    ],
+)
+def test_who_signed_in_at_the_provider_makes_tokens_for_himself_up_to_what_his_roles_allow(
+    browser: Browser, role: Role, scopes: list[str]
+) -> None:
+    client = browser("red", role)
+    assert client.post("/tokens/", {"name": "cli", "scope": "read"}).status_code == 403  # signed in with a token
+    ApiToken.objects.filter(name="d").update(is_session=True)
+
+    shown = page(client, "/tokens/")
+    assert re.findall(r'<option value="(\w+)">', shown) == scopes
+    assert "token-user" not in shown
+    for scope in Scope:
+        status = client.post("/tokens/", {"name": f"cli-{scope}", "scope": scope.value}).status_code
+        assert status == (200 if scope.value in scopes else 400)
+    assert set(ApiToken.objects.filter(name__startswith="cli").values_list("user__username", "scope")) == {
+        ("dora", scope) for scope in scopes
+    }
+    assert client.post("/tokens/", {"name": "x", "scope": "read", "user": "root"}).status_code == 403
+    longer = client.post("/tokens/", {"name": "x", "scope": "read", "expires_in": "9000h"})
+    assert longer.status_code == 400
+    assert "at most" in longer.content.decode()
+    assert not ApiToken.objects.filter(name="x").exists()
