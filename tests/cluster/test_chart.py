@@ -10,15 +10,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.charts.chart import ROOT
 from tests.cluster import images
-from tests.cluster.installed import NAMESPACE, RELEASE, WITHIN_S, Installed, cluster_for_the_chart
+from tests.cluster.definitions import define_other_kinds
+from tests.cluster.installed import NAMESPACE, RELEASE, WITHIN_S, Installed, cluster_for_the_chart, volume
 from tests.cluster.plane import ControlPlane
 from tests.cluster.remains import remains
 from tests.cluster.visitors import Visitors
 from tests.integrations.conftest import Traffic, model
 from tests.releases.packages import FIRST_CHART, first_runtime
-from tests.runbooks.following import Page, followed, steps
+from tests.runbooks.following import Page, followed
+from tests.servers.postgres import Postgres
+from tests.servers.redis import Redis
 
 pytestmark = pytest.mark.cluster
 POLICY = """
@@ -63,17 +65,21 @@ def installed(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="module")
-def trial(installed: Installed) -> Page:
-    """The part of the page about installing that tries it, here with the first release."""
+def install(installed: Installed, servers: tuple[Postgres, Redis]) -> Iterator[Page]:
+    """The page about installing: on trial in the story's first test, to stay in its last."""
+    gateway = installed.harness.gateway.reference
     filled = {
         "--install fairlead charts/fairlead --namespace fairlead --create-namespace": (
             f"--install fairlead {FIRST_CHART} --namespace fairlead --create-namespace"
         ),
         "--set cluster.gateway.name=models --set cluster.gateway.namespace=gateways": "--values my-values.yaml",
+        "postgres://fairlead:PASSWORD@HOST:5432/fairlead?sslmode=require": servers[0].url,
+        "redis://HOST:6379/0": servers[1].url,
+        "name: models, namespace: gateways": f"name: {gateway.name}, namespace: {gateway.namespace}",
+        "--values my-values.yaml --wait": "--values my-values.yaml --values own.yaml --wait",
     }
-    text = (ROOT / "docs" / "how-to" / "install-on-kubernetes.md").read_text()
-    part = text[text.index("## Try it") : text.index("## Install it to stay")]
-    return Page("Try it", installed.shell, list(steps(part)), filled)
+    with followed("how-to/install-on-kubernetes.md", installed.shell, filled) as page:
+        yield page
 
 
 @pytest.fixture(scope="module")
@@ -91,17 +97,15 @@ def backup(installed: Installed) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="module")
-def token(trial: Page) -> str:
+def token(install: Page) -> str:
     """Return a token made as the page says."""
-    made = trial.follow().strip()
-    trial.is_over()
-    return made
+    return install.follow().strip()
 
 
-def test_after_the_install_the_pages_answer_and_helm_test_passes(installed: Installed, trial: Page) -> None:
+def test_after_the_install_the_pages_answer_and_helm_test_passes(installed: Installed, install: Page) -> None:
     installed.values("first")
     try:
-        said = trial.follow()
+        said = install.follow()
     except AssertionError as error:
         pytest.fail(f"{error}\n{installed.logs()}")
     page = httpx.get(installed.web, follow_redirects=True, timeout=60, trust_env=False)
@@ -248,6 +252,22 @@ def test_an_uninstall_leaves_what_holds_data_and_nothing_else(installed: Install
         assert f"{RELEASE}-artifacts" in page.follow()
         page.follow()
     assert installed.api.get(f"/api/v1/namespaces/{NAMESPACE}").status_code == 404
+
+
+def test_the_install_to_stay_takes_servers_of_its_own_and_lets_services_run(
+    installed: Installed, install: Page
+) -> None:
+    define_other_kinds(installed.api)
+    for name, size in ((f"{RELEASE}-artifacts", "200Gi"), (f"{RELEASE}-state", "10Gi")):
+        volume(installed.api, name, size=size, storage_class="shared")
+    installed.write("own.yaml", installed.own("first"))
+    install.follow(2)
+    assert "database and broker answer" in install.follow()
+    checked = install.follow()
+    assert "vision" in checked
+    assert "not ok" not in checked
+    installed.shell.run("helm uninstall fairlead --namespace fairlead")
+    installed.api.delete("/api/v1/namespaces/vision")
 
 
 def _visitors(installed: Installed, token: str) -> Visitors:

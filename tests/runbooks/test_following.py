@@ -91,6 +91,6 @@ def test_outputs_are_compared_word_by_word(shown: str, printed: str, same: bool)
 def test_every_runbook_is_followed_by_a_test() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     pages = {f"runbooks/{path.name}" for path in (ROOT / "docs" / "runbooks").glob("*.md")}
-    how_tos = ("back-up-and-restore", "add-a-cluster", "install-with-kustomize")
+    how_tos = ("back-up-and-restore", "add-a-cluster", "install-on-kubernetes", "install-with-kustomize")
     pages |= {f"how-to/{name}.md" for name in how_tos}
     assert [page for page in sorted(pages) if f'followed("{page}"' not in sources] == []
