@@ -105,6 +105,25 @@ def identity_forget(*, username: str, actor: str, now: datetime) -> None:
     )
 
 
+@transaction.atomic
+def user_switch(*, username: str, is_active: bool, actor: str, now: datetime) -> None:
+    """Let the user in, or no more: sessions and tokens open nothing while off; raises NotFound."""
+    user = User.objects.filter(username=username).first()
+    if user is None:
+        raise NotFound(f"there is no user {username[:150]!r}")
+    if user.is_active == is_active:
+        return
+    User.objects.filter(pk=user.pk).update(is_active=is_active)
+    audit_record(
+        actor=actor,
+        action="user.switch",
+        target=f"users/{username}",
+        now=now,
+        before={"active": not is_active},
+        after={"active": is_active},
+    )
+
+
 def sessions_forget(*, now: datetime) -> int:
     """Delete the tokens of sessions at providers that ended a day ago, and return their number."""
     return ApiToken.objects.filter(is_session=True, expires_at__lte=now - _KEPT_AFTER_END).delete()[0]

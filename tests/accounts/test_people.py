@@ -117,6 +117,20 @@ def test_who_is_switched_off_is_refused_and_leaves_no_trace() -> None:
 
 
 @pytest.mark.django_db
+def test_a_user_is_switched_off_with_all_sessions_and_tokens_and_on_again() -> None:
+    request, _ = signed_in(ALICE)
+    for state in ("off", "off", "on"):
+        call_command("user_switch", "alice", state, stdout=StringIO())
+        assert (token_of_session(request=request, now=timezone.now()) is not None) == (state == "on")
+    assert [entry.after for entry in AuditEntry.objects.filter(action="user.switch").order_by("pk")] == [
+        {"active": False},
+        {"active": True},
+    ]
+    with pytest.raises(CommandError, match="no user 'bob'"):
+        call_command("user_switch", "bob", "off")
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("role", ["none", "viewer", "deployer"])
 def test_a_new_user_has_the_default_role(settings: Settings, role: str) -> None:
     settings.OIDC_DEFAULT_ROLE = role

@@ -1,0 +1,28 @@
+"""`manage.py user_switch`: lets a user in, or no more."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from accounts.people import user_switch
+from common.errors import FairleadError
+
+
+class Command(BaseCommand):
+    """Switches a user on or off; roles stay."""
+
+    help = "Switch a user off: no sign-in, and neither sessions nor tokens open anything until it is on again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="the user's name")
+        parser.add_argument("state", choices=["on", "off"])
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        name, state = options["name"], options["state"]
+        try:
+            user_switch(username=name, is_active=state == "on", actor="user_switch (command line)", now=timezone.now())
+        except FairleadError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(f"{name} is {state}.")
