@@ -11,10 +11,12 @@ from django.utils import timezone
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
 from deployments import rows
+from deployments.building import BuildOrder
 from deployments.desired import Role
 from deployments.lifecycle import roles_after
 from deployments.models import (
     AnalysisRun,
+    Build,
     Cluster,
     InferenceService,
     Recording,
@@ -30,6 +32,7 @@ from deployments.policy import DIRECT
 from deployments.recording import changing
 from deployments.services import (
     RepartitionOrder,
+    build_start,
     policy_apply,
     repartition_propose,
     replay_start,
@@ -159,6 +162,13 @@ def tuning(number: int = 1) -> Tuning:
     """Return a tuning of a version of digits."""
     return tuning_start(
         model="digits", number=number, service=None, order=TuningOrder(10.0), actor="test", now=timezone.now()
+    )
+
+
+def build(number: int = 1) -> Build:
+    """Return a build of a version of digits."""
+    return build_start(
+        model="digits", number=number, service=None, order=BuildOrder(), actor="test", now=timezone.now()
     )
 
 

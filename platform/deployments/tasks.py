@@ -21,6 +21,7 @@ from django.utils import timezone
 from common.errors import FairleadError, Unavailable
 from common.hints import send
 from deployments import (
+    build_making,
     connecting,
     deliveries,
     questions,
@@ -39,6 +40,7 @@ from deployments.connecting import LOCAL
 from deployments.models import Cluster, InferenceService
 from deployments.reconciler import Outcome, Outside
 from deployments.services import alias_follow, cluster_local_made, import_follow, recordings_forget
+from deployments.services.builds import builds_due
 from deployments.services.placing import gpus_due, gpus_note
 from deployments.services.replays import MAX_CONCURRENT, replays_due
 from deployments.services.tunings import tunings_due
@@ -47,6 +49,7 @@ from integrations.clusters.away import away
 from integrations.clusters.base import ClusterDriver
 from integrations.prometheus import Prometheus
 from integrations.webhooks import post
+from registry.tasks import check_version
 
 logger = logging.getLogger(__name__)
 _BUDGET_S = 10.0
@@ -144,6 +147,24 @@ def sweep_tunings() -> None:
     """Send a hint for the tunings that have waited longest."""
     for tuning_id in tunings_due(now=timezone.now(), limit=MAX_CONCURRENT):
         send(tune, tuning_id)
+
+
+@shared_task(expires=60)
+def build(build_id: int) -> None:
+    """Build a version of another, unless somebody else is at it; the new one is checked then."""
+    version_id = build_making.build_make(
+        build_id, lambda cluster_id: connecting.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
+    )
+    if version_id is not None:
+        send(check_version, version_id)
+    sweep_builds()
+
+
+@shared_task(expires=60)
+def sweep_builds() -> None:
+    """Send a hint for the builds that have waited longest."""
+    for build_id in builds_due(now=timezone.now(), limit=MAX_CONCURRENT):
+        send(build, build_id)
 
 
 @shared_task(expires=60)

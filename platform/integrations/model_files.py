@@ -10,7 +10,15 @@ from pathlib import PurePosixPath
 _SUFFIXES = (".onnx", ".graphdef", ".pt2", ".skops", ".ubj")
 _NAMES = ("model.json", "model.txt", "xgboost.json")
 # Models of several files, which come in folders only.
-_IN_FOLDERS = ("model.bst", "model.pt", "model.py", "model.savedmodel/saved_model.pb", "model.xml", "saved_model.pb")
+_IN_FOLDERS = (
+    "model.bst",
+    "model.plan",
+    "model.pt",
+    "model.py",
+    "model.savedmodel/saved_model.pb",
+    "model.xml",
+    "saved_model.pb",
+)
 
 ACCEPTED = ", ".join([*(f"*{suffix}" for suffix in _SUFFIXES), *_NAMES])
 """As messages list them."""

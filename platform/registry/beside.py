@@ -116,6 +116,8 @@ def _told(version: ModelVersion) -> dict[str, str]:
         "CI run": lineage["run_url"],
         "Data": lineage["data_reference"],
         "Imported from": lineage["source_uri"],
+        "Built from": lineage["built_from"],
+        "Built on": lineage["accelerator"],
         "Registered by": version.created_by,
         "Description": version.description,
         **{f"Parameter {name}": value for name, value in sorted(dict(parameters).items())},

@@ -5,12 +5,15 @@ id fences the outcome: a worker that was silent for longer than its lease cannot
 """
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 
 from accounts.services import audit_record
+from integrations.clusters.base import Resources
 from registry import compatibility, lifecycle, outcomes
 from registry.lifecycle import Accepted, CheckState, Outcome, Status
 from registry.lineage import origin_of
@@ -31,6 +34,7 @@ class Claim:
     artifact_uri: str
     digest: str
     origin: str
+    resources: Resources
 
 
 def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | None:
@@ -42,7 +46,10 @@ def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | 
     if running.count() >= MAX_CONCURRENT:
         return None
     state = lifecycle.begin(version.check_state, now, lease)
-    claim = Claim(uuid.uuid4(), version.pk, version.artifact_uri, version.digest, origin_of(version.lineage))
+    lineage = version.lineage
+    claim = Claim(
+        uuid.uuid4(), version.pk, version.artifact_uri, version.digest, origin_of(lineage), _resources(lineage)
+    )
     with transaction.atomic():
         begun = state.status is Status.PENDING
         won = ModelVersion.objects.filter(
@@ -85,6 +92,13 @@ def check_end(*, claim: Claim, outcome: Outcome, now: datetime) -> bool:
     if state.status is not Status.PENDING:
         _record_outcome(version, state, now)
     return True
+
+
+def _resources(lineage: Mapping[str, Any]) -> Resources:
+    """Return what runs the files of a stored lineage; nothing in particular for those that any machine runs."""
+    return Resources(
+        accelerator=str(lineage.get("accelerator", "")), products=tuple(map(str, lineage.get("products", ())))
+    )
 
 
 def _columns(state: CheckState) -> dict[str, object]:

@@ -24,6 +24,8 @@ class Lineage:
         data_reference: what it was trained on: a path, a URI, a data set's version.
         parameters: free texts by name, such as hyperparameters.
         source_uri: where the files were imported from, without a query; empty where they were pushed.
+        built_from: the version that they were built from, as `models:/digits/3`; empty where they were not built here.
+        accelerator, products: the GPU or slice that they were built on, which runs them (`Resources`); empty for any.
     """
 
     source_commit: str = ""
@@ -31,6 +33,9 @@ class Lineage:
     data_reference: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     source_uri: str = ""
+    built_from: str = ""
+    accelerator: str = ""
+    products: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise InvalidInput where a part is too long or not of its kind."""
@@ -51,7 +56,8 @@ class Lineage:
 
     def as_json(self) -> dict[str, object]:
         """Return the form that is stored and shown."""
-        return {**asdict(self), "parameters": dict(sorted(self.parameters.items()))}
+        parts = {"parameters": dict(sorted(self.parameters.items())), "products": list(self.products)}
+        return {**asdict(self), **parts}
 
 
 def origin_of(lineage: Mapping[str, object]) -> str:

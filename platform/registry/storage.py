@@ -5,11 +5,14 @@ when they have been left for as long as the settings say, at least an hour; an u
 is sent again, is not left.
 """
 
+from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 from django.conf import settings
 
-from integrations.artifacts import ArtifactStore
+from integrations.artifact_archives import Member
+from integrations.artifacts import ArtifactStore, StoredArtifact
 from registry.models import ModelVersion
 
 
@@ -20,6 +23,11 @@ def store() -> ArtifactStore:
     )
 
 
+def store_folder(folder: Path, *, owner: str) -> StoredArtifact:
+    """Store a model's folder of this machine; raises what `ArtifactStore.put_folder` raises."""
+    return store().put_folder(_members(folder), owner=owner)
+
+
 def delete_unused(*, now: datetime) -> list[str]:
     """Delete the artifacts that no version has and return their digests."""
     files = store()
@@ -28,3 +36,9 @@ def delete_unused(*, now: datetime) -> list[str]:
     for digest in unused:
         files.delete(digest)
     return unused
+
+
+def _members(folder: Path) -> Iterator[Member]:
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as content:
+            yield Member(path.relative_to(folder).as_posix(), content)

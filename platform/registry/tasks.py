@@ -29,7 +29,6 @@ from registry.storage import delete_unused, store
 logger = logging.getLogger(__name__)
 _RENEW_EVERY_S = RENEW_EVERY_S
 _PROGRESS_EVERY_S = 1.0
-_NOTHING = Resources()
 _stopping = threading.Event()
 
 
@@ -71,7 +70,8 @@ def _ask(claim: Claim) -> Outcome:
     try:
         signature, platform = read_inspection(_run(JobKind.INSPECT, claim))
         profile = read_profile(_run(JobKind.PROFILE, claim))
-        if on := [_measured_on(resource, claim) for resource in place.measured_on()]:
+        elsewhere = () if claim.resources.accelerator else place.measured_on()
+        if on := [_measured_on(resource, claim) for resource in elsewhere]:
             profile["on"] = on
     except NotAccepted as answer:
         return answer.outcome
@@ -94,7 +94,7 @@ def _measured_on(resource: str, claim: Claim) -> dict[str, object]:
     return {"resource": resource, **found}
 
 
-def _run(kind: JobKind, claim: Claim, resources: Resources = _NOTHING) -> JobResult:
+def _run(kind: JobKind, claim: Claim, resources: Resources | None = None) -> JobResult:
     return place.driver().run(
         Job(
             kind=kind,
@@ -102,7 +102,7 @@ def _run(kind: JobKind, claim: Claim, resources: Resources = _NOTHING) -> JobRes
             timeout_s=float(settings.MODEL_CHECK_TIMEOUT_S),
             artifact_digest=claim.digest,
             artifact_origin=claim.origin,
-            resources=resources,
+            resources=resources or claim.resources,
         )
     )
 

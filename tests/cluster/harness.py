@@ -123,7 +123,7 @@ def image_of(runtime: Sequence[str]) -> Image:
 
     def command(argv: Sequence[str], ip: str) -> Sequence[str]:
         own = list(argv[3:])  # after python -m serving_runtime
-        if own[0] in ("prepare", "inspect", "profile", "tune"):
+        if own[0] in ("prepare", "inspect", "profile", "tune", "build"):
             return [*REAL_RUNTIME, *own]
         if own[0] == "replay":
             return [*REAL_RUNTIME, *own, f"--http-address={ip}"]

@@ -3,10 +3,12 @@ from where a version was imported from.
 """
 
 import base64
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pytest
 from django.core.cache import cache
 from django.core.signals import request_started
@@ -14,10 +16,14 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
+from deployments.build_making import build_make
+from deployments.building import BuildOrder
 from deployments.connecting import driver_of
-from deployments.services import cluster_apply
+from deployments.models import Build, Cluster
+from deployments.services import build_start, cluster_apply
+from integrations.artifact_archives import Member
 from registry.lifecycle import Status
-from registry.models import ModelVersion
+from registry.models import ModelVersion, RegisteredModel
 from registry.tasks import check_version
 from tests.cluster.harness import CACHE, IMAGE, Harness
 from tests.cluster.platform import OnKubernetes
@@ -56,7 +62,7 @@ def begin(transactional_db: None, cluster: Harness, live_server: LiveServer, set
         if "/workloads/artifacts/" in environ["PATH_INFO"]:
             asked.append(environ["PATH_INFO"])
 
-    def make(artifacts: dict[str, Any]) -> Fetching:
+    def make(artifacts: dict[str, Any], **more: Any) -> Fetching:
         platform = Fetching(harness=cluster, asked=asked)
         gateway = cluster.gateway.reference
         file = {
@@ -70,6 +76,7 @@ def begin(transactional_db: None, cluster: Harness, live_server: LiveServer, set
             "controlPlaneUrl": live_server.url,
             "drain": "5s",
             "preStop": "1s",
+            **more,
         }
         row, _ = cluster_apply(document=file, name=None, actor="alice", now=platform.clock())
         platform.harness = replace(cluster, driver=driver_of(row))
@@ -126,6 +133,67 @@ def test_a_version_is_checked_on_a_cluster_without_a_claim(begin: Begin, setting
     assert [each["name"] for each in version.signature["inputs"]] == ["x"]
     assert version.profile
     assert platform.asked == [f"/api/v1/clusters/production/workloads/artifacts/{version.digest}"] * 2
+
+
+def test_a_version_is_built_in_a_pod_that_brings_it_back(begin: Begin, cluster: Harness, settings: Settings) -> None:
+    platform = begin({"from": "registry"})
+    settings.DEFAULT_CLUSTER = "production"
+    version = with_calibration(platform, cluster)
+    row = build({"precision": "int8"})
+    assert (row.status, row.reason) == ("DONE", "")
+    assert row.version is not None
+    assert row.version.number == version.number + 1
+    assert row.version.lineage["built_from"] == "models:/digits/1"
+    check_version(row.version.pk)
+    row.version.refresh_from_db()
+    assert (row.version.status, row.version.reason) == (Status.READY.value, "")
+    assert [each["name"] for each in row.version.signature["inputs"]] == ["x"]
+
+
+def test_a_plan_that_cannot_be_built_is_told_in_the_pods_words(
+    begin: Begin, cluster: Harness, settings: Settings
+) -> None:
+    platform = begin({"from": "registry"})
+    settings.DEFAULT_CLUSTER = "production"
+    platform.version(1)
+    row = build({"target": "tensorrt"})
+    assert (row.status, row.version) == ("FAILED", None)
+    assert row.reason.startswith("a plan is built on the GPU that is to run it, and this process has none: ")
+
+
+def test_a_plan_is_built_on_a_node_that_has_the_slice(begin: Begin, cluster: Harness, settings: Settings) -> None:
+    platform = begin({"from": "registry"}, gpuRuntimeImage=IMAGE)
+    settings.DEFAULT_CLUSTER = "production"
+    platform.version(1)
+    order = {"target": "tensorrt", "accelerator": "nvidia.com/mig-1g.10gb", "timeout_s": 30}
+    row = build(order)
+    assert row.status == "FAILED"
+    assert "did not finish within 30 s: no node takes it: " in row.reason
+    assert "nvidia.com/mig-1g.10gb" in row.reason
+
+
+def with_calibration(platform: Fetching, cluster: Harness) -> ModelVersion:
+    """Return a READY version whose folder has rows to quantize by."""
+    rows = io.BytesIO()
+    np.savez(rows, x=np.random.default_rng(1).normal(size=(16, 4)).astype("f4"))
+    files = {"1/model.onnx": model(3), "calibration.npz": rows.getvalue()}
+    stored = cluster.artifacts.put_folder(
+        [Member(name, io.BytesIO(each)) for name, each in files.items()], owner="test"
+    )
+    version = platform.version(1)
+    version.digest, version.artifact_uri = stored.digest, stored.uri
+    version.save()
+    RegisteredModel.objects.update(latest_number=1)
+    return version
+
+
+def build(order: dict[str, Any]) -> Build:
+    """Return the end of a build of version 1."""
+    asked = BuildOrder.from_json(order)
+    row = build_start(model="digits", number=1, service=None, order=asked, actor="alice", now=timezone.now())
+    build_make(row.pk, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)))
+    row.refresh_from_db()
+    return row
 
 
 def test_pods_fetch_from_a_bucket_with_a_secrets_credentials(begin: Begin, cluster: Harness) -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from common.errors import Conflict, NotFound, Unavailable
 from deployments import tuning_making
-from deployments.models import InferenceService, Tuning
+from deployments.models import InferenceService, Revision, Tuning
 from deployments.services import tuned_file, tuning_start, tuning_stop
 from deployments.services.tunings import tunings_due
 from deployments.tuning import TuningOrder
@@ -88,6 +88,13 @@ def test_it_runs_as_the_services_replicas_do(scene: Scene) -> None:
         "--max-concurrency=256",
         "--shape=x:3x4",
     )
+
+
+def test_it_runs_on_the_slice_that_was_chosen_for_the_service(scene: Scene) -> None:
+    placement = {"accelerator": "nvidia.com/mig-1g.10gb", "products": [], "why": "the least that holds it"}
+    Revision.objects.update(accelerator="auto", placement=placement)
+    scene.make(scene.start())
+    assert scene.jobs[0].resources.accelerator == "nvidia.com/mig-1g.10gb"
 
 
 def test_its_progress_is_seen_while_it_goes(scene: Scene) -> None:

@@ -107,6 +107,8 @@ def there(
             "recording_id": recording.pk,
             "replay_id": scenes.replay(recording).pk,
             "tuning_id": scenes.tuning().pk,
+            "build_id": scenes.build().pk,
+            "result_id": "00000000-0000-4000-8000-000000000000",
             "repartition_id": scenes.repartition().pk,
             "user": "alice",
             "cluster": "local",

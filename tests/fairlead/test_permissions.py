@@ -63,6 +63,10 @@ TABLE: dict[str, tuple[str, Role]] = {
     "DELETE /models/{name}/versions/{number}": (OWNER, DEPLOYER),
     "PATCH /models/{name}/versions/{number}": (OWNER, DEPLOYER),
     "GET /models/{name}/versions/{number}/artifact": (OWNER, VIEWER),
+    "GET /models/{name}/versions/{number}/builds": (OWNER, VIEWER),
+    "POST /models/{name}/versions/{number}/builds": (OWNER, DEPLOYER),
+    "GET /models/{name}/versions/{number}/builds/{build_id}": (OWNER, VIEWER),
+    "DELETE /models/{name}/versions/{number}/builds/{build_id}": (OWNER, DEPLOYER),
     "GET /models/{name}/versions/{number}/tunings": (OWNER, VIEWER),
     "POST /models/{name}/versions/{number}/tunings": (OWNER, DEPLOYER),
     "GET /models/{name}/versions/{number}/tunings/{tuning_id}": (OWNER, VIEWER),
@@ -133,7 +137,11 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /whoami": (ANY, VIEWER),
 }
 # What replicas ask with tokens of their clusters; no token of ours opens it.
-OF_WORKLOADS = ["GET /clusters/{cluster}/workloads/artifacts/{digest}", "POST /clusters/{cluster}/workloads/exchanges"]
+OF_WORKLOADS = [
+    "GET /clusters/{cluster}/workloads/artifacts/{digest}",
+    "POST /clusters/{cluster}/workloads/exchanges",
+    "PUT /clusters/{cluster}/workloads/results/{result_id}",
+]
 BODIES: dict[str, dict[str, object]] = {
     "PATCH /webhooks/{webhook_id}": {"enabled": False},
     "POST /webhooks": {"url": "https://a.example/", "events": ["RolloutHealthy"]},
@@ -148,6 +156,7 @@ BODIES: dict[str, dict[str, object]] = {
 NAMES = {
     "cluster": "local",
     "digest": "sha256:0",
+    "result_id": "00000000-0000-4000-8000-000000000000",
     "team": "red",
     "user": "carol",
     "namespace": "default",
@@ -189,6 +198,7 @@ def address(settings: Settings) -> Callable[[str], str]:
     replay = scenes.replay(recording)
     repartition = scenes.repartition()
     tuning = scenes.tuning()
+    build = scenes.build()
     hook = scenes.webhook(team="red").webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
 
@@ -203,6 +213,7 @@ def address(settings: Settings) -> Callable[[str], str]:
         ids["replay_id"] = replay.pk
         ids["repartition_id"] = repartition.pk
         ids["tuning_id"] = tuning.pk
+        ids["build_id"] = build.pk
         return "/api/v1" + path.format(**NAMES, name=name, **ids)
 
     return make

@@ -46,6 +46,20 @@ REPLAY: dict[str, Any] = {
     "total": 9,
     "comparison": None,
 }
+BUILD: dict[str, Any] = {
+    "id": 7,
+    "model": "m",
+    "version": 1,
+    "cluster": "local",
+    "order": {"target": "onnx", "precision": "int8", "accelerator": "", "timeout_s": 3600},
+    "status": "PENDING",
+    "reason": "",
+    "progress": {},
+    "report": {},
+    "built": None,
+    "created_at": "2026-01-01",
+    "created_by": "ann",
+}
 TUNING: dict[str, Any] = {
     "id": 5,
     "model": "m",
@@ -104,6 +118,15 @@ CALLS = {
         "m --version 1 --max-latency-p99-ms 5",
         {"POST /models/m/versions/1/tunings": TUNING, "GET /models/m/versions/1/tunings/5": TUNED},
     ),
+    "models build": Asked(
+        "m --version 1 --precision int8",
+        {
+            "POST /models/m/versions/1/builds": BUILD,
+            "GET /models/m/versions/1/builds/7": {**BUILD, "status": "DONE", "built": 2},
+        },
+    ),
+    "models builds": Asked("m --version 1", {"GET /models/m/versions/1/builds": listed(BUILD)}),
+    "models stop-build": Asked("m 7 --version 1", {"DELETE /models/m/versions/1/builds/7": {}}),
     "models tunings": Asked("m --version 1", {"GET /models/m/versions/1/tunings": listed(TUNING)}),
     "models stop-tuning": Asked("m 5 --version 1", {"DELETE /models/m/versions/1/tunings/5": {}}),
     "models pull": Asked("m 1 --to files", {"GET /models/m/versions/1": VERSION, FILES: b"onnx"}),

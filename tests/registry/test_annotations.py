@@ -113,6 +113,9 @@ class TestSaidAtRegistration:
             "run_url": "https://ci.example/runs/7",
             "data_reference": "s3://data/digits@3",
             "source_uri": "",
+            "built_from": "",
+            "accelerator": "",
+            "products": [],
             "parameters": {"eq": "a=b", "lr": "0.1"},
         }
         assert (made["tags"], made["description"]) == ({"team": "vision"}, "# Digits")

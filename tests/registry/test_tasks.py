@@ -134,6 +134,22 @@ def test_no_transaction_is_open_while_the_runtime_is_asked(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_what_was_built_for_a_slice_is_checked_on_it_alone(
+    register: Register, cluster: Callable[..., FakeCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inspected = '{"schema":"fairlead.inspect/v1","platform":"tensorrt_plan","inputs":[],"outputs":[]}'
+    fake = cluster(JobResult(0, inspected), JobResult(0, '{"schema":"fairlead.profile/v1","batches":[]}'))
+    monkeypatch.setattr(place, "measured_on", lambda: ("nvidia.com/gpu",))
+    version = register(status=Status.PENDING)
+    lineage = {"accelerator": "nvidia.com/mig-1g.10gb", "products": ["NVIDIA-A100"]}
+    ModelVersion.objects.filter(pk=version.pk).update(lineage=lineage)
+    tasks.check_version(version.pk)
+    assert [(job.resources.accelerator, job.resources.products) for job in fake.jobs] == [
+        ("nvidia.com/mig-1g.10gb", ("NVIDIA-A100",))
+    ] * 2
+
+
+@pytest.mark.django_db(transaction=True)
 def test_the_claim_is_renewed_for_as_long_as_the_runtime_takes(
     register: Register, cluster: Callable[..., FakeCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from django.urls import path
 
 from deployments.api import (
     approvals,
+    builds,
     clusters,
     comparison,
     evidence,
@@ -20,6 +21,7 @@ from deployments.api import (
 )
 from deployments.api.workloads.artifacts import WorkloadArtifactView
 from deployments.api.workloads.exchanges import WorkloadExchangesView
+from deployments.api.workloads.results import WorkloadResultView
 
 urlpatterns = [
     path("clusters", clusters.ClusterListView.as_view(), name="cluster-list"),
@@ -55,6 +57,17 @@ urlpatterns = [
         name="workload-artifact",
     ),
     path("clusters/<str:cluster>/workloads/exchanges", WorkloadExchangesView.as_view(), name="workload-exchanges"),
+    path(
+        "clusters/<str:cluster>/workloads/results/<uuid:result_id>",
+        WorkloadResultView.as_view(),
+        name="workload-result",
+    ),
+    path("models/<str:name>/versions/<int:number>/builds", builds.BuildListView.as_view(), name="build-list"),
+    path(
+        "models/<str:name>/versions/<int:number>/builds/<int:build_id>",
+        builds.BuildDetailView.as_view(),
+        name="build-detail",
+    ),
     path("models/<str:name>/versions/<int:number>/tunings", tunings.TuningListView.as_view(), name="tuning-list"),
     path(
         "models/<str:name>/versions/<int:number>/tunings/<int:tuning_id>",

@@ -6,6 +6,7 @@ A row is changed only under its service's row lock (`deployments.recording`), an
 """
 
 from deployments.models.approvals import Approval
+from deployments.models.builds import Build
 from deployments.models.comparisons import ComparisonRun
 from deployments.models.events import Event
 from deployments.models.policies import RolloutPolicy
@@ -22,6 +23,7 @@ __all__ = [
     "AnalysisPoint",
     "AnalysisRun",
     "Approval",
+    "Build",
     "Cluster",
     "ComparisonRun",
     "Event",

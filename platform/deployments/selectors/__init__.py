@@ -4,6 +4,7 @@ The number of queries does not depend on how many services, revisions or rollout
 """
 
 from deployments.selectors.approvals import approval_tally
+from deployments.selectors.builds import build_get, build_query
 from deployments.selectors.comparisons import ComparisonView, comparison_newest, comparison_views
 from deployments.selectors.costs import prices_of, resources_used, service_cost
 from deployments.selectors.events import (
@@ -78,6 +79,8 @@ __all__ = [
     "Traffic",
     "TrafficHistory",
     "approval_tally",
+    "build_get",
+    "build_query",
     "change_marks",
     "cluster_event_query",
     "cluster_events_newest",

@@ -1,6 +1,8 @@
 """What changes services, policies and rollouts; every function is told who asks and leaves an audit entry."""
 
 from deployments.services.approving import rollout_approve, rollout_reject, rollout_withdraw
+from deployments.services.builds import build_start, build_stop
+from deployments.services.built import build_take, build_taker
 from deployments.services.checking import cluster_patches_try, plan_check, plan_patched, service_check
 from deployments.services.choosing import (
     cluster_default,
@@ -36,6 +38,10 @@ __all__ = [
     "ClusterGpus",
     "RepartitionOrder",
     "alias_follow",
+    "build_start",
+    "build_stop",
+    "build_take",
+    "build_taker",
     "check_reason",
     "cluster_apply",
     "cluster_check",

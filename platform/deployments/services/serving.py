@@ -10,17 +10,18 @@ from common.errors import Conflict, FairleadError, InvalidInput, NotFound
 from deployments import hints
 from deployments.contract import Contract
 from deployments.history import Kind
-from deployments.models import InferenceService, RolloutPolicy
+from deployments.models import InferenceService, Revision, RolloutPolicy
 from deployments.phases import ServicePhase
 from deployments.recording import Change, changing
 from deployments.rollout.approvals import Author
+from deployments.rows import placed_resources
 from deployments.services.choosing import check_stays, cluster_chosen
 from deployments.services.contracts import accepted
 from deployments.services.importing import begin_import, must_import
 from deployments.services.stopping import follow_stop
 from deployments.services.turning import check_ready, give_up, turn_to
 from deployments.spec import ServiceSpec, check_format, parse_service, refuse_on, rolling_json
-from integrations.clusters.base import PREVIEW_SUFFIX, DriftPolicy
+from integrations.clusters.base import PREVIEW_SUFFIX, DriftPolicy, Resources
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
 
@@ -238,6 +239,12 @@ def policy_named(name: str, *, field: str) -> RolloutPolicy:
 def spec_of(service: InferenceService) -> ServiceSpec:
     """Return what the service's file says; one that leaves its name out was put under that name."""
     return parse_service(service.document, namespace=service.namespace, name=service.name)
+
+
+def runs_with(service: InferenceService) -> Resources:
+    """Return what the newest revision's replicas get: where the file leaves open which GPU, the one that was chosen."""
+    newest = Revision.objects.filter(service=service).order_by("-pk").first()
+    return spec_of(service).resources if newest is None else placed_resources(newest)
 
 
 def _refuse_name_of_preview(spec: ServiceSpec) -> None:

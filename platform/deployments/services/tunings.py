@@ -19,7 +19,7 @@ from deployments.attempts import AttemptState, Status
 from deployments.models import Tuning
 from deployments.selectors.tunings import tuning_get
 from deployments.services.choosing import cluster_default
-from deployments.services.serving import service_named, spec_of
+from deployments.services.serving import runs_with, service_named, spec_of
 from deployments.services.turning import check_ready
 from deployments.spec import content_of
 from deployments.spec.rewrite import file_saying
@@ -183,7 +183,7 @@ def _job(row: Tuning) -> Job:
         arguments=order.arguments,
         model_config=row.model_config,
         env={} if spec is None else spec.env,
-        resources=Resources() if spec is None else spec.resources,
+        resources=Resources() if row.service is None else runs_with(row.service),
     )
 
 

@@ -35,6 +35,8 @@ VERSION_FACTS: render.Columns = {
     "commit": lambda row: (row.get("lineage") or {}).get("source_commit"),
     "run": lambda row: (row.get("lineage") or {}).get("run_url"),
     "source": lambda row: (row.get("lineage") or {}).get("source_uri"),
+    "built from": lambda row: (row.get("lineage") or {}).get("built_from"),
+    "built on": lambda row: (row.get("lineage") or {}).get("accelerator"),
     "data": lambda row: (row.get("lineage") or {}).get("data_reference"),
     "parameters": lambda row: render.pairs((row.get("lineage") or {}).get("parameters")),
     "compatible with": lambda row: row.get("compatible_with"),

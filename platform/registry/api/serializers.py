@@ -117,6 +117,9 @@ class LineageSerializer(serializers.Serializer[Any]):
     data_reference = serializers.CharField()
     parameters = serializers.DictField(child=serializers.CharField())
     source_uri = serializers.CharField()
+    built_from = serializers.CharField(help_text="The version that its files were built from, as models:/digits/3.")
+    accelerator = serializers.CharField(help_text="The GPU or slice that they were built on, which runs them.")
+    products = serializers.ListField(child=serializers.CharField())
 
 
 class TensorSerializer(serializers.Serializer[Any]):

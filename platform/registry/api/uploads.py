@@ -17,15 +17,18 @@ _CHUNK_BYTES = 1 << 20
 _MAX_FILENAME = 255
 
 
-def receive(request: HttpRequest, store: ArtifactStore) -> StoredArtifact:
+def receive(request: HttpRequest, store: ArtifactStore, *, filename: str = "") -> StoredArtifact:
     """Store the body of `request` and return the artifact; when anything is wrong, nothing of it stays.
+
+    Args:
+        filename: of which format it is; empty for what the request's address says.
 
     Raises:
         InvalidInput: the file name, a header or the body is wrong, or the body ended early.
         TooLarge: more bytes than the store takes; told before reading where the request says its length.
         Unavailable: the store cannot take the bytes now.
     """
-    filename = _filename(request)
+    filename = filename or _filename(request)
     announced = _announced_bytes(request, store.max_bytes)
     expected_sha256 = _expected_sha256(request)
     allow_body(request, store.max_bytes)

@@ -97,7 +97,7 @@ class WorkloadView(APIView):
     """An address for pods alone; `service` is the one that the caller is a replica of."""
 
     authentication_classes = (WorkloadAuthentication,)
-    permission_classes = (IsWorkload,)
+    permission_classes: tuple[type[BasePermission], ...] = (IsWorkload,)
     throttle_classes = (Requests,)
     service: InferenceService
 

@@ -37,7 +37,7 @@ from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
 from integrations.clusters.base.gpus import GpuPod, NodeGpus
 from integrations.clusters.base.identity import AUDIENCE, JobIdentity, WorkloadIdentity
-from integrations.clusters.base.jobs import Job, JobKind, JobResult, Told
+from integrations.clusters.base.jobs import Job, JobKind, JobResult, Made, Told
 from integrations.clusters.base.observed import (
     Component,
     Node,
@@ -90,6 +90,7 @@ __all__ = [
     "JobResult",
     "Logged",
     "Logger",
+    "Made",
     "MatchKind",
     "Node",
     "NodeGpus",

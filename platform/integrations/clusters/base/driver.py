@@ -10,7 +10,7 @@ from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
 from integrations.clusters.base.identity import JobIdentity, WorkloadIdentity
-from integrations.clusters.base.jobs import Job, JobResult, Told
+from integrations.clusters.base.jobs import Job, JobResult, Made, Told
 from integrations.clusters.base.observed import Nodes, Observed, ObservedReplica
 from integrations.clusters.base.patches import Patch
 
@@ -88,8 +88,12 @@ class ClusterDriver(Protocol):
     def check_namespace(self, namespace: str) -> None:
         """Raise Conflict, saying what to do, where services cannot run in the namespace."""
 
-    def run(self, job: Job, told: Told | None = None) -> JobResult:
-        """Run `job` to its end or its timeout, or until `told` raises."""
+    def run(self, job: Job, told: Told | None = None, made: Made | None = None) -> JobResult:
+        """Run `job` to its end or its timeout, or until `told` raises.
+
+        A folder that it makes goes to `made` where it ran on this machine. From elsewhere it has come before the job
+        ends, over the API, as `workloads/results/<result_id>`.
+        """
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
         """Start the candidate where models run, out of reach of every client, and end it when the block is left.

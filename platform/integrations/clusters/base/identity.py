@@ -26,8 +26,10 @@ class JobIdentity:
 
     Attributes:
         artifact_digest: of the only model that it asks about.
+        result_id: of the only result that it brings; empty where it brings none.
     """
 
     namespace: str
     pod: str
     artifact_digest: str
+    result_id: str = ""

@@ -1,8 +1,9 @@
-"""Questions about a model that are answered where models run. Standard library only."""
+"""Questions about a model that are answered, and models that are built, where models run. Standard library only."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from integrations.clusters.base.desired import Resources
 
@@ -10,12 +11,22 @@ Told = Callable[[str], None]
 """Gets the last line that a job has said so far, more than once; what it raises ends the job."""
 
 
+Made = Callable[[Path], None]
+"""Gets the folder that a job made, where that is on this machine; it is gone afterwards."""
+
+
 class JobKind(StrEnum):
-    """What a job asks the serving runtime about a model."""
+    """What a job asks the serving runtime about a model, or has it make of one."""
 
     INSPECT = "inspect"
     PROFILE = "profile"
     TUNE = "tune"
+    BUILD = "build"
+
+    @property
+    def loads_the_model(self) -> bool:
+        """Whether the runtime takes the flags of how models are loaded."""
+        return self is not JobKind.BUILD
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +38,8 @@ class Job:
         artifact_origin, model_config, env: as of a revision.
         resources: as of a revision; by them it may be asked on a GPU.
         arguments: of the question, beside the model's folder.
+        result_id: under which the folder that the job makes comes back; empty for a question that words answer.
+        largest_file_bytes: that it may write; what a cluster takes for itself where it is 0.
     """
 
     kind: JobKind
@@ -35,6 +48,8 @@ class Job:
     artifact_digest: str = ""
     artifact_origin: str = ""
     arguments: tuple[str, ...] = ()
+    result_id: str = ""
+    largest_file_bytes: int = 0
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     resources: Resources = field(default_factory=Resources)

@@ -25,6 +25,7 @@ from integrations.clusters.base import (
     Job,
     JobIdentity,
     JobResult,
+    Made,
     Nodes,
     Observed,
     ObservedNode,
@@ -184,8 +185,8 @@ class KubernetesDriver:
         if wrong is not None:
             raise Conflict(f"{wrong.message}; {wrong.remedy}", field="metadata.namespace")
 
-    def run(self, job: Job, told: Told | None = None) -> JobResult:
-        """Run the job as a Kubernetes Job in the namespace for jobs."""
+    def run(self, job: Job, told: Told | None = None, made: Made | None = None) -> JobResult:  # noqa: ARG002
+        """Run the job as a Kubernetes Job in the namespace for jobs; its pod brings what it makes by itself."""
         return jobs.run(self._api, self._options, job, told)
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:

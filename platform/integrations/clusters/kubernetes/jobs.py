@@ -15,7 +15,7 @@ from integrations.clusters.base import Failure, FailureReason, Job, JobIdentity,
 from integrations.clusters.kubernetes import kinds, manifests
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.failures import failure_of, statuses
-from integrations.clusters.kubernetes.manifests.jobs import ASK, DIGEST, JOB
+from integrations.clusters.kubernetes.manifests.jobs import ASK, DIGEST, JOB, RESULT
 from integrations.clusters.kubernetes.options import ModelSource, Options
 
 Json = Mapping[str, Any]
@@ -56,9 +56,9 @@ def identity_of(api: Api, caller: WorkloadIdentity) -> JobIdentity | None:
     about = {"metadata.name": caller.pod}
     for pod in api.find(kinds.POD, caller.namespace, about, most=1, timeout_s=_READ_S):
         metadata = pod["metadata"]
-        digest = metadata.get("annotations", {}).get(DIGEST, "")
-        if digest and JOB in metadata.get("labels", {}):
-            return JobIdentity(caller.namespace, caller.pod, digest)
+        annotations = metadata.get("annotations", {})
+        if (digest := annotations.get(DIGEST, "")) and JOB in metadata.get("labels", {}):
+            return JobIdentity(caller.namespace, caller.pod, digest, annotations.get(RESULT, ""))
     return None
 
 

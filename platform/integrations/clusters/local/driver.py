@@ -22,6 +22,7 @@ from integrations.clusters.base import (
     Finding,
     Job,
     JobResult,
+    Made,
     Nodes,
     Observed,
     ObservedNode,
@@ -148,9 +149,9 @@ class LocalDriver:
     def check_namespace(self, namespace: str) -> None:
         """Accept any namespace: here it is a name and nothing else."""
 
-    def run(self, job: Job, told: Told | None = None) -> JobResult:
+    def run(self, job: Job, told: Told | None = None, made: Made | None = None) -> JobResult:
         """Run the job as a process of its own, bounded in time and memory."""
-        return jobs.run(job, self._layout.jobs, allow_python_models=self._allow_python_models, told=told)
+        return jobs.run(job, self._layout.jobs, allow_python_models=self._allow_python_models, told=told, made=made)
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
         """Run the candidate as a process of its own that nobody but the caller can reach."""

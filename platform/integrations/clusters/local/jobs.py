@@ -1,4 +1,4 @@
-"""Runs one question about a model as a process of its own: `python -m serving_runtime inspect|profile|tune DIR --json`.
+"""Runs one question about a model as a process of its own: `python -m serving_runtime KIND DIR --json`.
 
 The file may be hostile: the process has limits on memory and processor time, and its whole group is killed at the
 timeout. Each job has a folder of its own beside the artifacts, where files can be linked; what a worker that was killed
@@ -21,12 +21,12 @@ from pathlib import Path
 from common.errors import FairleadError, Unavailable
 from common.processes import start_ticks
 from integrations.artifacts import folder_of
-from integrations.clusters.base import Job, JobResult, Told
+from integrations.clusters.base import Job, JobResult, Made, Told
 from integrations.clusters.flags import python_flags
 from integrations.clusters.local import launch
 from integrations.clusters.local.materialise import lay_out
 
-_MODEL_NAME, _MODEL_VERSION = "model", "1"
+_MODEL_NAME, _MODEL_VERSION, _MADE = "model", "1", "made"
 _MAX_OUTPUT_BYTES = 4 << 20
 _LAST_WORDS_BYTES = 4096
 _LOOK_EVERY_S = 0.2
@@ -41,8 +41,11 @@ def run(
     allow_python_models: bool = False,
     runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime"),
     told: Told | None = None,
+    made: Made | None = None,
 ) -> JobResult:
-    """Run the job below `folder` and return its end; `exit_code` is `TIMED_OUT` at the timeout and -N for signal N.
+    """Run the job below `folder`, hand what it made to `made`, and return its end.
+
+    `exit_code` is `TIMED_OUT` at the timeout and -N for signal N.
 
     Raises:
         Unavailable: no process could be started.
@@ -62,8 +65,9 @@ def run(
             job.kind.value,
             str(model),
             *job.arguments,
+            *([f"--output={scratch / _MADE}"] if job.result_id else []),
             "--json",
-            *python_flags(allowed=allow_python_models),
+            *(python_flags(allowed=allow_python_models) if job.kind.loads_the_model else []),
         ]
         with (scratch / "stdout").open("w+b") as stdout, (scratch / "stderr").open("w+b") as stderr:
             output_to = (stdout.fileno(), stderr.fileno())
@@ -71,6 +75,8 @@ def run(
             stdout.seek(0)
             output = stdout.read(_MAX_OUTPUT_BYTES).decode(errors="replace")
             complaint = _last_words(scratch / "stderr")
+        if exit_code == 0 and job.result_id and made is not None:
+            made(scratch / _MADE)
     return JobResult(exit_code, output, _message(job, exit_code, output, complaint))
 
 
@@ -103,7 +109,7 @@ def _launcher(job: Job, *, allow_python_models: bool) -> list[str]:
         f"as={most_memory_bytes()}",
         f"cpu={round(job.timeout_s * (os.cpu_count() or 1)) + 1}",
         # It bounds shared memory too, which tensors of models in Python go through.
-        *([] if allow_python_models else [f"fsize={_MAX_OUTPUT_BYTES}"]),
+        *([] if allow_python_models else [f"fsize={job.largest_file_bytes or _MAX_OUTPUT_BYTES}"]),
         "core=0",
     ]
     return [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *limits, "--"]

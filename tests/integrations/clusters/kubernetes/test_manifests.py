@@ -286,6 +286,53 @@ def test_a_job_takes_its_model_from_where_replicas_do_and_shows_which_it_may_hav
     assert "control-plane" not in [each["name"] for each in template["spec"]["containers"][0]["volumeMounts"]]
 
 
+@pytest.mark.parametrize("case", ["slice", "registry"])
+def test_what_a_job_makes_is_brought_with_the_pods_own_token(case: str) -> None:
+    _, _, options = given(case)
+    options = replace(options, name="eu", control_plane_url="https://fairlead.example/", gpu_runtime_image="cuda:1")
+    options = replace(options, allow_python_models=True, control_plane_ca_config_map="authority")
+    asked = Job(
+        JobKind.BUILD,
+        "file:///var/lib/fairlead/artifacts/aaaa",
+        60,
+        artifact_digest="sha256:aaaa",
+        arguments=("--target=tensorrt",),
+        result_id="1234",
+        resources=Resources(accelerator="nvidia.com/mig-1g.10gb", products=("NVIDIA-A100",)),
+    )
+    template = job(asked, "ask", options)["spec"]["template"]
+    assert template["metadata"]["annotations"]["fairlead/result"] == "1234"
+    (container,) = template["spec"]["containers"]
+    assert container["args"] == [
+        "build",
+        "/mnt/models/model",
+        "--target=tensorrt",
+        "--output=/tmp/made",
+        "--bring-to=https://fairlead.example/api/v1/clusters/eu/workloads/results/1234",
+        "--token-file=/var/run/secrets/fairlead/token",
+        "--certificate-authority=/var/run/secrets/fairlead/ca.crt",
+        "--json",
+    ]
+    assert container["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == "1"
+    assert container["image"] == "cuda:1"
+    mounted = {each["name"] for each in container["volumeMounts"]}
+    volumes = [each["name"] for each in template["spec"]["volumes"]]
+    assert mounted == {"models", "tmp", "shm", "control-plane"}
+    assert sorted(set(volumes)) == sorted(volumes)
+    assert mounted <= set(volumes)
+    (term,) = template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert term["matchExpressions"][0]["values"] == ["NVIDIA-A100"]
+
+
+def test_a_job_whose_pod_cannot_bring_anything_is_refused() -> None:
+    _, _, options = given("slice")
+    asked = Job(JobKind.BUILD, "file:///var/lib/fairlead/artifacts/aaaa", 60, result_id="1234")
+    with pytest.raises(InvalidInput, match="control_plane_url is empty"):
+        job(asked, "ask", replace(options, control_plane_url=""))
+
+
 @pytest.mark.parametrize("allowed", [True, False], ids=["allowed", "not allowed"])
 def test_models_in_python_run_only_where_the_operator_allows_them(allowed: bool) -> None:
     desired, shares, options = given("canary")

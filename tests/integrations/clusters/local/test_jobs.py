@@ -40,6 +40,29 @@ def test_a_tuning_says_how_far_it_is_and_in_the_end_what_it_found(cluster, artif
     assert {line["schema"] for line in told} <= {"fairlead.tune-progress/v1"}
 
 
+def test_what_a_build_makes_is_handed_over_before_it_is_gone(cluster, artifact):
+    handed = {}
+
+    def made(folder):
+        handed.update({path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*.onnx")})
+
+    asked = Job(
+        JobKind.BUILD, artifact, 300, arguments=("--precision=fp16",), result_id="1", largest_file_bytes=1 << 30
+    )
+    said = []
+    result = cluster.driver.run(asked, said.append, made)
+    assert (result.exit_code, result.message) == (0, "")
+    assert json.loads(result.output)["made"]["precision"] == "fp16"
+    assert list(handed) == ["1/model.onnx"]
+
+
+def test_a_build_that_fails_hands_nothing_over(cluster, artifact):
+    asked = Job(JobKind.BUILD, artifact, 300, arguments=("--target=tensorrt",), result_id="1")
+    result = cluster.driver.run(asked, None, lambda _folder: pytest.fail("there is nothing"))
+    assert result.exit_code == 2
+    assert result.message.startswith("a plan is built on the GPU that is to run it, and this process has none: ")
+
+
 def test_who_is_told_may_end_a_job(artifact, tmp_path):
     def enough(_line):
         raise KeyboardInterrupt

@@ -1,5 +1,7 @@
 """A question about a model as a Job: the model is laid out as for a replica, then the runtime is asked. Pure.
 
+What it makes of the model, its pod brings to the control plane.
+
 Nothing of it stays: it ends itself at its deadline and is removed some time after its end, also where whoever made it
 was killed.
 """
@@ -9,7 +11,7 @@ from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision, Job
 from integrations.clusters.flags import python_flags
-from integrations.clusters.kubernetes.manifests import accelerators
+from integrations.clusters.kubernetes.manifests import accelerators, calling
 from integrations.clusters.kubernetes.manifests.names import MANAGED, Manifest
 from integrations.clusters.kubernetes.manifests.pods import pod_template
 from integrations.clusters.kubernetes.options import Options
@@ -18,9 +20,12 @@ ASK = "ask"
 JOB = "fairlead/job"
 DIGEST = "fairlead/artifact-digest"
 """On a job's pod: the one model that it may fetch from the registry."""
+RESULT = "fairlead/result"
+"""On a job's pod: the one result that it may bring."""
 _OF_A_SERVER = ("ports", "startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
 _VOLUMES = ("models", "tmp", "shm")
 _MODEL_NAME, _MODEL_VERSION = "model", "1"
+_MADE = "/tmp/made"  # noqa: S108 - in a volume of the pod
 REMOVED_AFTER_S = 120
 
 
@@ -48,6 +53,11 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     (runtime,) = pod["containers"]
     mounts = [mount for mount in runtime["volumeMounts"] if mount["name"] in _VOLUMES]
     folder = next(mount["mountPath"] for mount in mounts if mount["name"] == "models")
+    if asked.result_id:
+        mounts.append(calling.mount())
+        pod["volumes"] = [each for each in pod["volumes"] if each != calling.volume(options)] + [
+            calling.volume(options)
+        ]
     ask = {key: value for key, value in runtime.items() if key not in _OF_A_SERVER} | {"volumeMounts": mounts}
     used = {mount["name"] for container in (*pod["initContainers"], ask) for mount in container["volumeMounts"]}
     pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] in used]
@@ -56,10 +66,11 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
         asked.kind.value,
         f"{folder}/{_MODEL_NAME}",
         *asked.arguments,
+        *(_bringing(asked, options) if asked.result_id else ()),
         "--json",
-        *accelerators.flags(asked.resources),
-        *python_flags(allowed=options.allow_python_models),
     ]
+    if asked.kind.loads_the_model:
+        question += accelerators.flags(asked.resources) + python_flags(allowed=options.allow_python_models)
     pod["containers"] = [{**ask, "name": ASK, "args": question}]
     pod["restartPolicy"] = "Never"
     if options.job_node_selector and not asked.resources.accelerator:  # the resource says which nodes have it
@@ -67,6 +78,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     if options.job_tolerations:
         pod["tolerations"] = [*pod.get("tolerations", ()), *(dict(each) for each in options.job_tolerations)]
     labels = {**MANAGED, JOB: name}
+    annotations = {DIGEST: asked.artifact_digest} | ({RESULT: asked.result_id} if asked.result_id else {})
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -76,8 +88,19 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
             "activeDeadlineSeconds": max(1, math.ceil(asked.timeout_s)),
             "ttlSecondsAfterFinished": REMOVED_AFTER_S,
             "template": {
-                "metadata": {"labels": labels, "annotations": {DIGEST: asked.artifact_digest}},
+                "metadata": {"labels": labels, "annotations": annotations},
                 "spec": pod,
             },
         },
     }
+
+
+def _bringing(asked: Job, options: Options) -> list[str]:
+    """Return the flags by which the folder that is made comes back; raises InvalidInput where nothing says how."""
+    authority = calling.authority_file(options)
+    return [
+        f"--output={_MADE}",
+        f"--bring-to={calling.address(options, f'results/{asked.result_id}')}",
+        f"--token-file={calling.token_file()}",
+        *([f"--certificate-authority={authority}"] if authority else []),
+    ]

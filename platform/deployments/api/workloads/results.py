@@ -1,0 +1,50 @@
+"""What a job made of a model, brought by its pod."""
+
+import uuid
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from common.errors import NotPermitted
+from deployments import services
+from deployments.api.workloads.access import WorkloadView, caller_of
+from integrations.clusters.base import JobIdentity
+from registry.api.uploads import MEDIA_TYPE, receive
+from registry.storage import store
+
+_ARCHIVE = "made.tar"
+
+
+class IsJob(BasePermission):
+    """The pod of a job."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:  # noqa: ARG002
+        """Return True, or raise NotPermitted."""
+        caller = caller_of(request)
+        if not isinstance(caller, JobIdentity):
+            raise NotPermitted(f"the pod {caller.pod} is no job's, and only jobs bring what they make")
+        return True
+
+
+class WorkloadResultView(WorkloadView):
+    """The model's folder that a job made, as a tar archive. The same again is kept once, so it may be sent again."""
+
+    permission_classes = (IsJob,)
+
+    @extend_schema(request={(MEDIA_TYPE): OpenApiTypes.BINARY}, responses={204: None})
+    def put(self, request: Request, cluster: str, result_id: uuid.UUID) -> Response:
+        """Store what was made; 404 for what the caller does not make, 409 where it is not waited for any more."""
+        caller = caller_of(request)
+        assert isinstance(caller, JobIdentity)  # noqa: S101 - see `IsJob`
+        services.build_taker(cluster=cluster, identity=caller, result_id=result_id)
+        artifact = receive(request._request, store(), filename=_ARCHIVE)
+        services.build_take(result_id=result_id, artifact=artifact)
+        return Response(status=204)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
+        """Let clients accept what they want: only errors have a body."""
+        return super().perform_content_negotiation(request, force=True)

@@ -1,0 +1,126 @@
+"""`fairlead models build`, `models builds`, `models stop-build`: a version made of another."""
+
+import argparse
+from typing import Any
+
+from fairlead_cli import render
+from fairlead_cli.call import Call, service_path
+from fairlead_cli.client import Json, path
+from fairlead_cli.commands.tunings import version_option
+from fairlead_cli.errors import EndedBadly
+from fairlead_cli.waiting import wait_until
+
+_LOOK_EVERY_S, _SPARE_S = 0.5, 3600.0
+_OPTIONS = {
+    "target": "target",
+    "precision": "precision",
+    "profile": "profiles",
+    "optimization_level": "optimization_level",
+    "accelerator": "accelerator",
+    "product": "products",
+    "timeout_s": "timeout_s",
+}
+
+COLUMNS: render.Columns = {
+    "build": "id",
+    "version": "version",
+    "target": lambda row: row["order"]["target"],
+    "precision": lambda row: row["order"]["precision"],
+    "on": lambda row: row["order"]["accelerator"] or "CPU",
+    "cluster": "cluster",
+    "status": "status",
+    "at": lambda row: row["progress"].get("stage"),
+    "built": "built",
+    "reason": "reason",
+    "began": "created_at",
+    "by": "created_by",
+}
+
+
+def build_arguments(parser: argparse.ArgumentParser) -> None:
+    version_option(parser)
+    parser.add_argument("--target", choices=("onnx", "tensorrt"), help="what runs it (onnx)")
+    parser.add_argument(
+        "--precision",
+        choices=("fp32", "fp16", "int8"),
+        help="of weights and arithmetic (fp16); int8 takes calibration.npz in the version's folder",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--service", metavar="[NAMESPACE/]NAME", help="build a plan on the kind of GPU or slice that its replicas have"
+    )
+    where.add_argument(
+        "--accelerator", metavar="RESOURCE", help="build a plan on this GPU or slice, as in nvidia.com/mig-1g.10gb"
+    )
+    parser.add_argument(
+        "--product",
+        action="append",
+        metavar="NAME",
+        help="of the node, by its label nvidia.com/gpu.product (any); may be given several times",
+    )
+    parser.add_argument(
+        "--profile",
+        action="append",
+        metavar="INPUT:MIN:USUAL:MAX[,...]",
+        help="shapes of a plan's optimization profile, as in x:1x128:8x128:32x128; may be given several times",
+    )
+    parser.add_argument("--optimization-level", type=int, choices=range(6), help="of a plan (3)")
+    parser.add_argument("--timeout-s", type=int, metavar="N", help="for all of it (3600)")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait for the end")
+
+
+def build(call: Call) -> None:
+    """Build a version of an ONNX model in FP16 or calibrated INT8, or as a TensorRT plan."""
+    options = call.options
+    where = path("models", options.name, "versions", options.version, "builds")
+    asked: dict[str, Any] = {
+        field: found for name, field in _OPTIONS.items() if (found := getattr(options, name)) is not None
+    }
+    if options.service:
+        asked["service"] = "/".join(service_path(options.service))
+    row = call.client.post(where, asked)
+    if options.no_wait:
+        return call.show(row, COLUMNS)
+    ended = _ended(call, f"{where}/{row['id']}", row)
+    if ended["status"] != "DONE":
+        raise EndedBadly(f"{row['model']} version {row['version']} was not built: {ended['reason']}")
+    return call.show(ended, COLUMNS)
+
+
+def list_builds(call: Call) -> None:
+    """List what was built of a version, newest first."""
+    options = call.options
+    call.show_list(call.client.all(path("models", options.name, "versions", options.version, "builds")), COLUMNS)
+
+
+def stop_arguments(parser: argparse.ArgumentParser) -> None:
+    version_option(parser)
+    parser.add_argument("id", type=int, metavar="BUILD", help="the build's number")
+
+
+def stop(call: Call) -> None:
+    """Stop a build that goes on."""
+    options = call.options
+    call.client.delete(path("models", options.name, "versions", options.version, "builds", options.id))
+    call.done(f"stopped build {options.id}", stopped=options.id)
+
+
+def _ended(call: Call, where: str, row: Json) -> Json:
+    """Return the build once it is over, and tell meanwhile what it is at."""
+    told: list[str] = []
+
+    def look() -> Json:
+        seen = call.client.get(where)
+        stage = seen["progress"].get("stage")
+        if stage and told[-1:] != [stage]:
+            told.append(stage)
+            call.note(render.clean(stage))
+        return seen
+
+    return wait_until(
+        look,
+        lambda seen: seen["status"] != "PENDING",
+        timeout_s=row["order"]["timeout_s"] + _SPARE_S,
+        every_s=_LOOK_EVERY_S,
+        what=f"the end of build {row['id']} of {row['model']} version {row['version']}",
+    )
