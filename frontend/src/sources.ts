@@ -7,7 +7,7 @@ export type Column = (number | null)[];
 type Listener<T> = (found: T | undefined) => void;
 const LEAST_MS = 2000; // the reconciler looks no more often
 
-class Source<T> {
+export class Source<T> {
   private readonly listeners = new Set<Listener<T>>();
   private newest: T | undefined;
   private askedAt = Number.NEGATIVE_INFINITY;

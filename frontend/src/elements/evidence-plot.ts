@@ -9,42 +9,19 @@ import uPlot from "uplot";
 import { spoken } from "../durations";
 import type { Evidence, Series } from "../evidence";
 import { type Colours, coloursOf, cursorOf, shown, timeAxis, valueAxis } from "../plots";
-import { type Column, sourceOf } from "../sources";
+import type { Column } from "../sources";
+import { LivePlot } from "./live-plot";
 
 const SEEN_HEIGHT = 168;
 const EVIDENCE_HEIGHT = 84;
 const FEW = 3; // points that make no line yet
 
-class EvidencePlot extends HTMLElement {
+class EvidencePlot extends LivePlot<Evidence> {
+  protected readonly waiting = "The history is on its way.";
   private series: Series | undefined;
   private began = 0;
-  private plots: uPlot[] = [];
-  private readonly sizes = new ResizeObserver(() => this.resize());
-  private readonly scheme = window.matchMedia("(prefers-color-scheme: dark)");
-  private readonly drawing = document.createElement("div");
-  private readonly readout = document.createElement("p");
 
-  connectedCallback(): void {
-    if (!this.contains(this.drawing)) this.replaceChildren(this.drawing, this.readout);
-    this.drawing.className = "drawing";
-    this.drawing.setAttribute("role", "img");
-    this.drawing.tabIndex = 0;
-    this.readout.className = "readout";
-    this.drawing.addEventListener("keydown", this.walk);
-    this.scheme.addEventListener("change", this.redraw);
-    this.sizes.observe(this);
-    if (!this.series) this.write("The history is on its way.");
-    sourceOf<Evidence>(this.dataset["src"] ?? "").join(this.receive);
-  }
-
-  disconnectedCallback(): void {
-    this.drawing.removeEventListener("keydown", this.walk);
-    this.scheme.removeEventListener("change", this.redraw);
-    this.sizes.disconnect();
-    sourceOf<Evidence>(this.dataset["src"] ?? "").leave(this.receive);
-  }
-
-  private readonly receive = (evidence: Evidence | undefined): void => {
+  protected readonly receive = (evidence: Evidence | undefined): void => {
     const inBackground = "background" in this.dataset;
     const found = evidence?.series.find(
       (each) => each.metric === this.dataset["metric"] && each.in_background === inBackground,
@@ -62,7 +39,7 @@ class EvidencePlot extends HTMLElement {
     this.tell();
   };
 
-  private readonly redraw = (): void => {
+  protected readonly redraw = (): void => {
     if (!this.series) return;
     for (const plot of this.plots) plot.destroy();
     const [seen, proof] = columnsOf(this.series, this.began);
@@ -103,10 +80,6 @@ class EvidencePlot extends HTMLElement {
     this.tell();
   };
 
-  private resize(): void {
-    for (const plot of this.plots) plot.setSize({ width: this.clientWidth, height: plot.height });
-  }
-
   /** Draw a line where each step begins. */
   private markSteps(plot: uPlot, colours: Colours): void {
     const { at, step_index: steps } = this.series!;
@@ -124,27 +97,10 @@ class EvidencePlot extends HTMLElement {
     plot.ctx.restore();
   }
 
-  private readonly walk = (event: KeyboardEvent): void => {
-    const [plot] = this.plots;
-    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!plot || !this.series || move === undefined) return;
-    event.preventDefault();
-    const last = this.series.at.length - 1;
-    const index = Math.min(last, Math.max(0, (plot.cursor.idx ?? last + 1) + move));
-    plot.setCursor({ left: plot.valToPos(plot.data[0][index]!, "x"), top: 1 });
-  };
-
   /** Write the numbers under the cursor, or the newest ones. */
   private tell(): void {
     if (!this.series) return;
-    const chosen = this.plots.map((plot) => plot.cursor.idx).find((index) => index != null);
-    const index = chosen ?? this.series.at.length - 1;
-    this.write(wordsOf(this.series, index, this.began));
-  }
-
-  private write(words: string): void {
-    if (this.readout.textContent !== words) this.readout.textContent = words;
-    this.drawing.setAttribute("aria-label", `${this.dataset["title"] ?? ""} over time. ${words}`);
+    this.write(wordsOf(this.series, this.index, this.began));
   }
 }
 

@@ -7,7 +7,7 @@
  */
 import uPlot from "uplot";
 import { type Colours, coloursOf, cursorOf, shown, timeAxis, valueAxis } from "../plots";
-import { sourceOf } from "../sources";
+import { LivePlot } from "./live-plot";
 import { describe } from "./relative-time";
 import type { Measure, RevisionTraffic, Traffic } from "../traffic";
 
@@ -16,56 +16,41 @@ const SYNC = "traffic";
 const ASK_MS = 15_000; // the server looks no more often
 const LEAST_PERCENT = 1;
 
-class TrafficPlot extends HTMLElement {
+class TrafficPlot extends LivePlot<Traffic> {
+  protected readonly waiting = "The last hour is on its way.";
   private traffic: Traffic | undefined;
-  private plot: uPlot | undefined;
   private timer: number | undefined;
-  private readonly sizes = new ResizeObserver(() => this.plot?.setSize({ width: this.clientWidth, height: HEIGHT }));
-  private readonly scheme = window.matchMedia("(prefers-color-scheme: dark)");
-  private readonly drawing = document.createElement("div");
-  private readonly readout = document.createElement("p");
 
-  connectedCallback(): void {
-    if (!this.contains(this.drawing)) this.replaceChildren(this.drawing, this.readout);
-    this.drawing.className = "drawing";
-    this.drawing.setAttribute("role", "img");
-    this.drawing.tabIndex = 0;
-    this.readout.className = "readout";
-    this.drawing.addEventListener("keydown", this.walk);
-    this.scheme.addEventListener("change", this.redraw);
-    this.sizes.observe(this);
-    if (!this.traffic) this.write("The last hour is on its way.");
-    const source = sourceOf<Traffic>(this.dataset["src"] ?? "");
-    source.join(this.receive);
+  override connectedCallback(): void {
+    super.connectedCallback();
+    const source = this.source;
     this.timer = window.setInterval(() => document.hidden || source.askSoon(), ASK_MS);
   }
 
-  disconnectedCallback(): void {
+  override disconnectedCallback(): void {
     window.clearInterval(this.timer);
-    this.drawing.removeEventListener("keydown", this.walk);
-    this.scheme.removeEventListener("change", this.redraw);
-    this.sizes.disconnect();
-    sourceOf<Traffic>(this.dataset["src"] ?? "").leave(this.receive);
+    super.disconnectedCallback();
   }
 
   private get measure(): Measure {
     return this.dataset["measure"] as Measure;
   }
 
-  private readonly receive = (traffic: Traffic | undefined): void => {
+  protected readonly receive = (traffic: Traffic | undefined): void => {
     if (!traffic || traffic.at.length < 2) {
       return this.write(traffic ? "Nobody has looked long enough yet." : "The last hour cannot be read now.");
     }
     const before = keysOf(this.traffic);
     this.traffic = traffic;
-    if (!this.plot || keysOf(traffic) !== before) return this.redraw();
-    this.plot.setData(columnsOf(traffic, this.measure));
+    const [plot] = this.plots;
+    if (!plot || keysOf(traffic) !== before) return this.redraw();
+    plot.setData(columnsOf(traffic, this.measure));
     this.tell();
   };
 
-  private readonly redraw = (): void => {
+  protected readonly redraw = (): void => {
     if (!this.traffic) return;
-    this.plot?.destroy();
+    for (const plot of this.plots) plot.destroy();
     const colours = coloursOf(this);
     const isStepped = this.measure === "replicas";
     const paths = isStepped ? uPlot.paths.stepped?.({ align: -1 }) : undefined;
@@ -81,7 +66,7 @@ class TrafficPlot extends HTMLElement {
       series: [{}, ...this.traffic.revisions.map((each) => lineOf(each, colours, paths))],
       hooks: { setCursor: [() => this.tell()] },
     };
-    this.plot = new uPlot(options, columnsOf(this.traffic, this.measure), this.drawing);
+    this.plots = [new uPlot(options, columnsOf(this.traffic, this.measure), this.drawing)];
     this.tell();
   };
 
@@ -92,29 +77,15 @@ class TrafficPlot extends HTMLElement {
     return this.measure === "error_percent" ? Math.min(101, top) : top;
   }
 
-  private readonly walk = (event: KeyboardEvent): void => {
-    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!this.plot || !this.traffic || move === undefined) return;
-    event.preventDefault();
-    const last = this.traffic.at.length - 1;
-    const index = Math.min(last, Math.max(0, (this.plot.cursor.idx ?? last + 1) + move));
-    this.plot.setCursor({ left: this.plot.valToPos(this.plot.data[0][index]!, "x"), top: 1 });
-  };
-
   private tell(): void {
     if (!this.traffic) return;
-    const index = this.plot?.cursor.idx ?? this.traffic.at.length - 1;
+    const index = this.index;
     const when = describe(new Date(this.traffic.at[index]! * 1000), new Date());
     const unit = this.dataset["unit"] ?? "";
     const values = this.traffic.revisions
       .filter((each) => each[this.measure][index] != null)
       .map((each) => `${calledOf(each)} ${unit === "%" ? shown(each[this.measure][index], "percent") : shown(each[this.measure][index], "") + unit}`);
     this.write([when, ...(values.length > 0 ? values : ["no requests"])].join(" · "));
-  }
-
-  private write(words: string): void {
-    if (this.readout.textContent !== words) this.readout.textContent = words;
-    this.drawing.setAttribute("aria-label", `${this.dataset["title"] ?? ""} over time. ${words}`);
   }
 }
 
