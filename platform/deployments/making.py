@@ -68,4 +68,4 @@ def make(attempt: Attempt, work: Callable[[Callable[[], None]], None]) -> None:
             attempt.broke_off(error.message)
         except Exception as error:  # a fault of ours must not leave the work claimed and silent
             logger.exception("%s failed", attempt.what)
-            attempt.broke_off(f"it failed with {type(error).__name__}: {error}")
+            attempt.broke_off(f"it failed with {type(error).__name__}; the worker's log says more")

@@ -1,20 +1,18 @@
 """Makes replays: every recorded request is answered once more and compared. Called by tasks, with no transaction open.
 
 Requests are answered in their order, one at a time: a model that keeps state between requests gets them as it got them
-from clients. An attempt whose worker ends is made again by another, from the first request.
+from clients.
 """
 
 import logging
-import threading
 from collections.abc import Callable
 
-from celery.signals import worker_shutting_down
 from django.utils import timezone
 
-from common.errors import FairleadError, InvalidInput
 from deployments.comparing import with_pair
 from deployments.comparison.joining import Pair
 from deployments.comparison.report import Report
+from deployments.making import Attempt, make
 from deployments.payloads import files
 from deployments.services.replays import (
     ReplayClaim,
@@ -26,21 +24,9 @@ from deployments.services.replays import (
     replay_renew,
 )
 from integrations.clusters.base import ClusterDriver
-from registry.holding import LEASE, held
+from registry.holding import LEASE
 
 logger = logging.getLogger(__name__)
-_PROGRESS_EVERY_S = 1.0
-_stopping = threading.Event()
-
-
-class _LetGo(BaseException):
-    """Another worker has the replay, or the service is gone, or this worker is to end: nothing is left to do here."""
-
-
-@worker_shutting_down.connect
-def stop_replays(**_: object) -> None:
-    """Have running replays given back, so that the worker ends soon and the next one begins them anew."""
-    _stopping.set()
 
 
 def replay_make(replay_id: int, driver_of: Callable[[int], ClusterDriver]) -> None:
@@ -50,35 +36,24 @@ def replay_make(replay_id: int, driver_of: Callable[[int], ClusterDriver]) -> No
         return
     done = 0
 
-    def renew() -> bool:
-        return replay_renew(claim=claim, done=done, now=timezone.now(), lease=LEASE)
-
-    with held(f"hold-replay-{replay_id}", renew, every_s=_PROGRESS_EVERY_S) as lost:
-
+    def work(go_on: Callable[[], None]) -> None:
         def note(count: int) -> None:
             nonlocal done
             done = count
-            if lost.is_set() or _stopping.is_set():
-                raise _LetGo
+            go_on()
 
-        try:
-            report = _answered(claim, driver_of(claim.cluster_id), note)
-        except _LetGo:
-            if _stopping.is_set():
-                replay_put_back(claim=claim, now=timezone.now())
-            logger.info("replay %s was let go", replay_id)
-        except InvalidInput as error:
-            replay_fail(claim=claim, reason=error.message, now=timezone.now())
-        except FairleadError as error:
-            logger.warning("replay %s broke off: %s", replay_id, error)
-            replay_broke_off(claim=claim, reason=error.message, now=timezone.now())
-        except Exception as error:  # a fault of ours must not leave the replay claimed and silent
-            logger.exception("replay %s failed", replay_id)
-            reason = f"it failed with {type(error).__name__}"  # the rest may quote a request
-            replay_broke_off(claim=claim, reason=reason, now=timezone.now())
-        else:
-            ended = replay_end(claim=claim, report=report, done=done, now=timezone.now())
-            logger.info("replay %s ended%s", replay_id, "" if ended else " after its claim was lost")
+        report = _answered(claim, driver_of(claim.cluster_id), note)
+        ended = replay_end(claim=claim, report=report, done=done, now=timezone.now())
+        logger.info("replay %s ended%s", replay_id, "" if ended else " after its claim was lost")
+
+    attempt = Attempt(
+        f"replay {replay_id}",
+        renew=lambda: replay_renew(claim=claim, done=done, now=timezone.now(), lease=LEASE),
+        put_back=lambda: replay_put_back(claim=claim, now=timezone.now()),
+        fail=lambda reason: replay_fail(claim=claim, reason=reason, now=timezone.now()),
+        broke_off=lambda reason: replay_broke_off(claim=claim, reason=reason, now=timezone.now()),
+    )
+    make(attempt, work)
 
 
 def _answered(claim: ReplayClaim, driver: ClusterDriver, note: Callable[[int], None]) -> Report:

@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
-from deployments import replaying, tasks
+from deployments import making, replaying, tasks
 from deployments.models import Event, InferenceService, Recording, Replay
 from deployments.payloads import files
 from deployments.selectors import replay_summary
@@ -191,14 +191,14 @@ def test_a_worker_that_is_to_end_gives_it_back(scene: Scene, monkeypatch: pytest
     row = scene.start()
 
     def told_to_end(recorded: Exchange) -> Exchange:
-        replaying.stop_replays()
+        making.stop()
         return recorded
 
     scene.answers(told_to_end)
     try:
         scene.make(row)
     finally:
-        replaying._stopping.clear()
+        making._stopping.clear()
     assert (row.status, row.attempts, row.claim) == ("PENDING", 0, None)
     assert replays_due(now=timezone.now(), limit=9) == [row.pk]
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, NotFound, Unavailable
-from deployments import tuning_making
+from deployments import making, tuning_making
 from deployments.models import InferenceService, Revision, Tuning
 from deployments.services import tuned_file, tuning_start, tuning_stop
 from deployments.services.tunings import tunings_due
@@ -184,14 +184,14 @@ def test_a_worker_that_is_to_end_gives_it_back(scene: Scene) -> None:
     row = scene.start()
 
     def run(_job: Job, told: Told) -> JobResult:
-        tuning_making.stop_tunings()
+        making.stop()
         told("")
         raise AssertionError("it goes on")
 
     try:
         scene.make(row, run)
     finally:
-        tuning_making._stopping.clear()
+        making._stopping.clear()
     assert (row.status, row.attempts, row.claim) == ("PENDING", 0, None)
 
 
