@@ -3,13 +3,13 @@
 The caller passes a service's own address, never one that somebody typed. Nothing of the request or answer is logged.
 """
 
-import ssl
 import time
 from dataclasses import dataclass
 
 import httpx
 
 from common.errors import TooLarge, Unavailable
+from integrations.trust import trust
 from integrations.v2 import MOST_BYTES
 
 
@@ -31,10 +31,8 @@ def infer(url: str, body: bytes, *, within_s: float) -> Answered:
         TooLarge: the answer has more bytes than are read.
     """
     late = f"no answer came within {within_s:g} s; send less, or ask the model by itself with the code below"
-    # Certificates as everything on this machine trusts them, but no proxies of the environment.
-    trust = ssl.create_default_context()
     try:
-        with httpx.Client(timeout=within_s, trust_env=False, follow_redirects=False, verify=trust) as client:
+        with httpx.Client(timeout=within_s, trust_env=False, follow_redirects=False, verify=trust()) as client:
             begun = time.monotonic()
             with client.stream("POST", url, content=body, headers={"Content-Type": "application/json"}) as answer:
                 content = bytearray()

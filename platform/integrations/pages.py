@@ -1,13 +1,12 @@
 """Pages of metrics over HTTP, as other processes serve them: whoever is asked can hold nobody up and fill no memory."""
 
-import ssl
 import time
 from collections.abc import Iterable, Mapping
-from functools import cache
 
 import httpx
 
 from common.errors import Unavailable
+from integrations.trust import trust
 
 TIMEOUT_S = 2.0
 """Longest time for a whole page."""
@@ -19,7 +18,7 @@ def read(url: str, query: Mapping[str, str] | None = None, *, timeout_s: float =
     deadline = time.monotonic() + timeout_s
     try:
         with (
-            httpx.Client(timeout=timeout_s, trust_env=False, verify=_authorities()) as client,
+            httpx.Client(timeout=timeout_s, trust_env=False, verify=trust()) as client,
             client.stream("GET", url, params=query) as answer,
         ):
             answer.raise_for_status()
@@ -42,9 +41,3 @@ def bounded(parts: Iterable[bytes], where: str, deadline: float) -> str:
         if time.monotonic() > deadline:
             raise Unavailable(f"the metrics at {where} take too long to come")
     return content.decode(errors="replace")
-
-
-@cache
-def _authorities() -> ssl.SSLContext:
-    """Return what a client checks certificates by; made once, since that takes longer than a page."""
-    return ssl.create_default_context()

@@ -7,7 +7,6 @@ Mimir, VictoriaMetrics) will do.
 
 import json
 import math
-import ssl
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from typing import Any
 import httpx
 
 from common.errors import Unavailable
+from integrations.trust import trust
 
 _ANSWER_BYTES = 1024 * 1024
 _SHOWN = 300
@@ -60,9 +60,8 @@ class Prometheus:
             Unavailable: the server does not answer, or not to us; one sentence.
         """
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        trust = ssl.create_default_context(cadata=self.ca or None)
-        limits = httpx.Client(timeout=self.timeout_s, verify=trust, trust_env=False, headers=headers)
-        with limits as client, ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        client = httpx.Client(timeout=self.timeout_s, verify=trust(self.ca), trust_env=False, headers=headers)
+        with client, ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
             return tuple(pool.map(lambda query: self._answer(client, query), queries))
 
     def _answer(self, client: httpx.Client, query: str) -> Answer:

@@ -316,12 +316,16 @@ class Probe:
         asked = self._spec["httpGet"]
         url = f"http://{ip}:{ports.get(asked['port'], asked['port'])}{asked['path']}"
         try:
-            answer = httpx.get(url, timeout=timeout_s, trust_env=False)
+            answer = _PROBES.get(url, timeout=timeout_s)
         except httpx.HTTPError as error:
             self.said = f'Get "{url}": {error}'
             return False
         self.said = f"HTTP probe failed with statuscode: {answer.status_code}"
         return answer.is_success
+
+
+_PROBES = httpx.Client(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+"""Asks as kubelets do, by a connection of its own each time; kept, since a new client reads all authorities."""
 
 
 def _filled(text: str, env: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 import os
 import socket
 from contextlib import suppress
+from functools import cache
 
 import httpx
 
@@ -16,9 +17,15 @@ _TIMEOUT_S = 1.0
 def web_ready(address: Address) -> bool:
     """Return whether the control plane answers and reaches its database."""
     try:
-        return httpx.get(f"{address.url}/readyz", timeout=_TIMEOUT_S, trust_env=False).status_code == httpx.codes.OK
+        return _client().get(f"{address.url}/readyz").status_code == httpx.codes.OK
     except httpx.TransportError:
         return False
+
+
+@cache
+def _client() -> httpx.Client:
+    """Return what asks, again and again: to make one takes longer than an answer."""
+    return httpx.Client(timeout=_TIMEOUT_S, trust_env=False)
 
 
 def worker_ready(home: Home, child: Child) -> bool:
