@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from accounts.access import may_names, visible
+from accounts.access import Place, may, may_names, visible
 from accounts.models import ApiToken
 from accounts.roles import Owned
 from accounts.scopes import Scope
@@ -24,6 +24,7 @@ from deployments.selectors.home import (
     services_broken,
     services_live,
 )
+from deployments.selectors.repartitions import repartitions_proposed
 from registry.selectors import model_list
 
 BADLY_WITHIN = timedelta(days=1)
@@ -63,6 +64,7 @@ def home_page(token: ApiToken) -> Page:
     ]
     waiting = [row for row in in_progress if row.asks]
     rolling = [row for row in in_progress if not row.asks]
+    cuts = repartitions_proposed(limit=SHOWN) if may(token, Scope.ADMIN, Place.installation()) else []
     clusters = clusters_broken()
     broken, live = services_broken(only=only, limit=SHOWN), services_live(only=only, limit=SHOWN)
     services = service_views(dict.fromkeys([*broken, *live]))
@@ -82,12 +84,14 @@ def home_page(token: ApiToken) -> Page:
         context={
             "counts": counts,
             "waiting": waiting,
+            "cuts": cuts,
+            "asked": len(waiting) + len(cuts),
             "are_more_waiting": len(going) == LOADED and not rolling,
             "rolling": rolling[:SHOWN],
             "broken": _of(broken, rows),
             "ended": [_row(row, views, "", may_decide=False) for row in ended],
             "clusters": clusters,
-            "is_empty": not counts.services and not clusters,
+            "is_empty": not counts.services and not clusters and not cuts,
             "trouble": counts.broken + len(ended) + len(clusters),
             "live": _of(live, rows),
             "lately": happenings_newest(only=visible(token, Owned.NAMESPACE, "service__namespace"), limit=LATELY_SHOWN),

@@ -12,7 +12,7 @@ from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from accounts.teams import member_delete, member_set, ownership_set, team_create
 from deployments.home_page import SHOWN
-from deployments.models import Cluster, InferenceService, Rollout
+from deployments.models import Cluster, InferenceService, Repartition, Rollout
 from deployments.phases import Code, Phase
 from deployments.services import rollout_abort
 from tests import scenes
@@ -75,6 +75,19 @@ def test_an_approval_waits_for_others_than_who_is_behind_the_rollout(monkeypatch
 
     assert "Approve or reject" not in mine
     assert "Approve or reject" in part(theirs, "waiting")
+
+
+def test_a_proposal_to_cut_gpus_anew_waits_for_administrators() -> None:
+    scenes.service()
+    row = scenes.repartition()
+
+    waiting = part(text(signed_in(Scope.ADMIN), "/"), "waiting")
+
+    assert f"Repartition of {row.node}" in waiting
+    assert "Approve or decline" in waiting
+    assert "Repartition" not in text(signed_in(Scope.WRITE), "/")
+    Repartition.objects.update(phase="Draining")
+    assert "Repartition" not in text(signed_in(Scope.ADMIN), "/")
 
 
 def test_what_broke_is_told_with_its_reason() -> None:

@@ -4,6 +4,7 @@ from django.db.models import QuerySet
 
 from common.errors import NotFound
 from deployments.models import Cluster, Repartition
+from deployments.placement.carrying_out import Phase
 
 
 def repartition_query(*, cluster: Cluster) -> QuerySet[Repartition]:
@@ -22,6 +23,12 @@ def repartition_get(*, cluster: str, repartition_id: int) -> Repartition:
 def repartitions_open(*, cluster: Cluster) -> list[Repartition]:
     """Return those that are proposed or under way, by node."""
     return list(repartition_query(cluster=cluster).filter(settled_at=None).order_by("node"))
+
+
+def repartitions_proposed(*, limit: int) -> list[Repartition]:
+    """Return those of all clusters that wait for somebody's decision, the oldest first."""
+    rows = Repartition.objects.select_related("cluster").filter(phase=Phase.PROPOSED.value)
+    return list(rows.order_by("proposed_at", "pk")[:limit])
 
 
 def repartitions_settled(*, cluster: Cluster, limit: int) -> list[Repartition]:
