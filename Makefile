@@ -97,7 +97,7 @@ TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile
 SERVERS_TESTS := $(addprefix tests/,common accounts registry deployments fairlead/test_migrations.py fairlead/test_health.py fairlead/test_workers.py)
 STOPS_THEM := tests/deployments/test_database_gone.py
 ON_SERVERS = $(BIN)/python -m tests.servers $(PYTEST) --reuse-db
-MANY = $(ON_SERVERS) --ignore tests/deployments/test_killed_anywhere.py --ignore $(STOPS_THEM) $(SERVERS_TESTS)
+MANY = $(ON_SERVERS) -m "not cluster" --ignore tests/deployments/test_killed_anywhere.py --ignore $(STOPS_THEM) $(SERVERS_TESTS)
 test-servers: setup-dev ## the control plane's tests on a PostgreSQL and a Redis of their own
 	$(MANY) $(TOGETHER) $(call once_more,$(MANY))
 	$(ON_SERVERS) $(STOPS_THEM) $(call once_more,$(ON_SERVERS) $(STOPS_THEM))
