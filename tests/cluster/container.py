@@ -316,7 +316,7 @@ class Probe:
         asked = self._spec["httpGet"]
         url = f"http://{ip}:{ports.get(asked['port'], asked['port'])}{asked['path']}"
         try:
-            answer = _PROBES.get(url, timeout=timeout_s)
+            answer = _ASKING.get(url, timeout=timeout_s)
         except httpx.HTTPError as error:
             self.said = f'Get "{url}": {error}'
             return False
@@ -324,7 +324,7 @@ class Probe:
         return answer.is_success
 
 
-_PROBES = httpx.Client(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+_ASKING = httpx.Client(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 """Asks as kubelets do, by a connection of its own each time; kept, since a new client reads all authorities."""
 
 
