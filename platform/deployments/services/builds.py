@@ -22,6 +22,7 @@ from deployments.building import BuildOrder
 from deployments.models import Build
 from deployments.selectors.builds import build_get
 from deployments.services.choosing import cluster_default
+from deployments.services.claims import broke_off, columns_of, due, put_back, state_of, write_end
 from deployments.services.serving import runs_with, service_named
 from deployments.services.turning import check_ready
 from integrations.clusters.base import Job, JobKind
@@ -109,15 +110,14 @@ def build_begin(*, build_id: int, now: datetime, lease: timedelta) -> BuildClaim
         begun = state.status is Status.PENDING
         fresh: dict[str, Any] = {"progress": {}, "digest": "", "size_bytes": 0}
         ended = {} if begun else {"finished_at": now}
-        if not mine.update(**_columns(state), **ended, **fresh, claim=claim_id if begun else None) or not begun:
+        if not mine.update(**columns_of(state), **ended, **fresh, claim=claim_id if begun else None) or not begun:
             return None
     return BuildClaim(claim_id, row.pk, row.cluster_id, _job(row, claim_id))
 
 
 def builds_due(*, now: datetime, limit: int) -> list[int]:
     """Return the builds that are to be begun, those that waited longest first."""
-    due = Build.objects.filter(status=Status.PENDING.value, next_try_at__lte=now)
-    return list(due.order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
+    return due(Build.objects.all(), now=now, limit=limit)
 
 
 def build_renew(*, claim: BuildClaim, progress: Mapping[str, Any], now: datetime, lease: timedelta) -> bool:
@@ -127,16 +127,12 @@ def build_renew(*, claim: BuildClaim, progress: Mapping[str, Any], now: datetime
 
 def build_put_back(*, claim: BuildClaim, now: datetime) -> None:
     """Let another worker begin the build anew, as if this one had not."""
-    row = held(claim.id).first()
-    if row is not None:
-        held(claim.id).update(attempts=max(0, row.attempts - 1), next_try_at=now, claim=None, progress={})
+    put_back(held(claim.id), now=now, progress={})
 
 
 def build_broke_off(*, claim: BuildClaim, reason: str, now: datetime) -> None:
     """Note that an attempt ended without saying anything of the model; it is made again at once, a few times."""
-    row = held(claim.id).first()
-    if row is not None:
-        held(claim.id).update(**_columns(attempts.broke_off(state_of(row), reason, now)), claim=None)
+    broke_off(held(claim.id), reason=reason, now=now)
 
 
 def build_fail(*, claim: BuildClaim, reason: str, now: datetime) -> None:
@@ -169,28 +165,6 @@ def _end(claim: BuildClaim, move: Callable[[AttemptState], AttemptState], now: d
     row = held(claim.id).select_for_update(of=("self",)).first()
     if row is not None:
         write_end(row, move(state_of(row)), now)
-
-
-def write_end(row: Build, state: AttemptState, now: datetime) -> None:
-    """Write how a build ended."""
-    for name, value in _columns(state).items():
-        setattr(row, name, value)
-    row.claim, row.finished_at = None, now
-    row.save()
-
-
-def state_of(row: Build) -> AttemptState:
-    """Return a build as its lifecycle sees it."""
-    return AttemptState(Status(row.status), row.attempts, row.reason, row.next_try_at)
-
-
-def _columns(state: AttemptState) -> dict[str, object]:
-    return {
-        "status": state.status.value,
-        "attempts": state.attempts,
-        "reason": state.reason,
-        "next_try_at": state.next_try_at,
-    }
 
 
 def _target(row: Build) -> str:

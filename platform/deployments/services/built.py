@@ -11,7 +11,8 @@ from common.errors import Conflict, FairleadError, NotFound
 from deployments import attempts
 from deployments.building import BuildOrder
 from deployments.models import Build
-from deployments.services.builds import BuildClaim, build_fail, held, state_of, write_end
+from deployments.services.builds import BuildClaim, build_fail, held
+from deployments.services.claims import state_of, write_end
 from integrations.artifacts import StoredArtifact
 from integrations.clusters.base import JobIdentity
 from registry.lineage import Lineage

@@ -29,6 +29,7 @@ from deployments.policy.comparison import parse_terms, terms_json
 from deployments.recording import changing
 from deployments.selectors.recordings import recording_get
 from deployments.selectors.replays import replay_summary, replay_terms
+from deployments.services.claims import broke_off, columns_of, due, put_back, state_of
 from deployments.services.rollouts import version_of
 from deployments.services.serving import service_named, spec_of
 from deployments.services.turning import check_ready
@@ -125,7 +126,7 @@ def replay_begin(*, replay_id: int, now: datetime, lease: timedelta) -> ReplayCl
     claim_id = uuid.uuid4()
     with transaction.atomic():
         held = pending.filter(pk=row.pk, attempts=row.attempts, next_try_at=row.next_try_at, claim=row.claim)
-        if not held.update(**_columns(state), claim=claim_id if begun else None, done=0):
+        if not held.update(**columns_of(state), claim=claim_id if begun else None, done=0):
             return None
         if not begun or row.recording is None:
             _tell_end(row, state, now)
@@ -143,8 +144,7 @@ def replay_begin(*, replay_id: int, now: datetime, lease: timedelta) -> ReplayCl
 
 def replays_due(*, now: datetime, limit: int) -> list[int]:
     """Return the replays that are to be begun, those that waited longest first."""
-    due = Replay.objects.filter(status=Status.PENDING.value, next_try_at__lte=now)
-    return list(due.order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
+    return due(Replay.objects.all(), now=now, limit=limit)
 
 
 def replay_renew(*, claim: ReplayClaim, done: int, now: datetime, lease: timedelta) -> bool:
@@ -154,16 +154,12 @@ def replay_renew(*, claim: ReplayClaim, done: int, now: datetime, lease: timedel
 
 def replay_put_back(*, claim: ReplayClaim, now: datetime) -> None:
     """Let another worker begin the replay anew, as if this one had not."""
-    row = _held(claim).first()
-    if row is not None:
-        _held(claim).update(attempts=max(0, row.attempts - 1), next_try_at=now, claim=None, done=0)
+    put_back(_held(claim), now=now, done=0)
 
 
 def replay_broke_off(*, claim: ReplayClaim, reason: str, now: datetime) -> None:
     """Note that an attempt ended without saying anything of the version; it is made again at once, a few times."""
-    row = _held(claim).first()
-    if row is not None:
-        _held(claim).update(**_columns(attempts.broke_off(state_of(row), reason, now)), claim=None)
+    broke_off(_held(claim), reason=reason, now=now)
 
 
 def replay_fail(*, claim: ReplayClaim, reason: str, now: datetime) -> None:
@@ -174,11 +170,6 @@ def replay_fail(*, claim: ReplayClaim, reason: str, now: datetime) -> None:
 def replay_end(*, claim: ReplayClaim, report: Report, done: int, now: datetime) -> bool:
     """Write what the comparison came to; False where the claim was lost or the service deleted meanwhile."""
     return _end(claim, attempts.done, (report, done), now)
-
-
-def state_of(row: Replay) -> AttemptState:
-    """Return a replay as its lifecycle sees it."""
-    return AttemptState(Status(row.status), row.attempts, row.reason, row.next_try_at)
 
 
 def _source(service: InferenceService, recording: int | None) -> Recording:
@@ -232,7 +223,7 @@ def _end(
         report, row.done = found
         row.report, row.worst = report_json(report), worst_json(report)
     state = move(state_of(row))
-    for name, value in _columns(state).items():
+    for name, value in columns_of(state).items():
         setattr(row, name, value)
     row.claim, row.finished_at = None, now
     row.save()
@@ -256,15 +247,6 @@ def _conclusion(row: Replay) -> str:
         return "no answer could be compared"
     agreement = shown_percent(summary.agreement_percent)
     return f"the answers agree with the recorded ones in {agreement} % ({summary.measurement.verdict})"
-
-
-def _columns(state: AttemptState) -> dict[str, object]:
-    return {
-        "status": state.status.value,
-        "attempts": state.attempts,
-        "reason": state.reason,
-        "next_try_at": state.next_try_at,
-    }
 
 
 def _target(row: Replay) -> str:

@@ -19,6 +19,7 @@ from deployments.attempts import AttemptState, Status
 from deployments.models import Tuning
 from deployments.selectors.tunings import tuning_get
 from deployments.services.choosing import cluster_default
+from deployments.services.claims import broke_off, columns_of, due, put_back, state_of, write_end
 from deployments.services.serving import runs_with, service_named, spec_of
 from deployments.services.turning import check_ready
 from deployments.spec import content_of
@@ -86,7 +87,7 @@ def tuning_stop(*, model: str, number: int, tuning_id: int, actor: str, now: dat
     row = Tuning.objects.select_for_update().get(pk=found.pk)
     if row.status != Status.PENDING:
         raise Conflict(f"{row} is {row.status} already")
-    _write_end(row, attempts.failed(state_of(row), STOPPED), now)
+    write_end(row, attempts.failed(state_of(row), STOPPED), now)
     audit_record(actor=actor, action="tuning.stop", target=_target(found), now=now)
 
 
@@ -107,15 +108,14 @@ def tuning_begin(*, tuning_id: int, now: datetime, lease: timedelta) -> TuningCl
         held = pending.filter(pk=row.pk, attempts=row.attempts, next_try_at=row.next_try_at, claim=row.claim)
         begun = state.status is Status.PENDING
         ended = {} if begun else {"finished_at": now}
-        if not held.update(**_columns(state), **ended, claim=claim_id if begun else None, progress={}) or not begun:
+        if not held.update(**columns_of(state), **ended, claim=claim_id if begun else None, progress={}) or not begun:
             return None
     return TuningClaim(claim_id, row.pk, row.cluster_id, _job(row))
 
 
 def tunings_due(*, now: datetime, limit: int) -> list[int]:
     """Return the tunings that are to be begun, those that waited longest first."""
-    due = Tuning.objects.filter(status=Status.PENDING.value, next_try_at__lte=now)
-    return list(due.order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
+    return due(Tuning.objects.all(), now=now, limit=limit)
 
 
 def tuning_renew(*, claim: TuningClaim, progress: Mapping[str, Any], now: datetime, lease: timedelta) -> bool:
@@ -125,16 +125,12 @@ def tuning_renew(*, claim: TuningClaim, progress: Mapping[str, Any], now: dateti
 
 def tuning_put_back(*, claim: TuningClaim, now: datetime) -> None:
     """Let another worker begin the tuning anew, as if this one had not."""
-    row = _held(claim).first()
-    if row is not None:
-        _held(claim).update(attempts=max(0, row.attempts - 1), next_try_at=now, claim=None, progress={})
+    put_back(_held(claim), now=now, progress={})
 
 
 def tuning_broke_off(*, claim: TuningClaim, reason: str, now: datetime) -> None:
     """Note that an attempt ended without saying anything of the model; it is made again at once, a few times."""
-    row = _held(claim).first()
-    if row is not None:
-        _held(claim).update(**_columns(attempts.broke_off(state_of(row), reason, now)), claim=None)
+    broke_off(_held(claim), reason=reason, now=now)
 
 
 def tuning_fail(*, claim: TuningClaim, reason: str, now: datetime) -> None:
@@ -166,11 +162,6 @@ def tuned_file(*, row: Tuning, service: tuple[str, str]) -> dict[str, Any]:
     return file_saying(of.document, spec, content)
 
 
-def state_of(row: Tuning) -> AttemptState:
-    """Return a tuning as its lifecycle sees it."""
-    return AttemptState(Status(row.status), row.attempts, row.reason, row.next_try_at)
-
-
 def _job(row: Tuning) -> Job:
     order, version = TuningOrder.from_json(row.order), row.model_version
     spec = None if row.service is None else spec_of(row.service)
@@ -200,24 +191,8 @@ def _end(
         return False
     row.report = {key: value for key, value in report.items() if key != "plot"}
     row.plot = report.get("plot", "")
-    _write_end(row, move(state_of(row)), now)
+    write_end(row, move(state_of(row)), now)
     return True
-
-
-def _write_end(row: Tuning, state: AttemptState, now: datetime) -> None:
-    for name, value in _columns(state).items():
-        setattr(row, name, value)
-    row.claim, row.finished_at = None, now
-    row.save()
-
-
-def _columns(state: AttemptState) -> dict[str, object]:
-    return {
-        "status": state.status.value,
-        "attempts": state.attempts,
-        "reason": state.reason,
-        "next_try_at": state.next_try_at,
-    }
 
 
 def _target(row: Tuning) -> str:

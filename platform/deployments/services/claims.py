@@ -1,0 +1,55 @@
+"""What replays, tunings and builds have in common as rows that a worker holds for a while (`deployments.attempts`)."""
+
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from django.db.models import QuerySet
+
+from deployments import attempts
+from deployments.attempts import AttemptState, Status
+from deployments.models import Build, Replay, Tuning
+
+Attempted: TypeAlias = Replay | Tuning | Build
+
+
+def state_of(row: Attempted) -> AttemptState:
+    """Return a row as its lifecycle sees it."""
+    return AttemptState(Status(row.status), row.attempts, row.reason, row.next_try_at)
+
+
+def columns_of(state: AttemptState) -> dict[str, object]:
+    """Return what a row says of its state."""
+    return {
+        "status": state.status.value,
+        "attempts": state.attempts,
+        "reason": state.reason,
+        "next_try_at": state.next_try_at,
+    }
+
+
+def due(rows: QuerySet[Any], *, now: datetime, limit: int) -> list[int]:
+    """Return the ids of rows that are to be begun, those that waited longest first."""
+    waiting = rows.filter(status=Status.PENDING.value, next_try_at__lte=now)
+    return list(waiting.order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
+
+
+def put_back(held: QuerySet[Any], *, now: datetime, **progress: object) -> None:
+    """Let another worker begin the row that is held, if there is one, as if this one had not; with this progress."""
+    row = held.first()
+    if row is not None:
+        held.update(attempts=max(0, row.attempts - 1), next_try_at=now, claim=None, **progress)
+
+
+def broke_off(held: QuerySet[Any], *, reason: str, now: datetime) -> None:
+    """Note that an attempt ended without an answer; it is made again at once, a few times."""
+    row = held.first()
+    if row is not None:
+        held.update(**columns_of(attempts.broke_off(state_of(row), reason, now)), claim=None)
+
+
+def write_end(row: Tuning | Build, state: AttemptState, now: datetime) -> None:
+    """Write how a row ended, with what else was set of it."""
+    for name, value in columns_of(state).items():
+        setattr(row, name, value)
+    row.claim, row.finished_at = None, now
+    row.save()
