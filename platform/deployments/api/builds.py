@@ -10,15 +10,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.access import Place, require
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of, caller_token
+from accounts.permissions import actor_of
 from accounts.scopes import Scope
 from common import hints
-from common.errors import InvalidInput
 from common.requests import RequestSerializer
 from deployments import selectors, services, tasks
 from deployments.api.listing import ListView
+from deployments.api.naming import named_service
 from deployments.attempts import Status
 from deployments.building import BuildOrder, Precision, Target
 from deployments.models import Build
@@ -117,7 +116,7 @@ class BuildListView(OfModel, ListView):
         row = services.build_start(
             model=name,
             number=number,
-            service=_service(request, said.pop("service")) if "service" in said else None,
+            service=named_service(request, said.pop("service"), Scope.READ) if "service" in said else None,
             order=BuildOrder.from_json(said),
             actor=actor_of(request),
             now=timezone.now(),
@@ -140,12 +139,3 @@ class BuildDetailView(OfModel, APIView):
         now = timezone.now()
         services.build_stop(model=name, number=number, build_id=build_id, actor=actor_of(request), now=now)
         return Response(status=204)
-
-
-def _service(request: Request, text: str) -> tuple[str, str]:
-    """Return namespace and name of a service that the caller may see."""
-    namespace, slash, name = text.partition("/")
-    if not (namespace and slash and name):
-        raise InvalidInput(f"service is {text!r}; expected NAMESPACE/NAME", field="service")
-    require(caller_token(request), Scope.READ, Place.namespace(namespace))
-    return namespace, name

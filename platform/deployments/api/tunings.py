@@ -12,15 +12,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.access import Place, require
 from accounts.api.idempotency import idempotent
-from accounts.permissions import actor_of, caller_token
+from accounts.permissions import actor_of
 from accounts.scopes import Scope
 from common import hints
 from common.errors import InvalidInput
 from common.requests import RequestSerializer
 from deployments import selectors, services, tasks
 from deployments.api.listing import ListView
+from deployments.api.naming import named_service
 from deployments.api.serializers import ServiceSerializer
 from deployments.attempts import Status
 from deployments.connecting import driver_of
@@ -137,7 +137,7 @@ class TuningListView(OfModel, ListView):
         asked = TuningStartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         said = dict(asked.validated_data)
-        service = _service(request, said.pop("service"), Scope.READ) if "service" in said else None
+        service = named_service(request, said.pop("service"), Scope.READ) if "service" in said else None
         row = services.tuning_start(
             model=name,
             number=number,
@@ -180,7 +180,7 @@ class TuningApplyView(OfModel, APIView):
         named = asked.validated_data.get("service") or (row.service and f"{row.service.namespace}/{row.service.name}")
         if not named:
             raise InvalidInput(f"{row} is for no service; name the one to configure", field="service")
-        service = _service(request, named, Scope.WRITE)
+        service = named_service(request, named, Scope.WRITE)
         document = services.tuned_file(row=row, service=service)
         namespace, service_name = service
         wish: dict[str, Any] = {
@@ -195,12 +195,3 @@ class TuningApplyView(OfModel, APIView):
         services.plan_patched(plan, driver_of(cluster))
         services.service_apply(**wish, actor=actor_of(request), accept=None)
         return Response(ServiceSerializer(selectors.service_detail(namespace=namespace, name=service_name)).data)
-
-
-def _service(request: Request, text: str, needed: Scope) -> tuple[str, str]:
-    """Return namespace and name of a service that the caller may do `needed` with."""
-    namespace, slash, name = text.partition("/")
-    if not (namespace and slash and name):
-        raise InvalidInput(f"service is {text!r}; expected NAMESPACE/NAME", field="service")
-    require(caller_token(request), needed, Place.namespace(namespace))
-    return namespace, name
