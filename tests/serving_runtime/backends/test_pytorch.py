@@ -156,7 +156,7 @@ def test_a_program_with_pickled_objects_is_not_opened_unless_code_is_allowed(tmp
         for name in source.namelist():
             target.writestr(name, samples.getvalue() if "sample_inputs" in name else source.read(name))
     with pytest.raises(
-        ModelError, match=r"its sample inputs are more than tensors, which is code; it needs --allow-py"
+        ModelError, match=r"its sample inputs are more than tensors, which is code; allow it by --allow-py"
     ):
         load(hostile)
     assert not mark.exists()
