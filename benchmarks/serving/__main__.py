@@ -11,13 +11,12 @@ that cannot be installed says so. Needs wrk, h2load and taskset (Debian: wrk, ng
 import argparse
 import json
 import os
-import platform
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.serving import gate, loads, measuring, models, plot, report
+from benchmarks.serving import gate, loads, machine, measuring, models, plot, report
 from benchmarks.serving.peers import PEERS
 from benchmarks.serving.peers.base import Peer
 from benchmarks.serving.report import Place
@@ -37,7 +36,7 @@ def main() -> int:
     if (os.cpu_count() or 1) < 2 or loads.missing():
         lacking = ", ".join(loads.missing()) or "a second core for the client"
         sys.exit(f"The benchmark lacks {lacking}. On Debian: apt-get install wrk nghttp2-client")
-    results: dict[str, Any] = {"machine": _machine(), "quick": options.quick}
+    results: dict[str, Any] = {"machine": machine.described(), "quick": options.quick}
     with tempfile.TemporaryDirectory(prefix="fairlead-bench-") as name:
         folder = Path(name)
         (folder / "models").mkdir()
@@ -94,13 +93,6 @@ def _kept(results: dict[str, Any], *, record: bool) -> int:
     worse = gate.worse(report.ratios(json.loads(RECORDED.read_text())), report.ratios(results))
     print("\n".join(worse) or "no ratio is worse than the recorded ones")
     return 1 if worse else 0
-
-
-def _machine() -> dict[str, object]:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    cpu = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
-    load = [round(load, 1) for load in os.getloadavg()]
-    return {"cpu": cpu, "cores": os.cpu_count(), "python": platform.python_version(), "load_before": load}
 
 
 def _say(line: str) -> None:

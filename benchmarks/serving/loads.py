@@ -3,11 +3,15 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from statistics import quantiles
 from typing import NamedTuple
 
 from benchmarks.serving.processes import CLIENT_CORE
 from benchmarks.serving.requests import METHOD, Body
+
+NO_HEADERS: Mapping[str, str] = {}
 
 _UNITS_US = {"us": 1.0, "ms": 1e3, "s": 1e6}
 
@@ -39,17 +43,42 @@ def wrk(url: str, body: Body, connections: int, seconds: int, scratch: Path) -> 
     return Load(float(per_s[1]), int(count[1]), _percentile(output, 50), _percentile(output, 99))
 
 
-def h2load(port: int, message: bytes, connections: int, streams: int, seconds: int, scratch: Path) -> Load:
-    """Call ModelInfer with the same message by so many connections of so many streams; raises RuntimeError."""
-    file = scratch / "message"
+def h2load(
+    port: int,
+    message: bytes,
+    connections: int,
+    streams: int,
+    seconds: int,
+    scratch: Path,
+    *,
+    headers: Mapping[str, str] = NO_HEADERS,
+    latencies: bool = False,
+) -> Load:
+    """Call ModelInfer with the same message by so many connections of so many streams; raises RuntimeError.
+
+    Args:
+        headers: beside those that gRPC asks for.
+        latencies: whether the client takes note of each call's, which costs it some of its core.
+    """
+    file, log = scratch / "message", scratch / "calls"
     file.write_bytes(message)
-    headers = ["-H", "content-type: application/grpc", "-H", "te: trailers"]
-    options = ["-t1", f"-c{connections}", f"-m{streams}", f"-D{seconds}", f"-d{file}", *headers]
+    log.unlink(missing_ok=True)
+    sent = {"content-type": "application/grpc", "te": "trailers", **headers}
+    options = ["-t1", f"-c{connections}", f"-m{streams}", f"-D{seconds}", f"-d{file}"]
+    options += [f"-H{name}: {value}" for name, value in sent.items()]
+    options += [f"--log-file={log}"] if latencies else []
     output = _run("h2load", *options, f"http://127.0.0.1:{port}{METHOD}")
     found = re.search(r"(\d+) succeeded, (\d+) failed", output)
     if found is None or int(found[2]) or not int(found[1]):
         raise RuntimeError(f"port {port} did not answer every call:\n{output}")
-    return Load(int(found[1]) / seconds, int(found[1]), None, None)
+    p50, p99 = _of_each(log) if latencies else (None, None)
+    return Load(int(found[1]) / seconds, int(found[1]), p50, p99)
+
+
+def _of_each(log: Path) -> tuple[float, float]:
+    """Return the median and the 99th percentile of the calls in h2load's log: start, status, microseconds."""
+    each = quantiles((int(line.split("\t")[2]) for line in log.read_text().splitlines()), n=100)
+    return each[49], each[98]
 
 
 def _run(*command: str) -> str:

