@@ -2,8 +2,8 @@
 
     make bench [QUICK=1] [RECORD=1] [ONLY="fairlead triton"]
 
-Every server has one core and the client another; same models, same client, a closed loop. In each round every server
-is started, asked at every point, and stopped; medians over the rounds are told. Compare ratios within one run:
+Every server has one core and the client another; same models, same client, a closed loop. In each round all servers
+are asked at a point one right after the other; a ratio is the median of the rounds' own. Compare ratios within one run:
 absolute figures move with the machine. Peers are installed into environments of their own, outside the work tree; one
 that cannot be installed says so. Needs wrk, h2load and taskset (Debian: wrk, nghttp2-client, util-linux).
 """
@@ -46,8 +46,7 @@ def main() -> int:
         plan = measuring.plan(quick=options.quick)
         run = measuring.Measuring(plan, folder / "models", folder, _say)
         peers = _installed(chosen, run.results)
-        for number in range(1, plan.rounds + 1):
-            run.round(number, peers)
+        run.rounds(peers)
         results |= run.results
     for line in report.lines(results):
         print(line)
@@ -56,7 +55,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer points, shorter: about six minutes")
+    parser.add_argument("--quick", action="store_true", help="fewer points, shorter: about nine minutes")
     parser.add_argument("--record", action="store_true", help="make this run the recorded one")
     parser.add_argument("--only", nargs="*", metavar="SERVER", help=f"of {', '.join(peer.name for peer in PEERS)}")
     return parser.parse_args()

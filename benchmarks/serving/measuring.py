@@ -1,9 +1,14 @@
-"""The rounds: in each every server is started, asked at every point, and stopped, one after the other."""
+"""The rounds: all servers are started, and in each round asked at every point, one right after the other.
+
+What is compared is measured within seconds, since a machine's speed changes with its neighbours. A server that waits
+for its turn is stopped by a signal, so that it takes nothing of the core that it shares.
+"""
 
 import json
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +19,6 @@ import onnxruntime
 from benchmarks.serving import alone, loads, requests
 from benchmarks.serving.models import MODELS, Model
 from benchmarks.serving.peers.base import Peer, Running
-from benchmarks.serving.peers.fairlead import Fairlead
 
 Say = Callable[[str], None]
 
@@ -40,27 +44,31 @@ class Point:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured: at which points, how often, and models alone at which batch sizes for how long."""
+    """What is measured.
+
+    Attributes:
+        rounds: how often each point is measured.
+        starts: how often each server is started, to see how long that takes.
+        alone: batch sizes at which models are also run by themselves, beside their point over HTTP.
+    """
 
     points: Sequence[Point]
     rounds: int
-    alone: Sequence[tuple[str, int]]
-    alone_s: int
+    starts: int
+    alone: Mapping[str, Sequence[int]]
 
 
 def plan(*, quick: bool) -> Plan:
-    """Return the plan; quick ones take about six minutes with all peers installed."""
-    short, long = (2, 4) if quick else (4, 10)
+    """Return the plan; quick ones take about nine minutes with all peers installed."""
+    short, long = (1, 3) if quick else (3, 8)
     small = [("http", calls) for calls in ((1, 32) if quick else (1, 8, 32))] + [("json", 32)]
     small += [("grpc", calls) for calls in ((1, 32) if quick else (1, 8, 32))] + [("streams", 32)]
     points = [Point("mlp_small", form, calls, short) for form, calls in small]
     points += [Point(model, "http", 8, long, few=quick) for model in ("bert_mini", "resnet50")]
     points += [Point("bert_mini_batched", "http", 32, long, few=True)]
     points += [Point("image_mean", "http", 2, short, few=True), Point("image_mean", "json", 2, 2 * short)]
-    sizes = [("mlp_small", 1), ("bert_mini", 1), ("resnet50", 1)] + [
-        ("bert_mini_batched", rows) for rows in (1, 8, 16, 32)
-    ]
-    return Plan(points, 3 if quick else 5, sizes, long)
+    sizes = {"mlp_small": (1,), "bert_mini": (1,), "resnet50": (1,), "bert_mini_batched": (1, 8, 16, 32)}
+    return Plan(points, rounds=5 if quick else 7, starts=3, alone=sizes)
 
 
 class Measuring:
@@ -74,30 +82,64 @@ class Measuring:
         self._right: dict[str, Any] = {}
         self.results: dict[str, Any] = {"servers": {}, "points": [], "alone": [], "batches": []}
 
-    def round(self, number: int, peers: Sequence[tuple[Peer, Path]]) -> None:
-        """Measure everything once."""
-        for peer, python in peers:
-            known = self.results["servers"].setdefault(peer.name, {"ready_s": [], "rss_mb": [], "problem": ""})
-            if known["problem"]:
-                continue
-            try:
-                self._peer(number, peer, python, known)
-            except (RuntimeError, OSError) as error:
-                known["problem"] = str(error).splitlines()[0]
-                self._say(f"{peer.name}: {known['problem']}")
-            if peer.name == Fairlead.name:  # beside it: what they are compared with
-                self._alone(number)
-
-    def _peer(self, number: int, peer: Peer, python: Path, known: dict[str, Any]) -> None:
-        running = peer.start(python, self._models, self._scratch)
+    def rounds(self, peers: Sequence[tuple[Peer, Path]]) -> None:
+        """Start every server, go through the plan, and stop what was started."""
+        started: dict[str, tuple[Peer, Running]] = {}
         try:
-            known["ready_s"].append(running.process.wait_until(running.ready))
-            known["rss_mb"].append(running.process.rss_mb())
-            for point in self._plan.points:
-                if _asked(peer, running, point):
-                    self._point(number, peer.name, running, point)
+            for peer, python in peers:
+                with self._telling(peer):
+                    started[peer.name] = peer, self._started(peer, python)
+            for number in range(1, self._plan.rounds + 1):
+                for point in self._plan.points:
+                    self._turns(number, point, started)
         finally:
-            running.process.stop()
+            for _, running in started.values():
+                running.process.stop()
+
+    def _started(self, peer: Peer, python: Path) -> Running:
+        """Return a server that waits for its turn, and note how long it took each time."""
+        known = self._known(peer)
+        for start in range(self._plan.starts):
+            running = peer.start(python, self._models, self._scratch)
+            try:
+                known["ready_s"].append(running.process.wait_until(running.ready))
+                known["rss_mb"].append(running.process.rss_mb())
+            except RuntimeError:
+                running.process.stop()
+                raise
+            if start < self._plan.starts - 1:
+                running.process.stop()
+        running.process.pause()
+        return running
+
+    def _turns(self, number: int, point: Point, started: dict[str, tuple[Peer, Running]]) -> None:
+        for name, (peer, running) in list(started.items()):
+            if not _asked(peer, running, point):
+                continue
+            with self._telling(peer):
+                running.process.resume()
+                self._point(number, name, running, point)
+                running.process.pause()
+            if self._known(peer)["problem"]:
+                running.process.stop()
+                del started[name]
+        if point == next(each for each in self._plan.points if each.model == point.model and each.calls > 1):
+            self._alone(number, point)
+
+    @contextmanager
+    def _telling(self, peer: Peer) -> Iterator[None]:
+        """Note and tell what is wrong with a server, which is then left out."""
+        try:
+            yield
+        except (RuntimeError, OSError) as error:
+            self._known(peer)["problem"] = str(error).splitlines()[0]
+            self._say(f"{peer.name}: {self._known(peer)['problem']}")
+
+    def _known(self, peer: Peer) -> dict[str, Any]:
+        known: dict[str, Any] = self.results["servers"].setdefault(
+            peer.name, {"ready_s": [], "rss_mb": [], "problem": ""}
+        )
+        return known
 
     def _point(self, number: int, server: str, running: Running, point: Point) -> None:
         model = MODELS[point.model]
@@ -139,11 +181,13 @@ class Measuring:
         if found.shape != right.shape or not np.allclose(found, right, rtol=1e-2, atol=1e-3):
             raise RuntimeError(f"{model.name} was answered with {found[:4]}, not {right[:4]}")
 
-    def _alone(self, number: int) -> None:
-        for model, rows in self._plan.alone:
-            found = alone.measured(self._models / f"{model}.onnx", rows, self._plan.alone_s)
-            self.results["alone"].append({"round": number, "model": model, "rows": rows, **found._asdict()})
-            self._say(f"{number} {'alone':10} {model:18} {rows:12} {found.runs_per_s:9.1f}/s {found.cpu_us:9.1f} us")
+    def _alone(self, number: int, point: Point) -> None:
+        for rows in self._plan.alone.get(point.model, ()):
+            found = alone.measured(self._models / f"{point.model}.onnx", rows, point.seconds)
+            self.results["alone"].append({"round": number, "model": point.model, "rows": rows, **found._asdict()})
+            self._say(
+                f"{number} {'alone':10} {point.model:18} {rows:12} {found.runs_per_s:9.1f}/s {found.cpu_us:9.1f} us"
+            )
 
 
 def _asked(peer: Peer, running: Running, point: Point) -> bool:

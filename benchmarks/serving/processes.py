@@ -1,5 +1,6 @@
 """Servers as processes on a core of their own, what they use of it, and how they end."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -67,15 +68,23 @@ class Process:
         """Return how many files and sockets it has open."""
         return sum(1 for _ in Path(f"/proc/{self.pid}/fd").iterdir())
 
+    def pause(self) -> None:
+        """Stop it and its children for a while; they take nothing of the core meanwhile."""
+        for pid in self._family():
+            _signal(pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let them go on, the children first: a parent that looks after them must find them alive."""
+        for pid in reversed(self._family()):
+            _signal(pid, signal.SIGCONT)
+
     def stop(self) -> None:
         """End it and its children."""
         family = list(self._family())
+        self.resume()
         for sign in (signal.SIGTERM, signal.SIGKILL):
             for pid in [self.pid] if sign is signal.SIGTERM else family:
-                try:
-                    os.kill(pid, sign)
-                except ProcessLookupError:
-                    continue
+                _signal(pid, sign)
             try:
                 self._process.wait(_END_S)
             except subprocess.TimeoutExpired:
@@ -101,6 +110,11 @@ class Process:
 
 _FEW_THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """Every server has one core: more threads of a library would only be in each other's way."""
+
+
+def _signal(pid: int, sign: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, sign)
 
 
 def _stat(pid: int) -> list[str] | None:

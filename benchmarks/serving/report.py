@@ -1,7 +1,8 @@
 """Medians, ratios and targets of one run, as text. Pure.
 
-A ratio compares two servers within one run: how many times the requests a second of the other, and how many times
-less processor time a request takes. The second hardly moves when the machine is busy with other work.
+A ratio compares two servers: how many times the requests a second of the other, and how many times less processor
+time a request takes. It is the median of the rounds' own ratios, since the two were measured right after one another
+in each, and a machine may be slower in the next. The second hardly moves when the machine is busy with other work.
 """
 
 from collections.abc import Iterator, Sequence
@@ -77,12 +78,23 @@ def ratios(results: Results) -> dict[str, float]:
     """Return how Fairlead compares, by "PLACE / SERVER rate" and "PLACE / SERVER cpu"; higher is better."""
     found = {}
     for place, servers in cells(results).items():
-        ours = servers.get(OURS)
-        for server, other in servers.items():
-            if ours is not None and server != OURS:
-                found[f"{place} / {server} rate"] = round(ours.per_s / other.per_s, 3)
-                found[f"{place} / {server} cpu"] = round(other.cpu_us / ours.cpu_us, 3)
+        ours = _by_round(results, place, OURS)
+        for server in servers if ours else ():
+            pairs = [(ours[number], row) for number, row in _by_round(results, place, server).items() if number in ours]
+            if server == OURS or not pairs:
+                continue
+            found[f"{place} / {server} rate"] = round(median(one["per_s"] / other["per_s"] for one, other in pairs), 3)
+            found[f"{place} / {server} cpu"] = round(median(other["cpu_us"] / one["cpu_us"] for one, other in pairs), 3)
     return found
+
+
+def _by_round(results: Results, place: Place, server: str) -> dict[int, Any]:
+    rows = results["points"]
+    return {
+        row["round"]: row
+        for row in rows
+        if row["server"] == server and place == (row["model"], row["form"], row["calls"])
+    }
 
 
 def targets(results: Results) -> list[Target]:
@@ -103,10 +115,9 @@ def targets(results: Results) -> list[Target]:
         Target("gRPC, 32 at once: of the prototype", 0.6, best("grpc", 32, ["prototype"])),
         Target("one at a time: median latency of the best peer, over Fairlead's", 1.0, _latency(results)),
     ]
-    lone = alone(results)
     for model in ("bert_mini", "resnet50"):
-        listed.append(Target(f"{model}, 8 at once: of ONNX Runtime alone", 0.97, _of_alone(results, lone, model)))
-    listed.append(Target("bert_mini in dynamic batches: of the same batches alone", 0.95, _of_batches(results, lone)))
+        listed.append(Target(f"{model}, 8 at once: of ONNX Runtime alone", 0.97, _of_alone(results, model)))
+    listed.append(Target("bert_mini in dynamic batches: of the same batches alone", 0.95, _of_batches(results)))
     image = [found.get(f"image_mean json c=2 / {server} rate") for server in ("mlserver",)]
     listed.append(Target("an image as JSON: times MLServer", 5.0, image[0]))
     servers = results["servers"]
@@ -121,29 +132,41 @@ def _over(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _latency(results: Results) -> float | None:
-    servers = cells(results).get(Place("mlp_small", "http", 1), {})
-    ours = servers.get(OURS)
-    others = [cell.p50_us for server, cell in servers.items() if server not in (OURS, "echo", "prototype")]
-    known = [latency for latency in others if latency is not None]
-    return min(known) / ours.p50_us if ours is not None and ours.p50_us and known else None
+    place = Place("mlp_small", "http", 1)
+    ours, shares = _by_round(results, place, OURS), []
+    others = [_by_round(results, place, name) for name in results["servers"] if name not in (OURS, "echo", "prototype")]
+    for number, row in ours.items():
+        known = [found[number]["p50_us"] for found in others if number in found and found[number]["p50_us"]]
+        if known and row["p50_us"]:
+            shares.append(min(known) / row["p50_us"])
+    return float(median(shares)) if shares else None
 
 
-def _of_alone(results: Results, lone: dict[tuple[str, int], float], model: str) -> float | None:
-    ours = cells(results).get(Place(model, "http", 8), {}).get(OURS)
-    return ours.per_s / lone[model, 1] if ours is not None and (model, 1) in lone else None
+def _of_alone(results: Results, model: str) -> float | None:
+    ours = _by_round(results, Place(model, "http", 8), OURS)
+    shares = [ours[number]["per_s"] / lone[1] for number, lone in _alone_by_round(results, model) if number in ours]
+    return float(median(shares)) if shares else None
 
 
-def _of_batches(results: Results, lone: dict[tuple[str, int], float]) -> float | None:
+def _of_batches(results: Results) -> float | None:
     """Return the time that the batches that were formed take by themselves, as a share of the time they took."""
-    sizes = sorted(rows for model, rows in lone if model == "bert_mini_batched")
-    if not sizes or not results["batches"]:
-        return None
-    seconds = [1 / lone["bert_mini_batched", rows] for rows in sizes]
-    shares = [
-        sum(np.interp(int(rows), sizes, seconds) * count for rows, count in row["batches"].items()) / row["seconds"]
-        for row in results["batches"]
-    ]
-    return float(median(shares))
+    formed = {row["round"]: row for row in results["batches"]}
+    shares = []
+    for number, lone in _alone_by_round(results, "bert_mini_batched"):
+        if number in formed:
+            sizes = sorted(lone)
+            seconds = [1 / lone[rows] for rows in sizes]
+            batches = formed[number]["batches"].items()
+            taken = sum(np.interp(int(rows), sizes, seconds) * count for rows, count in batches)
+            shares.append(taken / formed[number]["seconds"])
+    return float(median(shares)) if shares else None
+
+
+def _alone_by_round(results: Results, model: str) -> Iterator[tuple[int, dict[int, float]]]:
+    """Yield each round, and in it how many times a second a model ran by itself, by batch size."""
+    rows = [row for row in results["alone"] if row["model"] == model]
+    for number in sorted({row["round"] for row in rows}):
+        yield number, {row["rows"]: row["runs_per_s"] for row in rows if row["round"] == number}
 
 
 def lines(results: Results) -> Iterator[str]:
