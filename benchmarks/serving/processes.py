@@ -91,13 +91,16 @@ class Process:
                 continue
 
     def _family(self) -> Sequence[int]:
+        """Return what it started and is still there: its session, which outlives it, and all their children."""
         parents: dict[int, list[int]] = {}
+        found = [self.pid]
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and (fields := _stat(int(entry.name))) is not None:
-                parents.setdefault(int(fields[1]), []).append(int(entry.name))
-        found = [self.pid]
+                parent, session, pid = int(fields[1]), int(fields[3]), int(entry.name)
+                parents.setdefault(parent, []).append(pid)
+                found += [pid] if session == self.pid != pid else []
         for pid in found:
-            found += parents.get(pid, [])
+            found += [child for child in parents.get(pid, []) if child not in found]
         return found
 
     def _stats(self) -> Sequence[list[str]]:
