@@ -6,7 +6,7 @@ Both servers have one core, the client the other; runs are interleaved and the m
 absolute figures move with the machine. On a machine that is busy with other work only the processor time per request
 says something; its ratio is shown beside the rates'. h2load repeats one request, the best case for anything that is
 remembered; `changing` is a client that sends an id of its own with every call and lets grpcio write the headers, whose
-deadlines differ from call to call. Needs h2load and taskset.
+deadlines differ from call to call. `messages` are on one ModelStreamInfer call. Needs h2load and taskset.
 """
 
 import argparse
@@ -29,8 +29,11 @@ LOADS = {
     "8 connections": (8, 1),
     "32 connections": (32, 1),
     "32 streams on one": (1, 32),
-    "changing, 32 calls": None,
+    "changing, 32 calls": "changing",
+    "messages, 1 at once": "1",
+    "messages, 32 at once": "32",
 }
+"""Connections and streams of h2load; or else the client with changing headers, or how many messages are in flight."""
 
 CHANGING = """
 import asyncio, sys, time, uuid
@@ -59,16 +62,20 @@ class Run(NamedTuple):
     processor_us: float
 
 
-def measured(server: Running, load: tuple[int, int] | None, seconds: int, scratch: Path) -> Run:
+def measured(server: Running, load: tuple[int, int] | str, seconds: int, scratch: Path) -> Run:
     assert server.grpc_port is not None
     before = server.process.cpu_s()
     message = requests.v2_grpc(models.MODELS["mlp_small"])
-    if load is not None:
+    if isinstance(load, tuple):
         count = loads.h2load(server.grpc_port, message, *load, seconds, scratch).count
     else:
-        (scratch / "message").write_bytes(message)
-        arguments = [requests.METHOD, str(server.grpc_port), str(scratch / "message"), str(seconds)]
-        command = ["taskset", "-c", CLIENT_CORE, sys.executable, "-c", CHANGING, *arguments]
+        port, file = str(server.grpc_port), scratch / "message"
+        file.write_bytes(message)
+        if load == "changing":
+            client = ["-c", CHANGING, requests.METHOD, port, str(file), str(seconds)]
+        else:
+            client = ["-m", "benchmarks.serving.streamed", port, str(file), load, str(seconds)]
+        command = ["taskset", "-c", CLIENT_CORE, sys.executable, *client]
         count = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return Run(count / seconds, (server.process.cpu_s() - before) / count * 1e6)
 

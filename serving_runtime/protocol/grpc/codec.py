@@ -108,18 +108,29 @@ def encode_stream(response: InferResponse, memory: SharedMemory, parts: Parts) -
     Raises ServingError as `encode` does.
     """
     message = _ModelStreamInferResponse()
-    _fill(message.infer_response, response, memory, parts)
-    message.infer_response.parameters[_FINAL].bool_param = response.final
+    _fill_for_stream(message.infer_response, response, memory, parts)
     return message.SerializeToString()  # type: ignore[no-any-return]
 
 
+def encode_within_stream(response: InferResponse, memory: SharedMemory, parts: Parts) -> Any:
+    """Return the ModelInferResponse that is in a ModelStreamInferResponse; raises ServingError as `encode` does."""
+    message = proto.ModelInferResponse()
+    _fill_for_stream(message, response, memory, parts)
+    return message
+
+
 def encode_stream_error(error: ServingError, request: Any, *, final: bool = True) -> bytes:
-    """Return the ModelStreamInferResponse that tells what became of a ModelInferRequest, serialized."""
+    """Return the ModelStreamInferResponse that tells what became of a request or its message, serialized."""
     message = _ModelStreamInferResponse(error_message=error.message)
     answer = message.infer_response
     answer.id, answer.model_name, answer.model_version = request.id, request.model_name, request.model_version
     answer.parameters[_FINAL].bool_param = final
     return message.SerializeToString()  # type: ignore[no-any-return]
+
+
+def _fill_for_stream(message: Any, response: InferResponse, memory: SharedMemory, parts: Parts) -> None:
+    _fill(message, response, memory, parts)
+    message.parameters[_FINAL].bool_param = response.final
 
 
 def _fill(message: Any, response: InferResponse, memory: SharedMemory, parts: Parts) -> None:

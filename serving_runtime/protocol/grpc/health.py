@@ -8,6 +8,7 @@ from serving_runtime import proto
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import NotFound, Unavailable
 from serving_runtime.protocol.grpc.methods import DirectMethod, Metadata, Method, StreamMethod, Write
+from serving_runtime.protocol.grpc.policy import parsed
 
 SERVING, NOT_SERVING, SERVICE_UNKNOWN = 1, 2, 3
 """grpc.health.v1.HealthCheckResponse.ServingStatus."""
@@ -17,6 +18,7 @@ _KNOWN = ("", "inference.GRPCInferenceService")
 _LOOK_S = 0.2
 """How often readiness is looked at for those who watch."""
 
+_Request = proto.message("grpc.health.v1.HealthCheckRequest")
 _Response = proto.message("grpc.health.v1.HealthCheckResponse")
 
 
@@ -41,12 +43,13 @@ class HealthService:
             raise NotFound(f"unknown service '{request.service}'")
         return _Response(status=self._status(request.service))
 
-    async def watch(self, requests: AsyncIterator[tuple[Any, int]], write: Write, _metadata: Metadata) -> None:
+    async def watch(self, requests: AsyncIterator[memoryview], write: Write, _metadata: Metadata) -> None:
         """Write the status now and whenever it changes; at last that it does not serve, and raises Unavailable."""
-        async for request, _ in requests:
+        async for content in requests:
+            service = parsed(_Request, content).service
             told = None
             while True:
-                status = self._status(request.service)
+                status = self._status(service)
                 if status != told:
                     await write(_Response(status=status).SerializeToString())
                     told = status

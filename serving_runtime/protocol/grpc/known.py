@@ -7,6 +7,7 @@ answer put together.
     head | tag, length | tensor | tag, length | tensor ...
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from serving_runtime.protocol import tensors
 from serving_runtime.protocol.grpc import codec
 from serving_runtime.request import InferRequest, InferResponse, Tensor
 
-_IN, _OUT = b"\x3a", b"\x32"
-"""Tags of raw_input_contents and raw_output_contents: field 7 and field 6, of a length that follows."""
+_IN, _OUT, _IN_STREAM = b"\x3a", b"\x32", b"\x12"
+"""Tags of raw_input_contents, raw_output_contents and a stream's infer_response: fields 7, 6 and 2, of a length that
+follows."""
 
 _KEPT_BYTES = 4096
 """Of a head."""
@@ -31,16 +33,24 @@ _KEPT_ANSWERS = 64
 
 
 class _Answers:
-    """What answers begin with, by model version and shapes of the outputs: the bytes before each raw tensor."""
+    """What answers begin with, by model version and shapes of the outputs: the bytes before each raw tensor.
 
-    def __init__(self) -> None:
+    Args:
+        encode: makes a response's message.
+        tag: of the field that the message is in another; empty where it is in none.
+    """
+
+    def __init__(self, encode: Callable[[InferResponse, SharedMemory, codec.Parts], Any], tag: bytes = b"") -> None:
+        self._encode = encode
+        self._tag = tag
         self._known: dict[tuple[Any, ...], tuple[bytes, ...]] = {}
 
     def serialized(self, response: InferResponse, memory: SharedMemory) -> bytes:
-        """Return a ModelInferResponse, serialized."""
+        """Return the message, serialized."""
         if response.parameters or not response.outputs:
-            return codec.serialized(response, memory, codec.NO_PARTS)
-        key = (response.model_version, *[output.array.shape for output in response.outputs])
+            whole: bytes = self._encode(response, memory, codec.NO_PARTS).SerializeToString()
+            return self._begin(len(whole)) + whole
+        key = (response.model_version, response.final, *[output.array.shape for output in response.outputs])
         befores = self._known.get(key)
         if befores is None:
             return self._learned(key, response, memory)
@@ -53,14 +63,18 @@ class _Answers:
         return b"".join(pieces)
 
     def _learned(self, key: tuple[Any, ...], response: InferResponse, memory: SharedMemory) -> bytes:
-        message = codec.encode(response, memory, codec.NO_PARTS)
+        message = self._encode(response, memory, codec.NO_PARTS)
         whole: bytes = message.SerializeToString()
+        begin = self._begin(len(whole))
         fixed = all(datatype.size_bytes and array.size for _, datatype, array in response.outputs)
         if fixed and len(self._known) < _KEPT_ANSWERS:
             marks = [_mark(_OUT, len(raw)) for raw in message.raw_output_contents]
             del message.raw_output_contents[:]
-            self._known[key] = (message.SerializeToString() + marks[0], *marks[1:])
-        return whole
+            self._known[key] = (begin + message.SerializeToString() + marks[0], *marks[1:])
+        return begin + whole
+
+    def _begin(self, size_bytes: int) -> bytes:
+        return _mark(self._tag, size_bytes) if self._tag else b""
 
 
 class KnownRequest:
@@ -70,7 +84,7 @@ class KnownRequest:
         length: of the whole message in bytes.
     """
 
-    __slots__ = ("_answers", "_head", "_inputs", "_marks", "_request", "length")
+    __slots__ = ("_answers", "_head", "_inputs", "_marks", "_request", "_stream_answers", "length")
 
     def __init__(self, head: bytes, length: int, request: InferRequest, marks: list[bytes]) -> None:
         self.length = length
@@ -85,7 +99,8 @@ class KnownRequest:
             self._inputs.append((name, datatype, array.shape, at))
             at += array.nbytes
         self._marks = self._marks[1:]  # the first one is in the head
-        self._answers = _Answers()
+        self._answers = _Answers(codec.encode)
+        self._stream_answers = _Answers(codec.encode_within_stream, _IN_STREAM)
 
     def request_in(self, content: memoryview) -> InferRequest | None:
         """Return the request in a message of this length, its tensors as views; None where it is another one."""
@@ -105,6 +120,10 @@ class KnownRequest:
     def serialized(self, response: InferResponse, memory: SharedMemory) -> bytes:
         """Return the ModelInferResponse to such a request, serialized."""
         return self._answers.serialized(response, memory)
+
+    def serialized_in_stream(self, response: InferResponse, memory: SharedMemory) -> bytes:
+        """Return the ModelStreamInferResponse to such a request, serialized."""
+        return self._stream_answers.serialized(response, memory)
 
 
 class KnownRequests:

@@ -23,8 +23,8 @@ Write: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 Metadata: TypeAlias = Mapping[str, str]
 
-StreamMethod: TypeAlias = Callable[[AsyncIterator[tuple[Any, int]], Write, Metadata], Awaitable[None]]
-"""Takes the request messages with their sizes in bytes, writes answers until it returns; raises ServingError."""
+StreamMethod: TypeAlias = Callable[[AsyncIterator[memoryview], Write, Metadata], Awaitable[None]]
+"""Takes the request messages, serialized; writes answers until it returns; raises ServingError."""
 
 
 class Service(Protocol):

@@ -32,7 +32,7 @@ class Call(NamedTuple):
 
 
 Answer: TypeAlias = Callable[[Any, Call], Awaitable[Any]]
-"""From a message, or an iterator of messages with their sizes, to the answer's message or None; raises ServingError.
+"""From a message, or an iterator of serialized messages, to the answer's message or None; raises ServingError.
 Every call runs in a task of its own, whose context variables it may set."""
 
 
@@ -88,28 +88,21 @@ def unary(method: Method) -> Answer:
 
 
 def streaming(method: StreamMethod) -> Answer:
-    """Return a method that takes an iterator of messages and writes its answers."""
+    """Return a method that takes an iterator of serialized messages and writes its answers."""
 
-    async def answer(requests: AsyncIterator[tuple[Any, int]], call: Call) -> None:
+    async def answer(requests: AsyncIterator[memoryview], call: Call) -> None:
         metadata = {key: str(value) for key, value in call.metadata}
-        await method(_readable(requests), call.write, metadata)
+        await method(requests, call.write, metadata)
 
     return answer
 
 
 def parsed(kind: Any, content: bytes | memoryview) -> Any:
-    """Return the message, or the error to answer with, so that it is answered as all others are."""
+    """Return the message; raises InvalidArgument."""
     try:
         return kind.FromString(content)
-    except DecodeError:
-        return InvalidArgument(f"the request's {len(content)} bytes are no {kind.DESCRIPTOR.name}")
-
-
-async def _readable(requests: AsyncIterator[tuple[Any, int]]) -> AsyncIterator[tuple[Any, int]]:
-    async for request, size_bytes in requests:
-        if isinstance(request, ServingError):
-            raise request
-        yield request, size_bytes
+    except DecodeError as error:
+        raise InvalidArgument(f"the request's {len(content)} bytes are no {kind.DESCRIPTOR.name}") from error
 
 
 def _noted(name: str, answer: Answer) -> Answer:

@@ -103,8 +103,6 @@ class V2Service:
 
     def _infer_parsed(self, content: memoryview, reply: Reply) -> Cancellable:
         message = parsed(proto.ModelInferRequest, content)
-        if isinstance(message, ServingError):
-            raise message
         memory = self._engine.shared_memory
         request, parts = codec.decode(message, memory)
         self._known.learn(content, message, request)
@@ -144,11 +142,9 @@ class V2Service:
             job.cancel()
             raise
 
-    async def model_stream_infer(
-        self, requests: AsyncIterator[tuple[Any, int]], write: Write, metadata: Metadata
-    ) -> None:
+    async def model_stream_infer(self, requests: AsyncIterator[memoryview], write: Write, metadata: Metadata) -> None:
         """Answer the requests of one stream; `triton_grpc_error: true` ends it with the first error's status."""
-        stream = InferStream(self._engine, errors_end=metadata.get("triton_grpc_error") == "true")
+        stream = InferStream(self._engine, self._known, errors_end=metadata.get("triton_grpc_error") == "true")
         self._streams.add(stream)
         try:
             await stream.run(requests, write)

@@ -13,12 +13,15 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
 
+from serving_runtime import proto
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError, Unavailable
 from serving_runtime.protocol import context
 from serving_runtime.protocol.grpc import codec
 from serving_runtime.protocol.grpc.access import with_metadata
+from serving_runtime.protocol.grpc.known import KnownRequest, KnownRequests
 from serving_runtime.protocol.grpc.methods import Write
+from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.request import InferResponse, Outcome, RequestContext, Streaming
 
 MAX_IN_FLIGHT = 1024
@@ -37,16 +40,19 @@ class _Request:
     """One request of the call.
 
     Attributes:
+        asked: the request, or the message that is to become one: both say which id, model and version it has.
+        known: what its message is known as; None where it had to be parsed.
         waits_in_line: its response must not overtake those of earlier requests that wait in line too.
         response: what waits in line, serialized.
         size_bytes: of the message, and of the response that waits in line.
         parts: of shared memory, for its outputs.
     """
 
-    __slots__ = ("job", "message", "parts", "response", "shows_empty_final", "size_bytes", "waits_in_line")
+    __slots__ = ("asked", "job", "known", "parts", "response", "shows_empty_final", "size_bytes", "waits_in_line")
 
-    def __init__(self, message: Any, size_bytes: int) -> None:
-        self.message = message
+    def __init__(self, asked: Any, known: KnownRequest | None, size_bytes: int) -> None:
+        self.asked = asked
+        self.known = known
         self.size_bytes = size_bytes
         self.job: Streaming | None = None
         self.shows_empty_final = False
@@ -59,11 +65,13 @@ class InferStream:
     """The requests of one call and what is still to be sent.
 
     Args:
+        known: messages that were there before.
         errors_end: the first error ends the call with a gRPC status in place of a message (`triton_grpc_error`).
     """
 
-    def __init__(self, engine: Engine, *, errors_end: bool) -> None:
+    def __init__(self, engine: Engine, known: KnownRequests, *, errors_end: bool) -> None:
         self._engine = engine
+        self._known = known
         self._errors_end = errors_end
         self._context = context.CALL.get()
         self._begun = 0
@@ -77,7 +85,7 @@ class InferStream:
         self._news = asyncio.Event()
         self._room = asyncio.Event()
 
-    async def run(self, requests: AsyncIterator[tuple[Any, int]], write: Write) -> None:
+    async def run(self, requests: AsyncIterator[memoryview], write: Write) -> None:
         """Answer until the client has ended its side and everything is sent.
 
         Raises the ServingError that ends the call. However it ends, what is then in flight leaves its queue, and
@@ -107,19 +115,22 @@ class InferStream:
         self._draining = True
         self._news.set()
 
-    async def _read(self, requests: AsyncIterator[tuple[Any, int]]) -> None:
+    async def _read(self, requests: AsyncIterator[memoryview]) -> None:
         try:
             await self._read_all(requests)
         except ServingError as error:
             self._end_with(error)
 
-    async def _read_all(self, requests: AsyncIterator[tuple[Any, int]]) -> None:
-        async for message, size_bytes in requests:
+    async def _read_all(self, requests: AsyncIterator[memoryview]) -> None:
+        async for content in requests:
             if self._draining:
                 return
-            with contextlib.suppress(ServingError):  # the request itself will be told
-                await self._engine.arrive(message.model_name, size_bytes)
-            self._begin(_Request(message, size_bytes))
+            found = self._known.find(content)
+            asked, known = found or (parsed(proto.ModelInferRequest, content), None)
+            if self._engine.sleeps(asked.model_name):
+                with contextlib.suppress(ServingError):  # the request itself will be told
+                    await self._engine.arrive(asked.model_name, len(content))
+            self._begin(_Request(asked, known, len(content)), content)
             while self._is_full():
                 self._room.clear()
                 await self._room.wait()
@@ -131,12 +142,15 @@ class InferStream:
             or self._in_flight_bytes > MAX_IN_FLIGHT_BYTES
         )
 
-    def _begin(self, request: _Request) -> None:
+    def _begin(self, request: _Request, content: memoryview) -> None:
         self._in_flight.add(request)
         self._in_flight_bytes += request.size_bytes
         try:
-            decoded, request.parts = codec.decode(request.message, self._engine.shared_memory)
-            decoded = with_metadata(context.within(decoded, self._next_context()))
+            if request.known is None:
+                message = request.asked
+                request.asked, request.parts = codec.decode(message, self._engine.shared_memory)
+                self._known.learn(content, message, request.asked)
+            decoded = with_metadata(context.within(request.asked, self._next_context()))
             request.shows_empty_final = decoded.parameters.get(_EMPTY_FINAL) is True
             request.job = self._engine.stream(decoded, lambda outcome: self._answer(request, outcome))
             request.waits_in_line = not request.job.decoupled
@@ -160,7 +174,7 @@ class InferStream:
             if self._errors_end:
                 self._end_with(outcome)
                 return
-            response = codec.encode_stream_error(outcome, request.message)
+            response = codec.encode_stream_error(outcome, request.asked)
         elif outcome.outputs or request.waits_in_line or request.shows_empty_final:
             response = self._encoded(request, outcome)
         else:
@@ -173,10 +187,13 @@ class InferStream:
         self._news.set()
 
     def _encoded(self, request: _Request, response: InferResponse) -> bytes:
+        memory = self._engine.shared_memory
+        if request.known is not None:
+            return request.known.serialized_in_stream(response, memory)
         try:
-            return codec.encode_stream(response, self._engine.shared_memory, request.parts)
+            return codec.encode_stream(response, memory, request.parts)
         except ServingError as error:  # an output that does not fit into its part of shared memory
-            return codec.encode_stream_error(error, request.message, final=response.final)
+            return codec.encode_stream_error(error, request.asked, final=response.final)
 
     def _line_up(self, request: _Request, response: bytes) -> None:
         if not request.waits_in_line:

@@ -22,7 +22,7 @@ def handlers(service: Service, policy: CallPolicy) -> Any:
     for method, call in service.methods.items():
         found[method] = grpc.unary_unary_rpc_method_handler(
             _telling(policy.told, _aborting(governed(method, unary(call), policy))),
-            request_deserializer=functools.partial(parsed, proto.request_type(name, method)),
+            request_deserializer=functools.partial(_parsed, proto.request_type(name, method)),
             response_serializer=_serialized,
         )
     for method, stream in service.streams.items():
@@ -31,7 +31,7 @@ def handlers(service: Service, policy: CallPolicy) -> Any:
         make = grpc.stream_stream_rpc_method_handler if takes_stream else grpc.unary_stream_rpc_method_handler
         found[method] = make(
             handler if takes_stream else _asked_once(handler),
-            request_deserializer=functools.partial(_sized, proto.request_type(name, method)),
+            request_deserializer=memoryview,
         )
     return grpc.method_handlers_generic_handler(name, found)
 
@@ -76,17 +76,21 @@ def _telling_first(told: tuple[tuple[str, str], ...], handler: Handler) -> Handl
 def _asked_once(handler: Handler) -> Handler:
     """Return a stream's answer to one request in place of a stream of them."""
 
-    async def requests(request: tuple[Any, int]) -> AsyncIterator[tuple[Any, int]]:
+    async def requests(request: memoryview) -> AsyncIterator[memoryview]:
         yield request
 
-    async def asked_once(request: tuple[Any, int], context: Context) -> None:
+    async def asked_once(request: memoryview, context: Context) -> None:
         await handler(requests(request), context)
 
     return asked_once
 
 
-def _sized(kind: Any, content: bytes) -> tuple[Any, int]:
-    return parsed(kind, content), len(content)
+def _parsed(kind: Any, content: bytes) -> Any:
+    """Return the message, or the error to answer with, so that it is answered as all others are."""
+    try:
+        return parsed(kind, content)
+    except ServingError as error:
+        return error
 
 
 def _serialized(message: Any) -> bytes:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from typing import Any
 
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
@@ -52,8 +51,8 @@ class StreamCall(RunningCall):
     def __aiter__(self) -> "StreamCall":
         return self
 
-    async def __anext__(self) -> tuple[Any, int]:
-        """Return the next request message, or the error in its place, and its size in bytes."""
+    async def __anext__(self) -> memoryview:
+        """Return the next request message, serialized; raises ServingError for what is none."""
         while not self._inbox:
             if self.ended:
                 raise StopAsyncIteration
@@ -61,10 +60,10 @@ class StreamCall(RunningCall):
             await self._news.wait()
         message = self._inbox.popleft()
         if isinstance(message, ServingError):
-            return message, 0
+            raise message
         self._inbox_bytes -= message.size_bytes
         self._make_room()
-        return self._message(message), message.size_bytes - messages.PREFIX_BYTES
+        return self._content(message)
 
     def _make_room(self) -> None:
         self.connection.inbound.release(self)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from serving_runtime import proto
 from serving_runtime.datatypes import DATATYPES
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.proto import ModelInferRequest, ModelInferResponse
@@ -193,3 +194,19 @@ def test_answers_are_those_that_protobuf_makes(
     expected = codec.encode(answer, MEMORY, {})
     for _ in range(3):
         assert ModelInferResponse.FromString(find[1].serialized(answer, MEMORY)) == expected
+
+
+@given(OUTPUTS, st.sampled_from([{}, {"a": 1}]), st.lists(st.booleans(), min_size=2, max_size=4))
+def test_answers_in_streams_are_those_that_protobuf_makes(
+    outputs: list[tuple[str, tuple[int, ...]]], told: dict[str, int], finals: list[bool]
+) -> None:
+    known = KnownRequests()
+    content = message(np.ones(3, "f4")).SerializeToString()
+    learn(known, content)
+    find = known.find(memoryview(content))
+    assert find is not None
+    kind = proto.message("inference.ModelStreamInferResponse")
+    for final in finals:
+        answer = response(outputs, told)._replace(final=final)
+        expected = codec.encode_stream(answer, MEMORY, {})
+        assert kind.FromString(find[1].serialized_in_stream(answer, MEMORY)) == kind.FromString(expected)

@@ -9,23 +9,26 @@ import numpy as np
 import pytest
 
 from serving_runtime import proto
+from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import InvalidArgument
-from serving_runtime.protocol.grpc import stream
+from serving_runtime.protocol.grpc import codec, stream
+from serving_runtime.protocol.grpc.known import KnownRequests
 from serving_runtime.protocol.grpc.stream import InferStream
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.engine.serving import engine_of, infer, until
 
+Answer = proto.message("inference.ModelStreamInferResponse")
 WAITS = "max_batch_size: 2 dynamic_batching { preferred_batch_size: 2 max_queue_delay_microseconds: 60000000 }"
 FOLLOWING = 20
 OWN = Path(__file__).parents[2] / "own_backends"
 
 
-def message(model: str) -> tuple[Any, int]:
-    """Ones [1,4] as input x, and the message's size."""
-    request = proto.message("inference.ModelInferRequest")(model_name=model)
+def message(model: str, value: float = 1.0, **more: Any) -> memoryview:
+    """Return a ModelInferRequest with input x [1,4]."""
+    request = proto.ModelInferRequest(model_name=model, **more)
     request.inputs.add(name="x", datatype="FP32", shape=[1, 4])
-    request.raw_input_contents.append(np.ones((1, 4), "f4").tobytes())
-    return request, request.ByteSize()
+    request.raw_input_contents.append(np.full((1, 4), value, "f4").tobytes())
+    return memoryview(request.SerializeToString())
 
 
 @pytest.mark.feature("P13")
@@ -34,27 +37,26 @@ async def test_answers_that_wait_behind_a_slow_one_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     most = 8
-    _, size_bytes = message("quick")
-    monkeypatch.setattr(stream, limit, most if limit == "MAX_IN_FLIGHT" else size_bytes * most)
+    monkeypatch.setattr(stream, limit, most if limit == "MAX_IN_FLIGHT" else len(message("quick")) * most)
     for name, config in (("slow", WAITS), ("quick", "max_batch_size: 2")):
         onnx_models.identity(onnx_models.configure(tmp_path / name, config) / "1" / "model.onnx")
     read = 0
     written: list[Any] = []
 
-    async def requests() -> AsyncIterator[tuple[Any, int]]:
+    async def requests() -> AsyncIterator[memoryview]:
         nonlocal read
         for name in ("slow", *["quick"] * FOLLOWING):
             read += 1
             yield message(name)
 
     async def write(content: bytes) -> None:
-        written.append(proto.message("inference.ModelStreamInferResponse").FromString(content))
+        written.append(Answer.FromString(content))
 
     async with engine_of(tmp_path) as engine:
         await engine.load("slow")
         await engine.load("quick")
         quick = engine.servable("quick").statistics
-        call = asyncio.create_task(InferStream(engine, errors_end=False).run(requests(), write))
+        call = asyncio.create_task(InferStream(engine, KnownRequests(), errors_end=False).run(requests(), write))
         await until(lambda: bool(quick.successes), "one that came later is answered")
         await until(lambda: not quick.inflight, "all that were read are answered")
         for _ in range(100):
@@ -72,16 +74,16 @@ async def test_a_call_sees_its_end_while_a_model_answers_faster_than_its_client_
     begun = asyncio.Event()
     (onnx_models.configure(tmp_path / "repeat", config) / "1").mkdir()
 
-    async def requests() -> AsyncIterator[tuple[Any, int]]:
-        endless = proto.message("inference.ModelInferRequest")(model_name="repeat")
+    async def requests() -> AsyncIterator[memoryview]:
+        endless = proto.ModelInferRequest(model_name="repeat")
         endless.inputs.add(name="x", datatype="INT32", shape=[1]).contents.int_contents.append(-1)
-        yield endless, endless.ByteSize()
+        yield memoryview(endless.SerializeToString())
         await begun.wait()
         raise InvalidArgument("the second request is no message")
 
     async with engine_of(tmp_path, backend_directory=OWN) as engine:
         await engine.load("repeat")
-        call = InferStream(engine, errors_end=False)
+        call = InferStream(engine, KnownRequests(), errors_end=False)
 
         async def write(_content: bytes) -> None:
             begun.set()
@@ -90,3 +92,75 @@ async def test_a_call_sees_its_end_while_a_model_answers_faster_than_its_client_
         with pytest.raises(InvalidArgument, match="is no message"):
             await asyncio.wait_for(call.run(requests(), write), 10)
         await until(lambda: engine.inflight == 0, "the model was told to stop")
+
+
+def repeating(count: int) -> memoryview:
+    """Return a request for `repeat`, which answers n with 0, 1 ... n-1."""
+    request = proto.ModelInferRequest(model_name="repeat")
+    request.inputs.add(name="x", datatype="INT32", shape=[1])
+    request.raw_input_contents.append(np.array([count], "<i4").tobytes())
+    return memoryview(request.SerializeToString())
+
+
+async def answers(engine: Engine, known: KnownRequests, *contents: memoryview) -> list[Any]:
+    """Return what is answered to the messages of one call."""
+    written = []
+
+    async def requests() -> AsyncIterator[memoryview]:
+        for content in contents:
+            yield content
+
+    async def write(content: bytes) -> None:
+        written.append(Answer.FromString(content))
+
+    await asyncio.wait_for(InferStream(engine, known, errors_end=False).run(requests(), write), 20)
+    return written
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    config = 'backend: "repeat" model_transaction_policy { decoupled: true }'
+    (onnx_models.configure(tmp_path / "repeat", config) / "1").mkdir()
+    onnx_models.identity(onnx_models.configure(tmp_path / "echo", "max_batch_size: 2") / "1" / "model.onnx")
+    async with engine_of(tmp_path, backend_directory=OWN) as engine:
+        for name in ("echo", "repeat"):
+            await engine.load(name)
+        yield engine
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        pytest.param([message("echo", value) for value in range(3)], id="one answer each"),
+        pytest.param([repeating(count) for count in (2, 0, 3)], id="any number of answers"),
+        pytest.param([message("echo"), message("gone"), message("echo", 2.0)], id="an error between them"),
+        pytest.param([message("echo", id=name) for name in ("a", "b")], id="ids of their own"),
+    ],
+)
+async def test_messages_that_were_there_before_are_answered_as_new_ones_are(
+    engine: Engine, contents: list[memoryview]
+) -> None:
+    known = KnownRequests()
+    each_by_itself = [answer for content in contents for answer in await answers(engine, KnownRequests(), content)]
+    for _ in range(3):
+        assert await answers(engine, known, *contents) == each_by_itself
+    statistics = [engine.servable(name).statistics for name in ("echo", "repeat")]
+    asked = sum(bytes(content).count(b"gone") == 0 for content in contents)
+    assert sum(each.successes for each in statistics) == 4 * asked
+    assert all(not each.inflight for each in statistics)
+
+
+async def test_messages_that_were_there_before_are_not_parsed_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = KnownRequests()
+    await answers(engine, known, message("echo"), repeating(1))
+
+    def parse(*_arguments: Any) -> None:
+        raise AssertionError("this message was there before")
+
+    monkeypatch.setattr(codec, "decode", parse)
+    monkeypatch.setattr(codec, "encode_within_stream", parse)
+    (answer,) = await answers(engine, known, message("echo", 5.0))
+    assert np.frombuffer(answer.infer_response.raw_output_contents[0], "f4").tolist() == [5.0] * 4
+    assert answer.infer_response.parameters["triton_final_response"].bool_param
