@@ -81,6 +81,7 @@ class Connection(asyncio.Protocol):
         self._listener.remove(self)
         self._finished = True
         self._waiting.clear()
+        self._reader.leave()
         if self._job is not None:
             self._job.cancel()
             self._job = None

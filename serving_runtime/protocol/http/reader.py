@@ -85,6 +85,11 @@ class RequestReader:
         self._keeps_header = keeps_header
         self._known = self._whole = None
 
+    def leave(self) -> None:
+        """Drop what has arrived of a request that will not be complete: the collector may be long in coming for it."""
+        self._body = b""
+        self._decompressor = self._known = self._whole = None
+
     def _begin(self) -> None:
         self.reading = True
         self.in_headers = True

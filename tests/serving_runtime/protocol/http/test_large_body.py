@@ -1,6 +1,8 @@
 """Bodies that are read past the parser: whole, aligned, with what follows them, on both kinds of event loop."""
 
 import asyncio
+import gc
+import tracemalloc
 from collections.abc import Awaitable, Callable
 
 import numpy as np
@@ -109,6 +111,28 @@ def test_a_client_that_leaves_with_half_of_a_large_body_sent(on_loop: On) -> Non
         assert served.application.tickets.empty()
 
     on_loop(play)
+
+
+def test_what_clients_sent_that_left_is_freed_before_the_collector_comes(on_loop: On) -> None:
+    async def play(served: Served[Desk]) -> None:
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(4):
+            client = await served.client(post(BODY)[:-9])
+            connection = await served.connection()
+            await until(lambda found=connection: found._reader.bytes_to_come == 9)
+            client.writer.close()
+            await until(lambda: not served.listener._connections)
+        client = connection = None  # type: ignore[assignment]
+        served._clients.clear()
+        await until(lambda: tracemalloc.get_traced_memory()[0] - before < len(BODY) // 2)
+
+    gc.disable()
+    tracemalloc.start()
+    try:
+        on_loop(play)
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 def test_a_client_that_never_finishes_a_large_body_is_told_and_dropped(on_loop: On) -> None:
