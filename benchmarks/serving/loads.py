@@ -83,7 +83,10 @@ def _of_each(log: Path) -> tuple[float, float]:
 
 def _run(*command: str) -> str:
     pinned = ["taskset", "-c", CLIENT_CORE, *command]
-    return subprocess.run(pinned, capture_output=True, text=True, check=True, timeout=300).stdout
+    found = subprocess.run(pinned, capture_output=True, text=True, check=False, timeout=300)
+    if found.returncode:
+        raise RuntimeError(f"{command[0]} ended with {found.returncode}: {(found.stderr or found.stdout).strip()}")
+    return found.stdout
 
 
 def _quoted(content: bytes) -> str:

@@ -1,7 +1,8 @@
 """The rounds: all servers are started, and in each round asked at every point, one right after the other.
 
 What is compared is measured within seconds, since a machine's speed changes with its neighbours. A server that waits
-for its turn is stopped by a signal, so that it takes nothing of the core that it shares.
+for its turn is stopped by a signal, so that it takes nothing of the core that it shares. One that dies is
+started again in the next round.
 """
 
 import json
@@ -88,18 +89,22 @@ class Measuring:
         try:
             for peer, python in peers:
                 with self._telling(peer):
-                    started[peer.name] = peer, self._started(peer, python)
+                    started[peer.name] = peer, self._started(peer, python, times=self._plan.starts)
             for number in range(1, self._plan.rounds + 1):
+                for peer, python in peers:
+                    if peer.name not in started and self._known(peer)["ready_s"]:  # it died in the round before
+                        with self._telling(peer):
+                            started[peer.name] = peer, self._started(peer, python, times=1)
                 for point in self._plan.points:
                     self._turns(number, point, started)
         finally:
             for _, running in started.values():
                 running.process.stop()
 
-    def _started(self, peer: Peer, python: Path) -> Running:
-        """Return a server that waits for its turn, and note how long it took each time."""
+    def _started(self, peer: Peer, python: Path, *, times: int) -> Running:
+        """Return a server that waits for its turn, started so many times; note how long it took each time."""
         known = self._known(peer)
-        for start in range(self._plan.starts):
+        for start in range(times):
             running = peer.start(python, self._models, self._scratch)
             try:
                 known["ready_s"].append(running.process.wait_until(running.ready))
@@ -107,20 +112,21 @@ class Measuring:
             except RuntimeError:
                 running.process.stop()
                 raise
-            if start < self._plan.starts - 1:
+            if start < times - 1:
                 running.process.stop()
-        running.process.pause()
+        _pause(peer, running)
         return running
 
     def _turns(self, number: int, point: Point, started: dict[str, tuple[Peer, Running]]) -> None:
         for name, (peer, running) in list(started.items()):
             if not _asked(peer, running, point):
                 continue
-            with self._telling(peer):
+            try:
                 running.process.resume()
                 self._point(number, name, running, point)
-                running.process.pause()
-            if self._known(peer)["problem"]:
+                _pause(peer, running)
+            except (RuntimeError, OSError) as error:
+                self._tell(peer, error)
                 running.process.stop()
                 del started[name]
         if point == next(each for each in self._plan.points if each.model == point.model and each.calls > 1):
@@ -128,12 +134,15 @@ class Measuring:
 
     @contextmanager
     def _telling(self, peer: Peer) -> Iterator[None]:
-        """Note and tell what is wrong with a server, which is then left out."""
         try:
             yield
         except (RuntimeError, OSError) as error:
-            self._known(peer)["problem"] = str(error).splitlines()[0]
-            self._say(f"{peer.name}: {self._known(peer)['problem']}")
+            self._tell(peer, error)
+
+    def _tell(self, peer: Peer, error: Exception) -> None:
+        """Note and tell what is wrong with a server."""
+        self._known(peer)["problem"] = str(error).splitlines()[0]
+        self._say(f"{peer.name}: {self._known(peer)['problem']}")
 
     def _known(self, peer: Peer) -> dict[str, Any]:
         known: dict[str, Any] = self.results["servers"].setdefault(
@@ -188,6 +197,11 @@ class Measuring:
             self._say(
                 f"{number} {'alone':10} {point.model:18} {rows:12} {found.runs_per_s:9.1f}/s {found.cpu_us:9.1f} us"
             )
+
+
+def _pause(peer: Peer, running: Running) -> None:
+    if peer.pauses:
+        running.process.pause()
 
 
 def _asked(peer: Peer, running: Running, point: Point) -> bool:

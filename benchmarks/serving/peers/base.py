@@ -39,11 +39,13 @@ class Peer(Protocol):
     Attributes:
         requirements: what is installed for it into an environment of its own; empty for the project's.
         serves: names of models, without those that it has no use for.
+        pauses: whether it goes on as before once it was stopped by a signal for a while.
     """
 
     name: str
     requirements: tuple[str, ...]
     serves: tuple[str, ...]
+    pauses: bool
 
     def start(self, python: Path, models: Path, scratch: Path) -> Running:
         """Start it with the models' files, which are `models/NAME.onnx`."""

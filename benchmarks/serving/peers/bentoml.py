@@ -11,6 +11,7 @@ class BentoML:
     name = "bentoml"
     requirements = ("bentoml==1.4.38", "onnxruntime")
     serves = ("mlp_small",)
+    pauses = True
 
     def start(self, python: Path, models: Path, scratch: Path) -> Running:
         (port,) = free_ports(1)

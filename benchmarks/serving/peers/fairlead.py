@@ -14,6 +14,7 @@ from benchmarks.serving.processes import SERVER_CORE, Process, answers
 class Fairlead:
     name = "fairlead"
     requirements = ()
+    pauses = True
 
     def __init__(self, *flags: str, cores: str = SERVER_CORE, serves: tuple[str, ...] = tuple(MODELS)) -> None:
         self.serves = serves

@@ -12,6 +12,7 @@ class KServe:
     name = "kserve"
     requirements = ("kserve==0.21.0", "onnxruntime")
     serves = ("mlp_small", "bert_mini", "resnet50")
+    pauses = True
 
     def start(self, python: Path, models: Path, scratch: Path) -> Running:
         http, grpc = free_ports(2)

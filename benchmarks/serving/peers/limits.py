@@ -12,6 +12,7 @@ from benchmarks.serving.processes import SERVER_CORE, Process
 class _Bare:
     requirements = ()
     serves: tuple[str, ...] = ("mlp_small",)
+    pauses = True
     name: str
 
     def __init__(self, *, cores: str = SERVER_CORE) -> None:

@@ -11,6 +11,7 @@ class LitServe:
     name = "litserve"
     requirements = ("litserve==0.2.19", "onnxruntime")
     serves = ("mlp_small",)
+    pauses = True
 
     def start(self, python: Path, models: Path, scratch: Path) -> Running:
         (port,) = free_ports(1)

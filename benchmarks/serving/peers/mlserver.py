@@ -13,6 +13,7 @@ class MLServer:
     name = "mlserver"
     requirements = ("mlserver==1.7.1", "uvloop<0.22", "onnxruntime")
     serves = ("mlp_small", "bert_mini", "resnet50", "image_mean")
+    pauses = True
 
     def start(self, python: Path, models: Path, scratch: Path) -> Running:
         folder = scratch / "mlserver"

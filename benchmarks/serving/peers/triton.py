@@ -24,6 +24,7 @@ class Triton:
     name = "triton"
     requirements = ("nvidia-pytriton==0.7.0", "onnxruntime==1.31.0", "numpy<3")
     serves = tuple(MODELS)
+    pauses = False  # it would take the processes of its models for dead, and end
 
     def start(self, python: Path, models: Path, scratch: Path) -> Running:
         repository = scratch / "triton"
