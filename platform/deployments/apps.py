@@ -9,9 +9,11 @@ class DeploymentsConfig(AppConfig):
 
     def ready(self) -> None:
         from deployments import deliveries, usage  # noqa: PLC0415 - models can be read only now
+        from deployments.selectors.works import works_of  # noqa: PLC0415
         from deployments.services import driver_default, measured_on_default  # noqa: PLC0415
-        from registry import outcomes, place  # noqa: PLC0415
+        from registry import outcomes, place, works  # noqa: PLC0415
 
         usage.register()
         outcomes.register(deliveries.version_checked)
+        works.register(works_of)
         place.register(driver_default, measured_on_default)

@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 MAX_ATTEMPTS = 3
+STOPPED = "somebody stopped it"
+"""Why it failed, where that is no trouble."""
 
 
 class Status(StrEnum):

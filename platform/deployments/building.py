@@ -79,6 +79,15 @@ class BuildOrder:
         return cls(**{name: kinds.get(name, lambda same: same)(value) for name, value in fields.items()})
 
     @property
+    def words(self) -> str:
+        """Return what is built, as a part of a sentence."""
+        precision = self.precision.value.upper()
+        if self.target is Target.ONNX:
+            return f"ONNX in {precision}"
+        on = f" on {self.accelerator}" if self.accelerator else ""
+        return f"TensorRT plan in {precision}{on}"
+
+    @property
     def resources(self) -> Resources:
         """Return what it is built with."""
         return Resources(accelerator=self.accelerator, products=self.products)

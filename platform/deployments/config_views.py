@@ -1,7 +1,5 @@
 """The page on which a service's file is changed: by a form or as YAML, looked at before it is applied."""
 
-import hashlib
-import json
 from typing import Any
 
 from django.contrib import messages
@@ -17,12 +15,13 @@ from accounts.scopes import Scope
 from common.errors import Conflict, FairleadError
 from common.pages import is_fragment, leave
 from deployments.applying import service_planned
+from deployments.breaking import accepted_by_form
+from deployments.config_look import digest_of, looked_at
 from deployments.models import InferenceService
 from deployments.selectors import policy_query, service_get
 from deployments.service_form import changed, fields_of, filled
-from deployments.service_text import document_of, lines_between, text_of
+from deployments.service_text import document_of, text_of
 from deployments.services import service_apply
-from deployments.shapes import Outcome
 
 PAGE = "deployments/service_config.html"
 
@@ -49,18 +48,10 @@ def service_config_look(request: HttpRequest, namespace: str, name: str) -> Http
         else:
             document = changed(service.document, context["fields"], request.POST.dict())
             context |= {"filled": filled(document, context["fields"]), "text": text_of(document)}
-        wish = {"actor": page_actor(request), "now": timezone.now()}
-        plan = service_planned(page_token(request), document=document, namespace=namespace, name=name, **wish)
     except FairleadError as error:
         context["refusal"] = error.message
     else:
-        context |= {
-            "plan": plan,
-            "lines": lines_between(text_of(service.document), text_of(document)),
-            "changes": plan.outcome is not Outcome.UNCHANGED or document != service.document,
-            "document": json.dumps(document),
-            "was": _digest(service),
-        }
+        context |= looked_at(request, service, document)
     return render(request, "deployments/_config_plan.html" if is_fragment(request) else PAGE, context)
 
 
@@ -69,11 +60,12 @@ def service_config_look(request: HttpRequest, namespace: str, name: str) -> Http
 def service_config_apply(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     """Apply the file that was looked at, unless another was applied meanwhile, and lead to the service's page."""
     service = service_get(namespace=namespace, name=name)
-    if request.POST.get("was") != _digest(service):
+    accept = accepted_by_form(request, namespace)
+    if request.POST.get("was") != digest_of(service):
         raise Conflict(f"the file of {service} was changed since you looked; look at your change again")
     document = document_of(request.POST.get("document", ""))  # JSON is YAML
     wish: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "now": timezone.now()}
-    wish["actor"] = page_actor(request)
+    wish |= {"actor": page_actor(request), "accept": accept}
     service_planned(page_token(request), **wish)
     service_apply(**wish)
     messages.success(request, f"Applied the file of {service}.")
@@ -89,8 +81,3 @@ def _context(request: HttpRequest, service: InferenceService, document: dict[str
         "text": text_of(document),
         "may_write": may(page_token(request), Scope.WRITE, Place.namespace(service.namespace)),
     }
-
-
-def _digest(service: InferenceService) -> str:
-    """Return a digest of a service's file, by which one sees that it is another."""
-    return hashlib.sha256(json.dumps(service.document, sort_keys=True).encode()).hexdigest()

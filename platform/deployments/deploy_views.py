@@ -8,18 +8,18 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, may, may_names, require, visible
+from accounts.access import Place, may_names, require, visible
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
-from common.errors import ContractBroken, FairleadError, InvalidInput
+from common.errors import FairleadError, InvalidInput
 from common.pages import leave
 from deployments import selectors, services
 from deployments.applying import service_planned
+from deployments.breaking import accepted_by_form, may_accept, planned_with_breaks
 from deployments.connecting import driver_of
 from deployments.looking import look, survey
 from deployments.models import InferenceService
-from deployments.shapes import Plan
 from deployments.spec.model import format_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
@@ -52,7 +52,7 @@ def deploy_action(request: HttpRequest, model: str, number: int) -> HttpResponse
     """Start the rollout that the page showed, and go to it."""
     namespace, name = _named(request.POST.get("service", ""))
     _require(request, model, namespace)
-    accept = _accepted(request, namespace)
+    accept = accepted_by_form(request, namespace)
     wish = _wish(request, number, namespace, name, request.POST.get("policy", ""))
     services.plan_check(services.rollout_plan(**wish, accept=accept), driver_of(_cluster(namespace, name)))
     rollout = services.rollout_start(**wish, accept=accept)
@@ -91,28 +91,14 @@ def _foreseen(request: HttpRequest, version: ModelVersion, namespace: str, name:
     """Return the plan of a rollout to the version; what refuses it, and whether the caller may accept that."""
     _require(request, version.model.name, namespace)
     wish = _wish(request, version.number, namespace, name, policy)
-    # Whoever looks accepts nothing yet: with the breaks accepted in the plan alone, it can be shown beside them.
-    plan: Plan | None = None
-    breaks: tuple[str, ...] = ()
     try:
-        try:
-            plan = services.rollout_plan(**wish, look=look, survey=survey)
-        except ContractBroken as broken:
-            breaks = tuple(str(each) for each in broken.details or ())
-            plan = services.rollout_plan(**wish, accept="shown on the page", look=look, survey=survey)
+        plan, breaks = planned_with_breaks(
+            lambda accept: services.rollout_plan(**wish, accept=accept, look=look, survey=survey)
+        )
         services.plan_check(plan, driver_of(_cluster(namespace, name)))
     except FairleadError as error:
         return {"refused": error.message}
-    may_accept = may(page_token(request), Scope.ADMIN, Place.namespace(namespace))
-    return {"plan": plan, "breaks": breaks, "may_accept": may_accept}
-
-
-def _accepted(request: HttpRequest, namespace: str) -> str | None:
-    """Return why breaks are accepted; None where the form says nothing of that."""
-    if "accept" not in request.POST:
-        return None
-    require(page_token(request), Scope.ADMIN, Place.namespace(namespace))
-    return services.check_reason(request.POST.get("reason", ""))
+    return {"plan": plan, "breaks": breaks, "may_accept": may_accept(request, namespace)}
 
 
 def _wish(request: HttpRequest, number: int, namespace: str, name: str, policy: str) -> dict[str, Any]:

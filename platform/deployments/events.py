@@ -21,7 +21,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from accounts.access import Place, may
+from accounts.access import Place, may, require
 from accounts.models import ApiToken
 from accounts.permissions import page_scope
 from accounts.rights import RightsWatch
@@ -35,8 +35,18 @@ from deployments.gpu_page import gpu_page
 from deployments.home_page import home_page
 from deployments.pages import Page, detail_page, list_cursor, list_page
 from deployments.rollout_page import rollout_page
-from deployments.selectors import change_marks, cluster_get, gpu_marks, rollout_of_service, service_detail
+from deployments.selectors import (
+    build_get,
+    change_marks,
+    cluster_get,
+    gpu_marks,
+    rollout_of_service,
+    service_detail,
+    tuning_get,
+)
+from deployments.selectors.works import build_marks, tuning_marks
 from deployments.service_filter import parse_filter
+from deployments.work_pages import build_page, tuning_page
 
 PERIOD_S = 1.0
 HEARTBEAT_S = 15.0
@@ -53,6 +63,7 @@ class Source:
 
 
 _OF_SERVICES, _OF_GPUS = Source(change_marks, Scope.READ), Source(gpu_marks, Scope.ADMIN)
+_OF_BUILDS, _OF_TUNINGS = Source(build_marks, Scope.READ), Source(tuning_marks, Scope.READ)
 
 
 @never_cache
@@ -108,6 +119,32 @@ async def gpu_stream(request: HttpRequest, name: str) -> StreamingHttpResponse:
     load = partial(_or_none, partial(gpu_page, name))
     topic = Topic(key=("gpus", cluster.pk), mark=lambda marks: marks.get(cluster.pk), load=load)
     return await sync_to_async(_stream)(request, topic, Place.installation(), _OF_GPUS)
+
+
+@never_cache
+@require_GET
+@page_scope(Scope.READ)
+async def build_stream(request: HttpRequest, model: str, number: int, build_id: int) -> StreamingHttpResponse:
+    """Stream what changes on a build's page; raises NotFound."""
+    place = Place.model(model)
+    await sync_to_async(require)(request.token, Scope.READ, place)  # type: ignore[attr-defined]
+    row = await sync_to_async(build_get)(model=model, number=number, build_id=build_id)
+    load = partial(_or_none, partial(build_page, model, number, build_id))
+    topic = Topic(key=("build", row.pk), mark=lambda marks: marks.get(row.pk), load=load)
+    return await sync_to_async(_stream)(request, topic, place, _OF_BUILDS)
+
+
+@never_cache
+@require_GET
+@page_scope(Scope.READ)
+async def tuning_stream(request: HttpRequest, model: str, number: int, tuning_id: int) -> StreamingHttpResponse:
+    """Stream what changes on a tuning's page; raises NotFound."""
+    place = Place.model(model)
+    await sync_to_async(require)(request.token, Scope.READ, place)  # type: ignore[attr-defined]
+    row = await sync_to_async(tuning_get)(model=model, number=number, tuning_id=tuning_id)
+    load = partial(_or_none, partial(tuning_page, model, number, tuning_id))
+    topic = Topic(key=("tuning", row.pk), mark=lambda marks: marks.get(row.pk), load=load)
+    return await sync_to_async(_stream)(request, topic, place, _OF_TUNINGS)
 
 
 def _stream(request: HttpRequest, topic: Topic, place: Place, source: Source = _OF_SERVICES) -> StreamingHttpResponse:

@@ -25,6 +25,7 @@ from deployments.selectors.home import (
     services_live,
 )
 from deployments.selectors.repartitions import repartitions_proposed
+from deployments.selectors.works import works_failed, works_going
 from registry.selectors import model_list
 
 BADLY_WITHIN = timedelta(days=1)
@@ -66,6 +67,9 @@ def home_page(token: ApiToken) -> Page:
     rolling = [row for row in in_progress if not row.asks]
     cuts = repartitions_proposed(limit=SHOWN) if may(token, Scope.ADMIN, Place.installation()) else []
     clusters = clusters_broken()
+    of_models = visible(token, Owned.MODEL, "model_version__model__name")
+    making = works_going(only=of_models, limit=SHOWN)
+    unmade = works_failed(only=of_models, since=now - BADLY_WITHIN, limit=SHOWN)
     broken, live = services_broken(only=only, limit=SHOWN), services_live(only=only, limit=SHOWN)
     services = service_views(dict.fromkeys([*broken, *live]))
     traffic = traffic_of([service.id for service in services], now)
@@ -91,8 +95,10 @@ def home_page(token: ApiToken) -> Page:
             "broken": _of(broken, rows),
             "ended": [_row(row, views, "", may_decide=False) for row in ended],
             "clusters": clusters,
-            "is_empty": not counts.services and not clusters and not cuts,
-            "trouble": counts.broken + len(ended) + len(clusters),
+            "making": making,
+            "unmade": unmade,
+            "is_empty": not (counts.services or clusters or cuts or making or unmade),
+            "trouble": counts.broken + len(ended) + len(clusters) + len(unmade),
             "live": _of(live, rows),
             "lately": happenings_newest(only=visible(token, Owned.NAMESPACE, "service__namespace"), limit=LATELY_SHOWN),
             "has_models": counts.services > 0 or model_list().filter(visible(token, Owned.MODEL, "name")).exists(),

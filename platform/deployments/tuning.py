@@ -56,6 +56,11 @@ class TuningOrder:
         return cls(**{**fields, "shapes": shapes})
 
     @property
+    def words(self) -> str:
+        """Return what is searched for, as a part of a sentence."""
+        return f"tuning for a p99 of {self.max_latency_p99_ms:g} ms"
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """Return the arguments of `fairlead-serve tune`, beside the model's folder."""
         found = [f"--max-latency-p99-ms={self.max_latency_p99_ms:g}", f"--budget={self.budget_s}s"]

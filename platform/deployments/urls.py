@@ -3,6 +3,7 @@
 from django.urls import path
 
 from deployments import (
+    build_views,
     config_views,
     deploy_views,
     events,
@@ -10,6 +11,7 @@ from deployments import (
     platform_views,
     policy_views,
     try_views,
+    tuning_views,
     views,
     webhook_views,
 )
@@ -43,6 +45,43 @@ urlpatterns = [
     path("models/<str:model>/versions/<int:number>/try/", try_views.try_page, name="try"),
     path("models/<str:model>/versions/<int:number>/try/send", try_views.try_send_action, name="try-send"),
     path("models/<str:model>/versions/<int:number>/try/request.json", try_views.try_request_file, name="try-request"),
+    path("models/<str:model>/versions/<int:number>/builds/", build_views.build_list_page, name="build-list"),
+    path(
+        "models/<str:model>/versions/<int:number>/builds/<int:build_id>/",
+        build_views.build_detail_page,
+        name="build-detail",
+    ),
+    path(
+        "models/<str:model>/versions/<int:number>/builds/<int:build_id>/stream",
+        events.build_stream,
+        name="build-stream",
+    ),
+    path(
+        "models/<str:model>/versions/<int:number>/builds/<int:build_id>/stop",
+        build_views.build_stop_action,
+        name="build-stop",
+    ),
+    path("models/<str:model>/versions/<int:number>/tunings/", tuning_views.tuning_list_page, name="tuning-list"),
+    path(
+        "models/<str:model>/versions/<int:number>/tunings/<int:tuning_id>/",
+        tuning_views.tuning_detail_page,
+        name="tuning-detail",
+    ),
+    path(
+        "models/<str:model>/versions/<int:number>/tunings/<int:tuning_id>/stream",
+        events.tuning_stream,
+        name="tuning-stream",
+    ),
+    path(
+        "models/<str:model>/versions/<int:number>/tunings/<int:tuning_id>/stop",
+        tuning_views.tuning_stop_action,
+        name="tuning-stop",
+    ),
+    path(
+        "models/<str:model>/versions/<int:number>/tunings/<int:tuning_id>/look",
+        tuning_views.tuning_look_action,
+        name="tuning-look",
+    ),
     path("platform/", platform_views.platform_page, name="platform"),
     path("platform/clusters/<str:name>/", platform_views.cluster_page, name="cluster-detail"),
     path("platform/clusters/<str:name>/check", platform_views.cluster_check_page, name="cluster-check"),

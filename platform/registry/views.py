@@ -15,7 +15,7 @@ from accounts.scopes import Scope
 from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
 from integrations.model_files import ACCEPTED
-from registry import annotations, imports, selectors, usage
+from registry import annotations, imports, selectors, usage, works
 from registry.annotations import Changes
 from registry.beside import beside
 from registry.curves import drawing, measured
@@ -28,6 +28,7 @@ from registry.usage import Use
 
 _IMPORTS_SHOWN = 5
 _OTHERS_SHOWN = 50
+_WORKS_SHOWN = 4
 
 
 @never_cache
@@ -97,6 +98,7 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
         "others": selectors.version_list(model=name).exclude(pk=version.pk).order_by("-pk")[:_OTHERS_SHOWN],
         "uses": [use for use in uses if use.namespace in seen],
         "may_deploy": may(page_token(request), Scope.WRITE, Place.anywhere()),
+        "works": works.works_of(version.pk, _WORKS_SHOWN),
         "is_used_elsewhere": any(use.namespace not in seen for use in uses),
         "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
     }

@@ -11,6 +11,7 @@ from accounts.models import AuditEntry
 from accounts.scopes import Scope
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.services import service_apply
+from registry.models import ModelVersion
 from tests import scenes
 from tests.deployments.test_views import signed_in, text
 
@@ -140,3 +141,31 @@ def test_the_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAs
     scenes.rollout(scenes.service("ranker"))
     with django_assert_num_queries(5):
         client.get(CONFIG)
+
+
+def test_what_would_break_clients_takes_an_admin_with_a_reason() -> None:
+    scenes.service()
+    broken = [{"name": "image", "datatype": "FP32", "shape": [-1, 8]}]
+    ModelVersion.objects.filter(pk=scenes.model_version(2).pk).update(signature={"inputs": broken, "outputs": []})
+    wish = {"model": "models:/digits/2", "policy": "careful"}
+
+    deployer = signed_in(Scope.WRITE)
+    look = deployer.post(f"{CONFIG}look", wish).content.decode()
+    assert "Input &#x27;image&#x27; takes [-1,8], clients send [-1,4]." in look
+    assert "Only an admin of the team" in look
+    assert 'id="apply"' not in look
+
+    admin = signed_in(Scope.ADMIN)
+    look = admin.post(f"{CONFIG}look", wish).content.decode()
+    assert "Accept that, and apply" in look
+    assert "<ins>      storageUri: models:/digits/2</ins>" in look
+    form = hidden(look)
+    assert deployer.post(f"{CONFIG}apply", {**form, "accept": "yes", "reason": "all follow"}).status_code == 403
+    assert admin.post(f"{CONFIG}apply", form).status_code == 409
+    assert admin.post(f"{CONFIG}apply", {**form, "accept": "yes", "reason": " "}).status_code == 400
+    assert not Rollout.objects.exists()
+
+    assert admin.post(f"{CONFIG}apply", {**form, "accept": "yes", "reason": "all follow"}).status_code == 302
+    assert Rollout.objects.get().contract["accepted_because"] == "all follow"
+    said = AuditEntry.objects.filter(action="service.apply").latest("id").detail
+    assert said["reason"] == "all follow"

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from accounts.services import audit_record
 from common.errors import Conflict
 from deployments import attempts
-from deployments.attempts import AttemptState, Status
+from deployments.attempts import STOPPED, AttemptState, Status
 from deployments.building import BuildOrder
 from deployments.models import Build
 from deployments.selectors.builds import build_get
@@ -29,8 +29,6 @@ from integrations.clusters.base import Job, JobKind
 from registry.lineage import origin_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
-
-STOPPED = "somebody stopped it"
 
 
 @dataclass(frozen=True, slots=True)

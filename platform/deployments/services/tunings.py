@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from accounts.services import audit_record
 from common.errors import Conflict
 from deployments import attempts
-from deployments.attempts import AttemptState, Status
+from deployments.attempts import STOPPED, AttemptState, Status
 from deployments.models import Tuning
 from deployments.selectors.tunings import tuning_get
 from deployments.services.choosing import cluster_default
@@ -29,8 +29,6 @@ from integrations.clusters.base import Job, JobKind, Resources
 from registry.lineage import origin_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
-
-STOPPED = "somebody stopped it"
 
 
 @dataclass(frozen=True, slots=True)
