@@ -85,11 +85,6 @@ class RequestReader:
         self._keeps_header = keeps_header
         self._known = self._whole = None
 
-    def leave(self) -> None:
-        """Drop what has arrived of a request that will not be complete: the collector may be long in coming for it."""
-        self._body = b""
-        self._decompressor = self._known = self._whole = None
-
     def _begin(self) -> None:
         self.reading = True
         self.in_headers = True
@@ -106,6 +101,11 @@ class RequestReader:
         self._refused = False
         self._body: Buffer = b""
         self._body_offset = 0
+
+    def leave(self) -> None:
+        """Drop what has arrived of a request that will not be complete: the collector may be long in coming for it."""
+        self._body = b""
+        self._decompressor = self._known = self._whole = None
 
     # What httptools calls
 
