@@ -1,5 +1,5 @@
 """`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile, prepare,
-replay, transformer, tune, build or check-config."""
+replay, transformer, try, tune, build or check-config."""
 
 import sys
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ _COMMANDS = {
     "profile": "telling",
     "replay": "replaying",
     "transformer": "transforming",
+    "try": "trying",
     "tune": "tuning",
 }
 """Modules of `server`, by the command that each runs."""
