@@ -25,6 +25,7 @@ from deployments.models import (
     Revision,
     Rollout,
     TrafficPoint,
+    Trial,
     Tuning,
 )
 from deployments.phases import Code, Phase
@@ -38,6 +39,7 @@ from deployments.services import (
     replay_start,
     rollout_start,
     service_apply,
+    trial_start,
     tuning_start,
 )
 from deployments.traffic import EVERY
@@ -163,6 +165,12 @@ def tuning(number: int = 1) -> Tuning:
     return tuning_start(
         model="digits", number=number, service=None, order=TuningOrder(10.0), actor="test", now=timezone.now()
     )
+
+
+def trial(number: int = 1) -> Trial:
+    """Return a trial of a version of digits."""
+    request = {"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
+    return trial_start(model="digits", number=number, request=request, actor="test", now=timezone.now())
 
 
 def build(number: int = 1) -> Build:

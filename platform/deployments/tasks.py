@@ -32,6 +32,7 @@ from deployments import (
     sweeping,
     telemetry,
     traffic,
+    trial_making,
     tuning_making,
     watching,
 )
@@ -43,6 +44,7 @@ from deployments.services import alias_follow, cluster_local_made, import_follow
 from deployments.services.builds import builds_due
 from deployments.services.placing import gpus_due, gpus_note
 from deployments.services.replays import MAX_CONCURRENT, replays_due
+from deployments.services.trials import MOST_AT_A_TIME, trials_due, trials_forget
 from deployments.services.tunings import tunings_due
 from integrations import metrics
 from integrations.clusters.away import away
@@ -106,6 +108,7 @@ def forget() -> None:
     steps = retention.measurements_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
     retention.traffic_forget(now=now, older_than=traffic.KEPT)
     retention.comparisons_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
+    trials_forget(now=now)
     if events or steps:
         logger.info("forgot %s old events and the measurements of %s steps of ended rollouts", events, steps)
 
@@ -165,6 +168,22 @@ def sweep_builds() -> None:
     """Send a hint for the builds that have waited longest."""
     for build_id in builds_due(now=timezone.now(), limit=MAX_CONCURRENT):
         send(build, build_id)
+
+
+@shared_task(expires=60)
+def try_version(trial_id: int) -> None:
+    """Have a request answered by a version, unless somebody else is at it."""
+    trial_making.trial_make(
+        trial_id, lambda cluster_id: connecting.driver_now(Cluster.objects.get(pk=cluster_id), timezone.now())
+    )
+    sweep_trials()
+
+
+@shared_task(expires=60)
+def sweep_trials() -> None:
+    """Send a hint for the trials that have waited longest."""
+    for trial_id in trials_due(now=timezone.now(), limit=MOST_AT_A_TIME):
+        send(try_version, trial_id)
 
 
 @shared_task(expires=60)

@@ -55,6 +55,7 @@ def configure(sender: Celery, **_: object) -> None:
             "forget-recordings": {"task": "deployments.tasks.forget_recordings", "schedule": 10.0},
             "replay-recordings": {"task": "deployments.tasks.sweep_replays", "schedule": 5.0},
             "build-models": {"task": "deployments.tasks.sweep_builds", "schedule": 5.0},
+            "try-models": {"task": "deployments.tasks.sweep_trials", "schedule": 5.0},
             "tune-models": {"task": "deployments.tasks.sweep_tunings", "schedule": 5.0},
             "forget-answers": {"task": "accounts.tasks.forget_answers", "schedule": 3600.0},
             "forget-sessions": {"task": "accounts.tasks.forget_sessions", "schedule": 3600.0},

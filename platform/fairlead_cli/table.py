@@ -29,6 +29,7 @@ from fairlead_cli.commands import (
     session,
     teams,
     tokens,
+    trials,
     tunings,
     webhooks,
 )
@@ -91,6 +92,9 @@ COMMANDS = (
     Command("models build", builds.build, builds.build_arguments),
     Command("models builds", builds.list_builds, tunings.version_option),
     Command("models stop-build", builds.stop, builds.stop_arguments),
+    Command("models try", trials.try_version, trials.try_arguments),
+    Command("models trials", trials.list_trials, tunings.version_option),
+    Command("models stop-trial", trials.stop, trials.stop_arguments),
     Command("models tune", tunings.tune, tunings.tune_arguments),
     Command("models tunings", tunings.list_tunings, tunings.version_option),
     Command("models stop-tuning", tunings.stop, tunings.stop_arguments),

@@ -48,7 +48,7 @@ def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | 
     state = lifecycle.begin(version.check_state, now, lease)
     lineage = version.lineage
     claim = Claim(
-        uuid.uuid4(), version.pk, version.artifact_uri, version.digest, origin_of(lineage), _resources(lineage)
+        uuid.uuid4(), version.pk, version.artifact_uri, version.digest, origin_of(lineage), resources_of(lineage)
     )
     with transaction.atomic():
         begun = state.status is Status.PENDING
@@ -94,7 +94,7 @@ def check_end(*, claim: Claim, outcome: Outcome, now: datetime) -> bool:
     return True
 
 
-def _resources(lineage: Mapping[str, Any]) -> Resources:
+def resources_of(lineage: Mapping[str, Any]) -> Resources:
     """Return what runs the files of a stored lineage; nothing in particular for those that any machine runs."""
     return Resources(
         accelerator=str(lineage.get("accelerator", "")), products=tuple(map(str, lineage.get("products", ())))

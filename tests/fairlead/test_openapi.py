@@ -108,6 +108,8 @@ def there(
             "replay_id": scenes.replay(recording).pk,
             "tuning_id": scenes.tuning().pk,
             "build_id": scenes.build().pk,
+            "trial_id": scenes.trial().pk,
+            "request_id": "00000000-0000-4000-8000-000000000000",
             "result_id": "00000000-0000-4000-8000-000000000000",
             "repartition_id": scenes.repartition().pk,
             "user": "alice",

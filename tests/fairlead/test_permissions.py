@@ -63,6 +63,10 @@ TABLE: dict[str, tuple[str, Role]] = {
     "DELETE /models/{name}/versions/{number}": (OWNER, DEPLOYER),
     "PATCH /models/{name}/versions/{number}": (OWNER, DEPLOYER),
     "GET /models/{name}/versions/{number}/artifact": (OWNER, VIEWER),
+    "GET /models/{name}/versions/{number}/trials": (OWNER, VIEWER),
+    "POST /models/{name}/versions/{number}/trials": (OWNER, DEPLOYER),
+    "GET /models/{name}/versions/{number}/trials/{trial_id}": (OWNER, VIEWER),
+    "DELETE /models/{name}/versions/{number}/trials/{trial_id}": (OWNER, DEPLOYER),
     "GET /models/{name}/versions/{number}/builds": (OWNER, VIEWER),
     "POST /models/{name}/versions/{number}/builds": (OWNER, DEPLOYER),
     "GET /models/{name}/versions/{number}/builds/{build_id}": (OWNER, VIEWER),
@@ -140,6 +144,7 @@ TABLE: dict[str, tuple[str, Role]] = {
 OF_WORKLOADS = [
     "GET /clusters/{cluster}/workloads/artifacts/{digest}",
     "POST /clusters/{cluster}/workloads/exchanges",
+    "GET /clusters/{cluster}/workloads/requests/{request_id}",
     "PUT /clusters/{cluster}/workloads/results/{result_id}",
 ]
 BODIES: dict[str, dict[str, object]] = {
@@ -156,6 +161,7 @@ BODIES: dict[str, dict[str, object]] = {
 NAMES = {
     "cluster": "local",
     "digest": "sha256:0",
+    "request_id": "00000000-0000-4000-8000-000000000000",
     "result_id": "00000000-0000-4000-8000-000000000000",
     "team": "red",
     "user": "carol",
@@ -198,7 +204,7 @@ def address(settings: Settings) -> Callable[[str], str]:
     replay = scenes.replay(recording)
     repartition = scenes.repartition()
     tuning = scenes.tuning()
-    build = scenes.build()
+    build, trial = scenes.build(), scenes.trial()
     hook = scenes.webhook(team="red").webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
 
@@ -214,6 +220,7 @@ def address(settings: Settings) -> Callable[[str], str]:
         ids["repartition_id"] = repartition.pk
         ids["tuning_id"] = tuning.pk
         ids["build_id"] = build.pk
+        ids["trial_id"] = trial.pk
         return "/api/v1" + path.format(**NAMES, name=name, **ids)
 
     return make

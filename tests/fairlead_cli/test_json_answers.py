@@ -60,6 +60,24 @@ BUILD: dict[str, Any] = {
     "created_at": "2026-01-01",
     "created_by": "ann",
 }
+TRIAL: dict[str, Any] = {
+    "id": 8,
+    "model": "m",
+    "version": 1,
+    "cluster": "local",
+    "status": "PENDING",
+    "reason": "",
+    "stage": "",
+    "report": {},
+    "created_at": "2026-01-01",
+    "created_by": "ann",
+}
+TRIED: dict[str, Any] = {
+    **TRIAL,
+    "status": "DONE",
+    "report": {"status": 200, "load_ms": 41.0, "first_ms": 2.0, "infer_ms": 0.5, "runs": 5, "labels": {}},
+    "answer": {"outputs": [{"name": "label", "datatype": "INT64", "shape": [1], "data": [7]}]},
+}
 TUNING: dict[str, Any] = {
     "id": 5,
     "model": "m",
@@ -127,6 +145,12 @@ CALLS = {
     ),
     "models builds": Asked("m --version 1", {"GET /models/m/versions/1/builds": listed(BUILD)}),
     "models stop-build": Asked("m 7 --version 1", {"DELETE /models/m/versions/1/builds/7": {}}),
+    "models try": Asked(
+        "m --version 1 --data request.json",
+        {"POST /models/m/versions/1/trials": TRIAL, "GET /models/m/versions/1/trials/8": TRIED},
+    ),
+    "models trials": Asked("m --version 1", {"GET /models/m/versions/1/trials": listed(TRIAL)}),
+    "models stop-trial": Asked("m 8 --version 1", {"DELETE /models/m/versions/1/trials/8": {}}),
     "models tunings": Asked("m --version 1", {"GET /models/m/versions/1/tunings": listed(TUNING)}),
     "models stop-tuning": Asked("m 5 --version 1", {"DELETE /models/m/versions/1/tunings/5": {}}),
     "models pull": Asked("m 1 --to files", {"GET /models/m/versions/1": VERSION, FILES: b"onnx"}),
@@ -230,6 +254,7 @@ def test_every_command_that_answers_is_asked() -> None:
 @pytest.mark.parametrize("words", CALLS)
 def test_the_answer_for_programs_is_one_json_document(words: str, fairlead: Fairlead, api: Any, at_home: Path) -> None:
     (at_home / "m.onnx").write_bytes(b"onnx")
+    (at_home / "request.json").write_text("{}")
     (at_home / "s.yaml").write_text("metadata: {name: s}")
     (at_home / "p.yaml").write_text("name: p")
     (at_home / "k.yaml").write_text("name: k")

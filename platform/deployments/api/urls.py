@@ -15,12 +15,14 @@ from deployments.api import (
     replays,
     scraping,
     traffic,
+    trials,
     tunings,
     views,
     webhooks,
 )
 from deployments.api.workloads.artifacts import WorkloadArtifactView
 from deployments.api.workloads.exchanges import WorkloadExchangesView
+from deployments.api.workloads.requests import WorkloadRequestView
 from deployments.api.workloads.results import WorkloadResultView
 
 urlpatterns = [
@@ -58,6 +60,11 @@ urlpatterns = [
     ),
     path("clusters/<str:cluster>/workloads/exchanges", WorkloadExchangesView.as_view(), name="workload-exchanges"),
     path(
+        "clusters/<str:cluster>/workloads/requests/<uuid:request_id>",
+        WorkloadRequestView.as_view(),
+        name="workload-request",
+    ),
+    path(
         "clusters/<str:cluster>/workloads/results/<uuid:result_id>",
         WorkloadResultView.as_view(),
         name="workload-result",
@@ -67,6 +74,12 @@ urlpatterns = [
         "models/<str:name>/versions/<int:number>/builds/<int:build_id>",
         builds.BuildDetailView.as_view(),
         name="build-detail",
+    ),
+    path("models/<str:name>/versions/<int:number>/trials", trials.TrialListView.as_view(), name="trial-list"),
+    path(
+        "models/<str:name>/versions/<int:number>/trials/<int:trial_id>",
+        trials.TrialDetailView.as_view(),
+        name="trial-detail",
     ),
     path("models/<str:name>/versions/<int:number>/tunings", tunings.TuningListView.as_view(), name="tuning-list"),
     path(

@@ -16,6 +16,7 @@ from deployments.models.repartitions import Repartition
 from deployments.models.rollouts import AnalysisPoint, AnalysisRun, Rollout
 from deployments.models.services import Cluster, InferenceService, Revision
 from deployments.models.traffic import TrafficLook, TrafficPoint
+from deployments.models.trials import Trial
 from deployments.models.tunings import Tuning
 from deployments.models.webhooks import Webhook, WebhookDelivery
 
@@ -36,6 +37,7 @@ __all__ = [
     "RolloutPolicy",
     "TrafficLook",
     "TrafficPoint",
+    "Trial",
     "Tuning",
     "Webhook",
     "WebhookDelivery",

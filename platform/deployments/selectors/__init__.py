@@ -49,6 +49,7 @@ from deployments.selectors.services import (
 )
 from deployments.selectors.traffic import NO_TRAFFIC, Traffic, traffic_of
 from deployments.selectors.traffic_history import TrafficHistory, traffic_history
+from deployments.selectors.trials import trial_get, trial_query, trial_request
 from deployments.selectors.tunings import tuning_get, tuning_query
 from deployments.selectors.workloads import job_artifact, workload_artifact, workload_service
 from deployments.shapes import (
@@ -132,6 +133,9 @@ __all__ = [
     "stable_before",
     "traffic_history",
     "traffic_of",
+    "trial_get",
+    "trial_query",
+    "trial_request",
     "tuning_get",
     "tuning_query",
     "workload_artifact",

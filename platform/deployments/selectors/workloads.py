@@ -5,7 +5,7 @@ from django.conf import settings
 
 from common.errors import NotFound, NotPermitted
 from deployments.attempts import Status
-from deployments.models import Build, InferenceService, Replay, Revision, Tuning
+from deployments.models import Build, InferenceService, Replay, Revision, Trial, Tuning
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
 from registry.selectors import is_being_checked
 
@@ -31,7 +31,7 @@ def workload_artifact(*, service: InferenceService, digest: str) -> None:
 
 
 def job_artifact(*, cluster: str, identity: JobIdentity, digest: str) -> None:
-    """Raise NotFound unless the caller asks about that model now, where it is checked, tuned or built on."""
+    """Raise NotFound unless the caller asks about that model now, where it is checked, tuned, built on or tried."""
     if not (digest == identity.artifact_digest and _is_asked_about(cluster, digest)):
         raise NotFound(f"the pod {identity.pod} asks about no model {digest[:100]}")
 
@@ -40,4 +40,4 @@ def _is_asked_about(cluster: str, digest: str) -> bool:
     if cluster == settings.DEFAULT_CLUSTER and is_being_checked(digest=digest):
         return True
     work = {"cluster__name": cluster, "model_version__digest": digest, "status": Status.PENDING.value}
-    return Tuning.objects.filter(**work).exists() or Build.objects.filter(**work).exists()
+    return any(kind.objects.filter(**work).exists() for kind in (Tuning, Build, Trial))

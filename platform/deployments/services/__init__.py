@@ -32,6 +32,7 @@ from deployments.services.restarting import service_restart, service_resume, ser
 from deployments.services.rollback import service_rollback
 from deployments.services.rollouts import rollout_abort, rollout_promote, rollout_retry, rollout_start
 from deployments.services.serving import alias_follow, service_apply, service_delete
+from deployments.services.trials import trial_start, trial_stop
 from deployments.services.tunings import tuned_file, tuning_start, tuning_stop
 
 __all__ = [
@@ -89,6 +90,8 @@ __all__ = [
     "service_resume",
     "service_rollback",
     "service_stop",
+    "trial_start",
+    "trial_stop",
     "tuned_file",
     "tuning_start",
     "tuning_stop",

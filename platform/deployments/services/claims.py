@@ -1,4 +1,4 @@
-"""What replays, tunings and builds have in common as rows that a worker holds for a while (`deployments.attempts`)."""
+"""What replays, tunings, builds and trials have in common as rows that a worker holds (`deployments.attempts`)."""
 
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -7,9 +7,9 @@ from django.db.models import QuerySet
 
 from deployments import attempts
 from deployments.attempts import AttemptState, Status
-from deployments.models import Build, Replay, Tuning
+from deployments.models import Build, Replay, Trial, Tuning
 
-Attempted: TypeAlias = Replay | Tuning | Build
+Attempted: TypeAlias = Replay | Tuning | Build | Trial
 
 
 def state_of(row: Attempted) -> AttemptState:
@@ -47,7 +47,7 @@ def broke_off(held: QuerySet[Any], *, reason: str, now: datetime) -> None:
         held.update(**columns_of(attempts.broke_off(state_of(row), reason, now)), claim=None)
 
 
-def write_end(row: Tuning | Build, state: AttemptState, now: datetime) -> None:
+def write_end(row: Tuning | Build | Trial, state: AttemptState, now: datetime) -> None:
     """Write how a row ended, with what else was set of it."""
     for name, value in columns_of(state).items():
         setattr(row, name, value)

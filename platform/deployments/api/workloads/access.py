@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
-from common.errors import NotAuthenticated
+from common.errors import NotAuthenticated, NotPermitted
 from deployments.connecting import driver_of
 from deployments.models import Cluster, InferenceService
 from deployments.selectors import workload_service
@@ -91,6 +91,19 @@ class IsWorkloadOrJob(IsWorkload):
     def has_permission(self, request: Request, view: Any) -> bool:
         """Return True, or raise NotPermitted."""
         return isinstance(request.auth, JobIdentity) or super().has_permission(request, view)
+
+
+class IsJob(BasePermission):
+    """The pod of a job."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:  # noqa: ARG002
+        """Return True, or raise NotPermitted."""
+        caller = caller_of(request)
+        if not isinstance(caller, JobIdentity):
+            raise NotPermitted(
+                f"the pod {caller.pod} is no job's, and only jobs fetch requests and bring what they make"
+            )
+        return True
 
 
 class WorkloadView(APIView):

@@ -5,29 +5,16 @@ from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
-from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from common.errors import NotPermitted
 from deployments import services
-from deployments.api.workloads.access import WorkloadView, caller_of
+from deployments.api.workloads.access import IsJob, WorkloadView, caller_of
 from integrations.clusters.base import JobIdentity
 from registry.api.uploads import MEDIA_TYPE, receive
 from registry.storage import store
 
 _ARCHIVE = "made.tar"
-
-
-class IsJob(BasePermission):
-    """The pod of a job."""
-
-    def has_permission(self, request: Request, view: Any) -> bool:  # noqa: ARG002
-        """Return True, or raise NotPermitted."""
-        caller = caller_of(request)
-        if not isinstance(caller, JobIdentity):
-            raise NotPermitted(f"the pod {caller.pod} is no job's, and only jobs bring what they make")
-        return True
 
 
 class WorkloadResultView(WorkloadView):

@@ -27,9 +27,11 @@ class JobIdentity:
     Attributes:
         artifact_digest: of the only model that it asks about.
         result_id: of the only result that it brings; empty where it brings none.
+        request_id: of the only request that it answers; empty where it answers none.
     """
 
     namespace: str
     pod: str
     artifact_digest: str
     result_id: str = ""
+    request_id: str = ""

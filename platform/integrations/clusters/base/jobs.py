@@ -22,6 +22,7 @@ class JobKind(StrEnum):
     PROFILE = "profile"
     TUNE = "tune"
     BUILD = "build"
+    TRY = "try"
 
     @property
     def loads_the_model(self) -> bool:
@@ -38,6 +39,8 @@ class Job:
         artifact_origin, model_config, env: as of a revision.
         resources: as of a revision; by them it may be asked on a GPU.
         arguments: of the question, beside the model's folder.
+        request: a V2 request that the model is to answer; only of the kind TRY.
+        request_id: under which a pod fetches it, where it runs elsewhere.
         result_id: under which the folder that the job makes comes back; empty for a question that words answer.
         largest_file_bytes: that it may write; what a cluster takes for itself where it is 0.
     """
@@ -48,6 +51,8 @@ class Job:
     artifact_digest: str = ""
     artifact_origin: str = ""
     arguments: tuple[str, ...] = ()
+    request: bytes = b""
+    request_id: str = ""
     result_id: str = ""
     largest_file_bytes: int = 0
     model_config: Mapping[str, object] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from integrations.clusters.base import Failure, FailureReason, Job, JobIdentity,
 from integrations.clusters.kubernetes import kinds, manifests
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.failures import failure_of, statuses
-from integrations.clusters.kubernetes.manifests.jobs import ASK, DIGEST, JOB, RESULT
+from integrations.clusters.kubernetes.manifests.jobs import ASK, DIGEST, JOB, REQUEST, RESULT
 from integrations.clusters.kubernetes.options import ModelSource, Options
 
 Json = Mapping[str, Any]
@@ -58,7 +58,8 @@ def identity_of(api: Api, caller: WorkloadIdentity) -> JobIdentity | None:
         metadata = pod["metadata"]
         annotations = metadata.get("annotations", {})
         if (digest := annotations.get(DIGEST, "")) and JOB in metadata.get("labels", {}):
-            return JobIdentity(caller.namespace, caller.pod, digest, annotations.get(RESULT, ""))
+            ids = annotations.get(RESULT, ""), annotations.get(REQUEST, "")
+            return JobIdentity(caller.namespace, caller.pod, digest, *ids)
     return None
 
 

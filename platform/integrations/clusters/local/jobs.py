@@ -26,7 +26,7 @@ from integrations.clusters.flags import python_flags
 from integrations.clusters.local import launch
 from integrations.clusters.local.materialise import lay_out
 
-_MODEL_NAME, _MODEL_VERSION, _MADE = "model", "1", "made"
+_MODEL_NAME, _MODEL_VERSION, _MADE, _REQUEST = "model", "1", "made", "request.json"
 _MAX_OUTPUT_BYTES = 4 << 20
 _LAST_WORDS_BYTES = 4096
 _LOOK_EVERY_S = 0.2
@@ -59,6 +59,8 @@ def run(
             lay_out(artifact, model, version=_MODEL_VERSION, config=job.model_config)
         except FairleadError as error:
             return JobResult(1, "", error.message)
+        if job.request_id:
+            (scratch / _REQUEST).write_bytes(job.request)
         command = [
             *_launcher(job, allow_python_models=allow_python_models),
             *runtime,
@@ -66,6 +68,7 @@ def run(
             str(model),
             *job.arguments,
             *([f"--output={scratch / _MADE}"] if job.result_id else []),
+            *([f"--request={scratch / _REQUEST}"] if job.request_id else []),
             "--json",
             *(python_flags(allowed=allow_python_models) if job.kind.loads_the_model else []),
         ]

@@ -326,6 +326,33 @@ def test_what_a_job_makes_is_brought_with_the_pods_own_token(case: str) -> None:
     assert term["matchExpressions"][0]["values"] == ["NVIDIA-A100"]
 
 
+@pytest.mark.parametrize("case", ["slice", "registry"])
+def test_a_request_is_fetched_with_the_pods_own_token_and_is_not_in_the_job(case: str) -> None:
+    _, _, options = given(case)
+    options = replace(options, name="eu", control_plane_url="https://fairlead.example/", control_plane_ca_config_map="")
+    artifact = "file:///var/lib/fairlead/artifacts/aaaa"
+    asked = Job(JobKind.TRY, artifact, 60, artifact_digest="sha256:aaaa", request=b"row of alice", request_id="1234")
+    made = job(asked, "ask", options)
+    template = made["spec"]["template"]
+    assert template["metadata"]["annotations"] == {
+        "fairlead/artifact-digest": "sha256:aaaa",
+        "fairlead/request": "1234",
+    }
+    (container,) = template["spec"]["containers"]
+    assert container["args"] == [
+        "try",
+        "/mnt/models/model",
+        "--request-from=https://fairlead.example/api/v1/clusters/eu/workloads/requests/1234",
+        "--token-file=/var/run/secrets/fairlead/token",
+        "--json",
+    ]
+    assert "control-plane" in {each["name"] for each in container["volumeMounts"]}
+    assert "control-plane" in {each["name"] for each in template["spec"]["volumes"]}
+    assert "alice" not in str(made)
+    with pytest.raises(InvalidInput, match="control_plane_url is empty"):
+        job(asked, "ask", replace(options, control_plane_url=""))
+
+
 def test_a_job_whose_pod_cannot_bring_anything_is_refused() -> None:
     _, _, options = given("slice")
     asked = Job(JobKind.BUILD, "file:///var/lib/fairlead/artifacts/aaaa", 60, result_id="1234")

@@ -56,6 +56,14 @@ def test_what_a_build_makes_is_handed_over_before_it_is_gone(cluster, artifact):
     assert list(handed) == ["1/model.onnx"]
 
 
+def test_a_trial_answers_the_request_that_it_is_given(cluster, artifact):
+    x = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
+    asked = Job(JobKind.TRY, artifact, 60, request=json.dumps({"inputs": [x]}).encode(), request_id="1")
+    result = cluster.driver.run(asked)
+    assert (result.exit_code, result.message) == (0, "")
+    assert json.loads(result.output)["answer"]["outputs"]
+
+
 def test_a_build_that_fails_hands_nothing_over(cluster, artifact):
     asked = Job(JobKind.BUILD, artifact, 300, arguments=("--target=tensorrt",), result_id="1")
     result = cluster.driver.run(asked, None, lambda _folder: pytest.fail("there is nothing"))

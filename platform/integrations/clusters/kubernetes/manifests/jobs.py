@@ -1,6 +1,6 @@
 """A question about a model as a Job: the model is laid out as for a replica, then the runtime is asked. Pure.
 
-What it makes of the model, its pod brings to the control plane.
+What it makes of the model, its pod brings to the control plane; a request that the model is to answer comes from there.
 
 Nothing of it stays: it ends itself at its deadline and is removed some time after its end, also where whoever made it
 was killed.
@@ -22,6 +22,8 @@ DIGEST = "fairlead/artifact-digest"
 """On a job's pod: the one model that it may fetch from the registry."""
 RESULT = "fairlead/result"
 """On a job's pod: the one result that it may bring."""
+REQUEST = "fairlead/request"
+"""On a job's pod: the one request that it may fetch."""
 _OF_A_SERVER = ("ports", "startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
 _VOLUMES = ("models", "tmp", "shm")
 _MODEL_NAME, _MODEL_VERSION = "model", "1"
@@ -53,7 +55,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     (runtime,) = pod["containers"]
     mounts = [mount for mount in runtime["volumeMounts"] if mount["name"] in _VOLUMES]
     folder = next(mount["mountPath"] for mount in mounts if mount["name"] == "models")
-    if asked.result_id:
+    if asked.result_id or asked.request_id:
         mounts.append(calling.mount())
         pod["volumes"] = [each for each in pod["volumes"] if each != calling.volume(options)] + [
             calling.volume(options)
@@ -67,6 +69,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
         f"{folder}/{_MODEL_NAME}",
         *asked.arguments,
         *(_bringing(asked, options) if asked.result_id else ()),
+        *(_fetching(asked, options) if asked.request_id else ()),
         "--json",
     ]
     if asked.kind.loads_the_model:
@@ -78,7 +81,8 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     if options.job_tolerations:
         pod["tolerations"] = [*pod.get("tolerations", ()), *(dict(each) for each in options.job_tolerations)]
     labels = {**MANAGED, JOB: name}
-    annotations = {DIGEST: asked.artifact_digest} | ({RESULT: asked.result_id} if asked.result_id else {})
+    ids = {RESULT: asked.result_id, REQUEST: asked.request_id}
+    annotations = {DIGEST: asked.artifact_digest} | {key: value for key, value in ids.items() if value}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -97,10 +101,22 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
 
 def _bringing(asked: Job, options: Options) -> list[str]:
     """Return the flags by which the folder that is made comes back; raises InvalidInput where nothing says how."""
-    authority = calling.authority_file(options)
     return [
         f"--output={_MADE}",
         f"--bring-to={calling.address(options, f'results/{asked.result_id}')}",
+        *_showing(options),
+    ]
+
+
+def _fetching(asked: Job, options: Options) -> list[str]:
+    """Return the flags by which the request comes to the pod; raises InvalidInput where nothing says how."""
+    return [f"--request-from={calling.address(options, f'requests/{asked.request_id}')}", *_showing(options)]
+
+
+def _showing(options: Options) -> list[str]:
+    """Return the flags by which the pod shows who it is."""
+    authority = calling.authority_file(options)
+    return [
         f"--token-file={calling.token_file()}",
         *([f"--certificate-authority={authority}"] if authority else []),
     ]
