@@ -28,7 +28,7 @@ class Dispatcher:
         self._streams = connection.streams
         self._patience = Patience(connection.heard_at)
         self._pings = PingStrikes(connection.host.limits)
-        self._frames_noted = 0
+        self._frames_noted = self._acknowledged = 0
         self._on = (
             self._on_data,
             self.opening.on_headers,
@@ -124,6 +124,9 @@ class Dispatcher:
         _check_connection(stream_id)
         if flags & frames.ACK:
             _check_size(payload, 0, "an acknowledged SETTINGS")
+            self._acknowledged += 1
+            if self._acknowledged == 2:  # the first is of the settings that a connection begins with
+                self.opening.headers.refuse_table()
             return
         self._spend()
         out = self._connection.out

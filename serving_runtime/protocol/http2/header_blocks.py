@@ -1,19 +1,20 @@
 """Header blocks: HPACK to checked fields, and fields to HPACK (RFC 7541; RFC 9113, section 8). Pure.
 
 Clients send the same few blocks again and again. As long as a block leaves the dynamic table as it is, the same bytes
-mean the same fields, so what was made out of them is kept until a block changes the table.
+mean the same fields, so what was made out of them is kept until a block changes the table; of blocks that come again
+but for some values, only those are decoded.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
 import hpack
 
-from serving_runtime.protocol.http2.fields import Field, FieldDecoder
+from serving_runtime.protocol.http2.fields import Field, FieldDecoder, Fields
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
+from serving_runtime.protocol.http2.patterns import Patterns
 
-Fields: TypeAlias = Sequence[Field]
 Head = TypeVar("Head")
 
 MAX_HEADER_LIST_BYTES = 64 * 1024
@@ -37,13 +38,22 @@ class HeaderReader(Generic[Head]):
 
     Args:
         interpret: makes out of a request's fields what its stream begins with; called once for blocks that repeat.
+
+    Attributes:
+        changes: how many blocks have changed the table.
     """
 
     def __init__(self, interpret: Callable[[Fields], Head]) -> None:
+        self.changes = 0
         self._interpret = interpret
         self._decoder = FieldDecoder(MAX_HEADER_LIST_BYTES)
+        self._patterns = Patterns(self._decoder)
         self._kept: dict[bytes, tuple[Head, int | None]] = {}
         self._checked: set[Field] = set()
+
+    def refuse_table(self) -> None:
+        """Let the client have no table from now on: it has read that it is to do without."""
+        self._decoder.max_table_bytes = 0
 
     def request(self, block: bytes) -> tuple[Head, int | None]:
         """Return what `interpret` made of a request's headers, and its content-length in bytes where it has one.
@@ -53,11 +63,22 @@ class HeaderReader(Generic[Head]):
         kept = self._kept.get(block)
         if kept is not None:
             return kept
+        alike = self._patterns.read(block) if len(block) <= _KEPT_BYTES else None
+        if alike is not None:
+            content_length = alike.content_length
+            for hole in alike.holes:
+                name, value = alike.fields[hole]
+                _check_field(name, value)
+                if name == b"content-length":
+                    content_length = _number(value)
+            return self._interpret(alike.fields), content_length
         fields, repeats = self._decode(block)
         content_length = check_request(fields, self._checked)
         found = self._interpret(fields), content_length
-        if repeats and len(block) <= _KEPT_BYTES and len(self._kept) < _KEPT_BLOCKS:
-            self._kept[block] = found
+        if repeats and len(block) <= _KEPT_BYTES:
+            self._patterns.learn(block, fields, content_length)
+            if len(self._kept) < _KEPT_BLOCKS:
+                self._kept[block] = found
         return found
 
     def trailers(self, block: bytes) -> Fields:
@@ -70,7 +91,7 @@ class HeaderReader(Generic[Head]):
         """Decode a block that nobody wants: those that follow are encoded relative to it."""
         self._decode(block)
 
-    def _decode(self, block: bytes) -> tuple[Fields, bool]:
+    def _decode(self, block: bytes) -> tuple[list[Field], bool]:
         """Return the fields, and whether the same bytes would mean the same once more."""
         table = self._decoder.table
         entries = table.dynamic_entries
@@ -86,7 +107,9 @@ class HeaderReader(Generic[Head]):
         newest = entries[0] if entries else None
         repeats = before[:2] == (table.maxsize, len(entries)) and before[2] is newest
         if not repeats:
+            self.changes += 1
             self._kept.clear()
+            self._patterns.clear()
         return fields, repeats
 
 
@@ -109,9 +132,9 @@ def check_request(fields: Fields, checked: set[Field] | None = None) -> int | No
                 continue
             _check_field(name, value)
             if name == b"content-length":
-                if not value.isdigit() or len(value) > 18 or content_length not in (None, int(value)):
-                    raise _malformed("content-length is no number, or two")
-                content_length = int(value)
+                if content_length not in (None, _number(value)):
+                    raise _malformed("there are two content-lengths")
+                content_length = _number(value)
             elif len(name) + len(value) <= _KEPT_FIELD_BYTES:
                 if len(checked) >= _KEPT_FIELDS:
                     checked.clear()
@@ -146,6 +169,12 @@ def _check_field(name: bytes, value: bytes) -> None:
         raise _malformed("a header's value has a line break or a zero byte")
     if name in _OF_HTTP_1 or (name == b"te" and value != b"trailers"):
         raise _malformed(f"{name.decode('latin-1')} has no place in HTTP/2")
+
+
+def _number(content_length: bytes) -> int:
+    if not content_length.isdigit() or len(content_length) > 18:
+        raise _malformed("content-length is no number")
+    return int(content_length)
 
 
 def _malformed(message: str) -> StreamFailure:

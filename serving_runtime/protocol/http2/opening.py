@@ -13,6 +13,10 @@ from serving_runtime.protocol.http2.stream import Stream
 if TYPE_CHECKING:
     from serving_runtime.protocol.http2.connection import Connection
 
+_MOST_CHANGES = 16
+"""Of the table of header fields. A client that goes on so, because an id or a deadline of each request is put into it,
+is asked to do without: then the same headers are the same bytes, whatever came before them."""
+
 _REMEMBERED = 128
 """Streams that were reset here, whose frames may still be under way, and gaps in the numbers of streams."""
 
@@ -26,6 +30,8 @@ class Opening:
     Attributes:
         last_id: the highest number of a stream that the client has opened.
         was_reset: streams that ended here before the client had ended them.
+        headers: reads their blocks.
+        no_table: the client was asked to use no table of header fields.
         awaits: the stream whose headers are not complete, None for none.
     """
 
@@ -36,7 +42,8 @@ class Opening:
         self._connection = connection
         self._streams = connection.streams
         self._spend = spend
-        self._headers = HeaderReader(connection.host.interpret)
+        self.headers = HeaderReader(connection.host.interpret)
+        self.no_table = False
         self._skipped: deque[range] = deque(maxlen=_REMEMBERED)
         self._flags = 0
         self._block = bytearray()
@@ -81,8 +88,11 @@ class Opening:
         if stream_id != self.last_id + 2:
             self._skipped.append(range(self.last_id + 1, stream_id))
         self.last_id = stream_id
-        head, content_length = self._headers.request(block)
+        head, content_length = self.headers.request(block)
         connection = self._connection
+        if self.headers.changes >= _MOST_CHANGES and not self.no_table:
+            self.no_table = True
+            connection.out.write(frames.settings({frames.HEADER_TABLE_SIZE: 0}))
         if stream_id > connection.last_accepted or len(self._streams) >= connection.host.limits.max_streams:
             raise StreamFailure(ErrorCode.REFUSED_STREAM, "no more streams at once")
         self._streams[stream_id] = stream = connection.host.stream(connection, stream_id, head)
@@ -94,7 +104,7 @@ class Opening:
             stream.receive_end()
 
     def _on_trailers(self, stream: Stream, flags: int, block: bytes) -> None:
-        self._headers.trailers(block)
+        self.headers.trailers(block)
         if stream.ended:
             raise StreamFailure(ErrorCode.STREAM_CLOSED, "HEADERS on a stream whose client has ended it")
         if not flags & frames.END_STREAM:
@@ -102,7 +112,7 @@ class Opening:
         stream.receive_end()
 
     def _on_old_block(self, stream_id: int, block: bytes) -> None:
-        self._headers.skip(block)
+        self.headers.skip(block)
         if stream_id in self.was_reset:
             self._spend()
         elif any(stream_id in gap for gap in self._skipped):

@@ -74,7 +74,7 @@ class RefusedCall(Stream):
 class RunningCall(Stream):
     """What calls have in common."""
 
-    __slots__ = ("_assembly", "_began", "_endpoint", "_head", "_settings", "_timer", "_work")
+    __slots__ = ("_began", "_endpoint", "_head", "_settings", "_timer", "_work")
 
     def __init__(
         self, connection: Connection, stream_id: int, head: Head, endpoint: Endpoint, settings: CallSettings
@@ -83,7 +83,6 @@ class RunningCall(Stream):
         self._head = head
         self._endpoint = endpoint
         self._settings = settings
-        self._assembly = messages.Assembly(settings.max_message_bytes)
         self._began = False
         self._work: Any = None  # a task, or what the engine gave: there is `cancel`
         self._timer: asyncio.TimerHandle | None = None

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from serving_runtime.protocol.grpc.access import Sent
 from serving_runtime.protocol.grpc.methods import DirectMethod
 from serving_runtime.protocol.grpc.on_http2 import messages
 from serving_runtime.protocol.grpc.policy import Answer
-from serving_runtime.protocol.http2.header_blocks import Fields
+from serving_runtime.protocol.http2.fields import Fields
 
 _CONTENT_TYPE = re.compile(rb"application/grpc(\+.*|;.*)?")
 _TIMEOUT = re.compile(rb"(\d{1,8})([HMSmun])")
@@ -47,6 +48,7 @@ class Head(NamedTuple):
         timeout_s: None without a deadline.
         coding: how the client's messages are compressed.
         accepts: how answers may be.
+        fields: all headers.
     """
 
     endpoint: Endpoint | None = None
@@ -55,7 +57,12 @@ class Head(NamedTuple):
     timeout_s: float | None = None
     coding: str = "identity"
     accepts: frozenset[str] = frozenset()
-    metadata: Sent = ()
+    fields: Fields = ()
+
+    @property
+    def metadata(self) -> Sent:
+        """Return the call's metadata, made for who asks for it."""
+        return metadata(self.fields)
 
 
 def interpret(fields: Fields, endpoints: Mapping[bytes, Endpoint]) -> Head:
@@ -70,17 +77,23 @@ def interpret(fields: Fields, endpoints: Mapping[bytes, Endpoint]) -> Head:
         endpoint = endpoints.get(path)
         if endpoint is None:
             raise Unsupported(f"there is no method {path[:200].decode('latin-1')}")
+        metadata([field for field in fields if field[0][-4:] == b"-bin"])  # raises where one is no base64
         coding = by_name.get(b"grpc-encoding", b"identity").decode("latin-1")
         messages.check_coding(coding)
         return Head(
             endpoint=endpoint,
             timeout_s=timeout_s(by_name.get(b"grpc-timeout")),
             coding=coding,
-            accepts=frozenset(by_name.get(b"grpc-accept-encoding", b"").decode("latin-1").replace(" ", "").split(",")),
-            metadata=metadata(fields),
+            accepts=_accepted(by_name.get(b"grpc-accept-encoding", b"")),
+            fields=fields,
         )
     except ServingError as error:
         return Head(error=error)
+
+
+@functools.lru_cache(maxsize=64)
+def _accepted(value: bytes) -> frozenset[str]:
+    return frozenset(value.decode("latin-1").replace(" ", "").split(","))
 
 
 def timeout_s(value: bytes | None) -> float | None:

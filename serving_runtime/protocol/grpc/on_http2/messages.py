@@ -34,6 +34,14 @@ class Message(NamedTuple):
     size_bytes: int
 
 
+def whole(content: bytes, max_message_bytes: int) -> Message | None:
+    """Return the message that a piece is, no more and no less; None for any other piece, a wrong one too."""
+    size = len(content) - PREFIX_BYTES
+    if not 0 <= size <= max_message_bytes or content[0] > 1 or int.from_bytes(content[1:PREFIX_BYTES], "big") != size:
+        return None
+    return Message(content[0] == 1, memoryview(content)[PREFIX_BYTES:], len(content))
+
+
 class Assembly:
     """Puts the messages of one direction of a call together.
 

@@ -16,7 +16,7 @@ from serving_runtime.protocol.grpc.on_http2.unary import UnaryCall
 from serving_runtime.protocol.grpc.policy import CallPolicy, governed, streaming, unary
 from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSettings
 from serving_runtime.protocol.http2.connection import Connection
-from serving_runtime.protocol.http2.header_blocks import Fields
+from serving_runtime.protocol.http2.fields import Fields
 from serving_runtime.protocol.http2.limits import ConnectionLimits
 from serving_runtime.protocol.http2.stream import Stream
 

@@ -15,12 +15,13 @@ from serving_runtime.protocol.http2.frames import DEFAULT_WINDOW_BYTES
 class StreamCall(RunningCall):
     """Any number of messages in and out."""
 
-    __slots__ = ("_inbox", "_inbox_bytes", "_news", "_room")
+    __slots__ = ("_assembly", "_inbox", "_inbox_bytes", "_news", "_room")
 
     def __init__(
         self, connection: Connection, stream_id: int, head: Head, endpoint: Endpoint, settings: CallSettings
     ) -> None:
         super().__init__(connection, stream_id, head, endpoint, settings)
+        self._assembly = messages.Assembly(settings.max_message_bytes)
         self._inbox: deque[messages.Message | ServingError] = deque()
         self._inbox_bytes = 0
         self._news = asyncio.Event()

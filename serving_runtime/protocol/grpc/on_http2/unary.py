@@ -13,17 +13,26 @@ from serving_runtime.protocol.http2.connection import Connection
 class UnaryCall(RunningCall):
     """One message in, one out."""
 
-    __slots__ = ("_request",)
+    __slots__ = ("_assembly", "_request")
 
     def __init__(
         self, connection: Connection, stream_id: int, head: Head, endpoint: Endpoint, settings: CallSettings
     ) -> None:
         super().__init__(connection, stream_id, head, endpoint, settings)
         self._request: messages.Message | None = None
+        self._assembly: messages.Assembly | None = None
 
     def on_content(self, content: bytes) -> None:
+        assembly = self._assembly
+        if assembly is None:
+            most_bytes = self._settings.max_message_bytes
+            if self._request is None:
+                self._request = messages.whole(content, most_bytes)
+                if self._request is not None:  # as nearly all are
+                    return
+            assembly = self._assembly = messages.Assembly(most_bytes)
         try:
-            found = self._assembly.feed(content)
+            found = assembly.feed(content)
             if len(found) > (self._request is None):
                 raise InvalidArgument("the method takes one message, and there are more")
         except ServingError as error:
@@ -32,10 +41,10 @@ class UnaryCall(RunningCall):
         if found:
             self._request = found[0]
         if not self.ended:
-            self._need(self._assembly.needed_bytes)
+            self._need(assembly.needed_bytes)
 
     def on_end(self) -> None:
-        if self._request is None or self._assembly.held_bytes:
+        if self._request is None or (self._assembly is not None and self._assembly.held_bytes):
             self._fail("INVALID_ARGUMENT", "the method takes one message, and there is no whole one")
             return
         request, self._request = self._request, None

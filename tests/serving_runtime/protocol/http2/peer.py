@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.connection import Connection
-from serving_runtime.protocol.http2.header_blocks import Fields, encode
+from serving_runtime.protocol.http2.fields import Fields
+from serving_runtime.protocol.http2.header_blocks import encode
 from serving_runtime.protocol.http2.limits import ConnectionLimits
 from serving_runtime.protocol.http2.stream import Stream
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving_runtime.protocol.http2.fields import Fields
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
 from serving_runtime.protocol.http2.header_blocks import (
     MAX_HEADER_LIST_BYTES,
-    Fields,
     HeaderReader,
     check_request,
     check_trailers,
