@@ -69,16 +69,24 @@ def _round(running: Running, seconds: int, scratch: Path, idle_descriptors: int)
 
 
 def _leave(port: int, body: requests.Body) -> None:
-    """Go away with half of a request sent: all together, so that each round asks for the same memory at its peak."""
+    """Go away with half of a request read: all together, so that each round asks for the same memory at its peak."""
     head = f"POST /v2/models/{_IMAGE.name}/infer HTTP/1.1\r\nContent-Length: {len(body.content)}\r\n\r\n"
     with ExitStack() as leavers:
         for _ in range(_LEAVERS):
             connection = leavers.enter_context(socket.create_connection(("127.0.0.1", port)))
             connection.sendall(head.encode() + body.content[: len(body.content) // 2])
+        _wait(lambda: _unread_bytes(port) == 0)
+
+
+def _unread_bytes(port: int) -> int:
+    """Return how much has arrived at a port of this machine that its server has not read (proc(5), /proc/net/tcp)."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    established = [row for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "01"]
+    return sum(int(row[4].partition(":")[2], 16) for row in established)
 
 
 def _wait(quiet: Callable[[], bool]) -> None:
-    """Wait for connections that are being closed; who leaks is told afterwards, so this raises nothing."""
+    """Wait for the server; who leaks is told afterwards, so this raises nothing."""
     deadline = time.monotonic() + _QUIET_S
     while not quiet() and time.monotonic() < deadline:
         time.sleep(0.1)
