@@ -13,6 +13,8 @@ import "./elements/traffic-plot";
 // The Content-Security-Policy forbids both inline styles and evaluated scripts.
 htmx.config.allowEval = false;
 htmx.config.includeIndicatorStyles = false;
+// Nor may a style that a browser wrote into an element, as of a text field made larger, be copied into what replaces it.
+htmx.config.attributesToSettle = ["class"];
 htmx.config.historyEnabled = false;
 htmx.config.selfRequestsOnly = true;
 // An error of ours comes as a fragment for #notices (see common/pages.py), so it is shown, not dropped.

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from common.errors import InvalidInput
 from deployments.phases import Phase
@@ -80,13 +81,18 @@ def drawing_of(policy: Policy) -> Drawing:
     )
 
 
+def document_in(text: str) -> Mapping[str, Any]:
+    """Return the fields that a text says, which need not make a policy; raises InvalidInput where it is none."""
+    return document_of(text, what="policy file", begins="name")
+
+
 def read(text: str, *, name: str | None) -> tuple[Mapping[str, object], Policy]:
     """Return the policy file that a text says, and the policy; raises InvalidInput.
 
     Args:
         name: what the policy must be called; None where it is new.
     """
-    document = document_of(text, what="policy file", begins="name")
+    document = document_in(text)
     return document, parse_policy(document, name=name)
 
 

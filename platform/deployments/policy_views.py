@@ -1,5 +1,6 @@
-"""The pages of rollout policies: a list, and an editor that draws the steps as one types."""
+"""The pages of rollout policies: a list, and an editor by form and as YAML that draws the steps meanwhile."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -16,7 +17,8 @@ from accounts.scopes import Scope
 from common.errors import Conflict, FairleadError, InvalidInput
 from common.pages import is_fragment, leave, newest
 from deployments.policy import stored_policy
-from deployments.policy_drawing import drawing_of, problem_of, read
+from deployments.policy_drawing import document_in, drawing_of, problem_of, read
+from deployments.policy_form import changed, digest_of, done, form_of, has_comments
 from deployments.selectors import policy_get, policy_query
 from deployments.service_text import text_of
 from deployments.services import policy_apply, policy_delete
@@ -55,7 +57,7 @@ def policy_list_page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page_scope(Scope.READ)
 def policy_page(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Show a policy's text and drawing; without a name an example to begin a new one with."""
+    """Show a policy's form, text and drawing; without a name an example to begin a new one with."""
     row = policy_get(name=name) if name else None
     text = _BEGIN if row is None else text_of(row.document)
     used = [] if row is None else [str(each) for each in row.services.order_by("namespace", "name")[:20]]
@@ -66,12 +68,28 @@ def policy_page(request: HttpRequest, name: str = "") -> HttpResponse:
 @require_POST
 @page_scope(Scope.READ)
 def policy_look(request: HttpRequest) -> HttpResponse:
-    """Draw what was typed, or say which line is wrong; htmx gets that alone."""
-    name, text = request.POST.get("policy", ""), request.POST.get("text", "")
-    context = _looked(request, text, name)
-    if is_fragment(request):
-        return render(request, "deployments/_policy_drawing.html", context)
-    return render(request, PAGE, {**context, "version": request.POST.get("version", "")})
+    """Draw what was typed and fill the form in from it, or say which line is wrong; htmx gets these alone."""
+    return _answer(request, _looked(request, request.POST.get("text", ""), request.POST.get("policy", "")), "form")
+
+
+@require_POST
+@page_scope(Scope.READ)
+def policy_fill(request: HttpRequest) -> HttpResponse:
+    """Write what the form says into the text, and draw it; htmx gets these alone, and the form where it is another."""
+    text, name = request.POST.get("text", ""), request.POST.get("policy", "")
+    try:
+        before = document_in(text)
+    except InvalidInput:
+        return _answer(request, _looked(request, text, name), "form")
+    if request.POST.get("seen") != digest_of(text):  # the text was changed after the form had been filled in from it
+        return _answer(request, _looked(request, text, name), "form")
+    after = changed(before, request.POST.dict())
+    if wish := request.POST.get("do", ""):
+        after = done(after, wish)
+    context = _looked(request, text if after == before else text_of(after), name)
+    was = form_of(before, is_new=not name)
+    is_same = was is not None and context["form"] is not None and was.shape == context["form"].shape
+    return _answer(request, context, *(["text"] if is_same and not wish else ["text", "form"]))
 
 
 @require_POST
@@ -79,7 +97,7 @@ def policy_look(request: HttpRequest) -> HttpResponse:
 def policy_apply_action(request: HttpRequest) -> HttpResponse:
     """Save what was typed, unless the policy was changed meanwhile; a text that is none comes back with its line."""
     require(page_token(request), Scope.WRITE, Place.installation())
-    name, text = request.POST.get("policy", ""), request.POST.get("text", "")
+    name, text = request.POST.get("policy", ""), _with_form(request.POST.dict())
     try:
         document, policy = read(text, name=name or None)
     except InvalidInput:
@@ -104,10 +122,31 @@ def policy_delete_action(request: HttpRequest, name: str) -> HttpResponse:
     return leave(request, "deployments:policy-list")
 
 
-def _looked(request: HttpRequest, text: str, name: str) -> dict[str, Any]:
-    """Return the drawing of a text and what saving it would do, or what is wrong with it."""
-    context: dict[str, Any] = {"name": name, "text": text, "may_write": _may_write(request)}
+def _with_form(said: Mapping[str, str]) -> str:
+    """Return the text with what the form says and has not written into it yet, as while somebody types quickly."""
+    text = said.get("text", "")
+    if said.get("seen") != digest_of(text):
+        return text
     try:
+        before = document_in(text)
+    except InvalidInput:
+        return text
+    after = changed(before, said)
+    return text if after == before else text_of(after)
+
+
+def _looked(request: HttpRequest, text: str, name: str) -> dict[str, Any]:
+    """Return the form and the drawing of a text and what saving it would do, or what is wrong with it."""
+    context: dict[str, Any] = {
+        "name": name,
+        "text": text,
+        "form": None,
+        "seen": digest_of(text),
+        "has_comments": has_comments(text),
+        "may_write": _may_write(request),
+    }
+    try:
+        context["form"] = form_of(document_in(text), is_new=not name)
         document, policy = read(text, name=name or None)
         context["drawing"] = drawing_of(policy)
         plan = policy_plan(document=document, name=policy.name, actor=page_actor(request), now=timezone.now())
@@ -117,6 +156,13 @@ def _looked(request: HttpRequest, text: str, name: str) -> dict[str, Any]:
     except FairleadError as error:
         context["message"] = error.message
     return context
+
+
+def _answer(request: HttpRequest, context: dict[str, Any], *beside: str) -> HttpResponse:
+    """Answer htmx with the drawing and what is to be another beside it: form or text; others with the page."""
+    if is_fragment(request):
+        return render(request, "deployments/_policy_looked.html", {**context, "beside": beside})
+    return render(request, PAGE, {**context, "version": request.POST.get("version", "")})
 
 
 def _may_write(request: HttpRequest) -> bool:

@@ -39,6 +39,7 @@ urlpatterns = [
     path("policies/", policy_views.policy_list_page, name="policy-list"),
     path("policies/new", policy_views.policy_page, name="policy-new"),
     path("policies/look", policy_views.policy_look, name="policy-look"),
+    path("policies/fill", policy_views.policy_fill, name="policy-fill"),
     path("policies/apply", policy_views.policy_apply_action, name="policy-apply"),
     path("policies/<str:name>/", policy_views.policy_page, name="policy-detail"),
     path("policies/<str:name>/delete", policy_views.policy_delete_action, name="policy-delete"),

@@ -1,5 +1,6 @@
 """The pages of rollout policies, on the real database and services."""
 
+import html
 import re
 
 import pytest
@@ -9,6 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from accounts.models import AuditEntry
 from accounts.scopes import Scope
 from deployments.models import RolloutPolicy
+from deployments.policy_form import digest_of
 from deployments.services import policy_apply
 from tests import scenes
 from tests.deployments.test_views import signed_in, text
@@ -90,3 +92,62 @@ def test_the_list_asks_as_often_for_many_as_for_one(django_assert_max_num_querie
     with django_assert_max_num_queries(6):
         page = text(client, "/policies/")
     assert len(re.findall(r"/policies/p\d+/", page)) == 12
+
+
+def fill(**said: str) -> str:
+    """Return what htmx gets for a change of the form."""
+    asked = {"policy": "", "text": FILE, "seen": digest_of(FILE), **said}
+    answer = signed_in(Scope.READ).post("/policies/fill", asked, headers={"HX-Request": "true"})
+    assert answer.status_code == 200
+    return html.unescape(answer.content.decode())
+
+
+def test_the_form_is_beside_the_file_and_says_the_same() -> None:
+    policy_apply(document=scenes.POLICY, name=None, actor="test", now=timezone.now())
+    page = text(signed_in(Scope.WRITE), "/policies/careful/")
+    assert 'name="steps.1.weight" value="25"' in page
+    assert 'name="steps.0.analysis.minRequests" value="100"' in page
+    assert "<code>detect</code>" in page, "what no field says is named"
+
+
+def test_a_field_is_written_into_the_file_which_is_drawn() -> None:
+    answer = fill(**{"steps.0.hold": "2m"})
+    assert "Takes 2m" in answer
+    assert "hold: 2m" in answer.partition('id="policy-text"')[2]
+    assert 'id="policy-form"' not in answer, "who types in it keeps the form"
+    assert f'value="{digest_of(FILE.replace("1m", "2m"))}"' in answer
+    assert "Line 3:" in fill(**{"steps.0.weight": "101"})
+
+
+def test_what_makes_other_fields_brings_the_form_anew() -> None:
+    assert 'id="at-steps.0.analysis.minRequests"' in fill(**{"steps.0.analysis": "yes"})
+    assert 'id="at-steps.1.weight"' in fill(do="add")
+
+
+def test_a_form_that_was_filled_in_from_another_text_changes_nothing() -> None:
+    answer = fill(seen=digest_of("name: other\nsteps: []\n"), **{"steps.0.hold": "2m"})
+    assert "Takes 1m" in answer
+    assert 'name="steps.0.hold" value="1m"' in answer
+    assert 'id="policy-text"' not in answer
+
+
+def test_a_text_that_is_no_yaml_is_left_alone_and_has_no_form() -> None:
+    answer = fill(text="name: [", seen=digest_of("name: ["), **{"steps.0.hold": "2m"})
+    assert "Line 1" in answer
+    assert "The form follows as soon as the file can be read" in answer
+    assert 'id="policy-text"' not in answer
+
+
+def test_what_was_typed_last_in_the_form_is_saved_too() -> None:
+    assert apply(seen=digest_of(FILE), **{"steps.0.weight": "30"})[0] == 302
+    assert RolloutPolicy.objects.get().document["steps"][0]["weight"] == 30
+    changed = FILE.replace("10", "20")
+    assert apply(policy="slow", version="1", text=changed, seen=digest_of(FILE), **{"steps.0.weight": "30"})[0] == 302
+    assert RolloutPolicy.objects.get().document["steps"][0]["weight"] == 20, "the text was changed after the form"
+
+
+def test_without_a_script_the_form_is_written_into_the_file_by_a_button() -> None:
+    asked = {"policy": "", "version": "", "text": FILE, "seen": digest_of(FILE), "steps.0.hold": "3m"}
+    page = signed_in(Scope.WRITE).post("/policies/fill", asked).content.decode()
+    assert "hold: 3m" in page
+    assert "Save policy" in page
