@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Min
+from django.db.models import Count, F, Max, Min
 from django.db.models.functions import Coalesce
 
 from deployments.models import InferenceService, Rollout
@@ -22,6 +22,12 @@ def rollout_phases() -> dict[str, int]:
 
 
 def sweep_lag(*, now: datetime) -> timedelta:
-    """Return for how long the service that waits longest has had no tick; nothing where there is no service."""
-    oldest = InferenceService.objects.aggregate(oldest=Min(Coalesce("ticked_at", "created_at")))["oldest"]
-    return max(timedelta(0), now - oldest) if oldest is not None else timedelta(0)
+    """Return for how long the service that waits longest has had no tick; nothing where there is no service.
+
+    Settled services are turned to in their time, of any number some at each sweep: they wait since the last one's tick.
+    """
+    moving = InferenceService.objects.exclude(settled=F("changes"))
+    oldest = moving.aggregate(at=Min(Coalesce("ticked_at", "created_at")))["at"]
+    settled = InferenceService.objects.filter(settled=F("changes")).aggregate(at=Max("ticked_at"))["at"]
+    waits: list[timedelta] = [now - at for at in (oldest, settled) if at is not None]
+    return max([timedelta(0), *waits])

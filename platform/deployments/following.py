@@ -2,7 +2,8 @@
 
     the clusters' watches --> which services --> each at most once a second --> a hint to the worker
 
-Only hints are sent: while a cluster, the broker or this process is away, the worker's sweep finds everything as before.
+The service's row is marked, and a hint is sent: what gets lost of the hints, the next sweep finds. While a cluster or
+this process is away, sweeps turn to more of the settled services (`due`).
 """
 
 import logging
@@ -15,7 +16,7 @@ from datetime import datetime
 from django.db import DatabaseError, close_old_connections
 
 from common.errors import FairleadError
-from deployments import hints, telemetry
+from deployments import due, hints, telemetry
 from deployments.models import Cluster, InferenceService
 from integrations.clusters.kubernetes.access import Access
 from integrations.clusters.kubernetes.api import Api
@@ -133,6 +134,7 @@ class Follower:
     def _wake(self, cluster_id: int, followed: "_Followed", services: Iterable[Service]) -> None:
         for namespace, name in services:
             row = InferenceService.objects.filter(cluster=cluster_id, namespace=namespace, name=name)
+            due.touch(row)  # a hint may be dropped while the cluster is busy
             for service_id in row.values_list("pk", flat=True):
                 self._wake_service(service_id)
                 telemetry.WAKES.labels(followed.name).inc()

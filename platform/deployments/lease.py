@@ -11,10 +11,11 @@ import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import BigIntegerField, Case, F, Q, Value, When
 
 from common import processes
 from deployments.models import InferenceService
+from deployments.settling import UNSETTLED
 
 LEASE = timedelta(seconds=30)
 """Longer than a tick with every timeout in it."""
@@ -39,7 +40,7 @@ def take(service_id: int, now: datetime) -> str:
     me = processes.myself()
     owner = f"{me}.{uuid.uuid4().hex[:12]}"
     service = InferenceService.objects.filter(pk=service_id)
-    held = {"lease_owner": owner, "lease_expires_at": now + LEASE}
+    held = {"lease_owner": owner, "lease_expires_at": now + LEASE, "settled": UNSETTLED}
     if service.filter(Q(lease_expires_at=None) | Q(lease_expires_at__lte=now)).update(**held):
         return owner
     holder = service.values_list("lease_owner", flat=True).first()
@@ -53,8 +54,13 @@ def holds(service_id: int, owner: str, now: datetime) -> bool:
     return InferenceService.objects.filter(pk=service_id, lease_owner=owner, lease_expires_at__gt=now).exists()
 
 
-def give_back(service_id: int, owner: str, now: datetime) -> None:
-    """Let the next one in, and note when the service was last turned to."""
+def give_back(service_id: int, owner: str, now: datetime, *, settled: int = UNSETTLED) -> None:
+    """Let the next one in, and note when the service was last turned to, and whether anything of it goes on.
+
+    Args:
+        settled: for the column of that name; what touched the service since it was taken stands against it.
+    """
+    untouched = Case(When(settled=UNSETTLED, then=Value(settled, BigIntegerField())), default=F("settled"))
     InferenceService.objects.filter(pk=service_id, lease_owner=owner).update(
-        lease_owner="", lease_expires_at=None, ticked_at=now
+        lease_owner="", lease_expires_at=None, ticked_at=now, settled=untouched
     )

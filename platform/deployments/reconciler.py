@@ -33,6 +33,7 @@ from deployments.recording import Change, changing, load
 from deployments.rollout import CanarySeen, Observation, advance, pass_over
 from deployments.rollout.approvals import Tally
 from deployments.selectors import approval_tally
+from deployments.settling import UNSETTLED, Turn, is_settled
 from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed, ObservedRevision, Sample
 
 BLIND = timedelta(minutes=1)
@@ -83,28 +84,31 @@ def tick(service_id: int, outside: Outside) -> Outcome:
     owner = lease.take(service_id, outside.clock())
     if not owner:
         return Outcome.BUSY
+    settled = UNSETTLED
     try:
-        return _tick(service_id, owner, outside)
+        outcome, settled = _tick(service_id, owner, outside)
+        return outcome
     except _OvertakenError:
         return Outcome.OVERTAKEN
     finally:
-        lease.give_back(service_id, owner, outside.clock())
+        lease.give_back(service_id, owner, outside.clock(), settled=settled)
 
 
-def _tick(service_id: int, owner: str, outside: Outside) -> Outcome:
+def _tick(service_id: int, owner: str, outside: Outside) -> tuple[Outcome, int]:
+    """Return what became of it, and the number of changes with which the service is settled, or UNSETTLED."""
     try:
         read = load(service_id, now=outside.clock())
     except NotFound:
-        return Outcome.REMOVED
+        return Outcome.REMOVED, UNSETTLED
     with request_id.acting_for(read.service.request_id):
         if read.service.deleting_at is not None:
-            return _remove(read, owner, outside)
+            return _remove(read, owner, outside), UNSETTLED
         return _reconcile(read, owner, outside)
 
 
-def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
+def _reconcile(read: Change, owner: str, outside: Outside) -> tuple[Outcome, int]:
     if not read.revisions:
-        return Outcome.DONE  # its first model is still being imported, which its reason says
+        return Outcome.DONE, UNSETTLED  # its first model is still being imported, which its reason says
     seen, problem = _observe(read.service, outside.driver)
     confirmed = seen is not None and is_confirmed(read.state(), read.service.generation, seen)
     unseen = _unseen(read.service, read.now)
@@ -136,9 +140,25 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> Outcome:
         _describe(change, seen, (problem and _unseen_since(read.service, problem)) or evidence.problem)
     desired = change.desired()
     if not lease.holds(read.service.pk, owner, outside.clock()):
-        return Outcome.OVERTAKEN
+        return Outcome.OVERTAKEN, UNSETTLED
     _note_drift(change.service, _apply(change.service, desired, outside.driver), change.now)
-    return Outcome.DONE
+    return Outcome.DONE, change.service.changes if _is_settled(change, seen) else UNSETTLED
+
+
+def _is_settled(change: Change, seen: Observed | None) -> bool:
+    """Return whether the turn that recorded `change` left nothing that goes on."""
+    service, state = change.service, change.state()
+    return is_settled(
+        Turn(
+            phase=ServicePhase(service.phase),
+            state=state,
+            seen=seen,
+            is_confirmed=seen is not None and is_confirmed(state, service.generation, seen),
+            is_waiting=bool(service.waits_for) or service.awaited_import_id is not None,
+            is_rolling=change.rollout is not None,
+            is_tapped=bool(service.recorded_percent or service.tap_cursor),
+        )
+    )
 
 
 def _apply(service: InferenceService, desired: Desired, driver: ClusterDriver) -> Sequence[Drift]:

@@ -14,6 +14,7 @@ from functools import partial
 
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from common import request_id
 from common.errors import NotFound
@@ -150,6 +151,7 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
             change.service.generation += 1
         if change.is_changed or _fields(change.service) != fields:
             change.service.changes += 1
+            change.service.changed_at = Now()
             change.service.request_id = request_id.current()
             change.service.save()
             change.write_events()
@@ -181,7 +183,9 @@ def _fields(service: InferenceService) -> dict[str, object]:
     That somebody looked is no change.
     """
     names = {field.attname for field in service._meta.concrete_fields} - {
+        "changed_at",
         "seen_at",
+        "settled",
         "tap_cursor",
         "ticked_at",
         "traffic_at",

@@ -1,4 +1,5 @@
-"""Celery's way in. `sweep` finds every service that wants a tick; `reconcile` is only a hint that one wants it sooner.
+"""Celery's way in. `sweep` finds every service that wants a tick (`due`); `reconcile` is only a hint that one wants it
+sooner.
 
 Sweeps may overlap when a cluster is slow: each service's lease lets one tick in at a time, a sweep that ran long
 leaves the rest to the next, and messages that waited too long are dropped. Nothing piles up.
@@ -15,7 +16,6 @@ from functools import partial
 
 from celery import shared_task
 from django.conf import settings
-from django.db.models import F, Q
 from django.utils import timezone
 
 from common.errors import FairleadError, Unavailable
@@ -24,6 +24,7 @@ from deployments import (
     build_making,
     connecting,
     deliveries,
+    due,
     questions,
     reconciler,
     repartitioning,
@@ -38,7 +39,7 @@ from deployments import (
 )
 from deployments.asking import Ask, ask_nobody
 from deployments.connecting import LOCAL
-from deployments.models import Cluster, InferenceService
+from deployments.models import Cluster
 from deployments.reconciler import Outcome, Outside
 from deployments.services import alias_follow, cluster_local_made, import_follow, recordings_forget
 from deployments.services.builds import builds_due
@@ -75,7 +76,7 @@ def reconcile(service_id: int) -> None:
 
 @shared_task(expires=2 * settings.RECONCILE_INTERVAL_S)
 def sweep() -> None:
-    """Give a tick to every service that had none lately, those that waited longest first.
+    """Give a tick to every service of which something goes on and that had none lately, and to some of the others.
 
     Clusters that are reached over a network may hang: each is left to a task of its own.
     """
@@ -236,13 +237,6 @@ def sweep_deliveries() -> None:
     deliveries.deliveries_forget(now=timezone.now())
 
 
-def _due(cluster: Cluster) -> list[int]:
-    # Beat's own jitter must not make a service miss every other sweep.
-    before = timezone.now() - timedelta(seconds=settings.RECONCILE_INTERVAL_S / 2)
-    services = InferenceService.objects.filter(Q(ticked_at=None) | Q(ticked_at__lte=before), cluster=cluster)
-    return list(services.order_by(F("ticked_at").asc(nulls_first=True)).values_list("pk", flat=True))
-
-
 def _tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
     """Tick one service; its trouble is logged here and must not keep others waiting."""
     began = time.monotonic()
@@ -277,9 +271,11 @@ def _outside(driver: ClusterDriver) -> Outside:
 def _sweep(cluster: Cluster) -> None:
     began = time.monotonic()
     driver, answers = _looked_at(cluster)
+    is_told = answers and due.heard(cluster, driver, now=timezone.now())
     if answers:
         repartitioning.repartitions_carry_out(cluster, driver, timezone.now)
-    for service_id in _due(cluster):
+    interval = timedelta(seconds=settings.RECONCILE_INTERVAL_S)
+    for service_id in due.services_due(cluster, now=timezone.now(), interval=interval, is_told=is_told):
         if time.monotonic() - began > _BUDGET_S:
             return
         if _tick(service_id, driver) is None and answers and cluster.kind != LOCAL:

@@ -1,7 +1,9 @@
 """Keeps what clients get of every live service, look by look, for pages to draw. Called by the reconciler's ticks.
 
-A look reads the same counters as the analysis, every fifteen seconds; what it keeps is the difference to the look
-before. Where counters cannot be read there is no look, and the next one has the difference, spread over its time.
+A look reads the same counters as the analysis, every fifteen seconds, or with the next tick where those of a settled
+service are rarer (`due`), so that of many services no more are asked in a second. What it keeps is the difference to
+the look before. Where counters cannot be read there is no look, and the next one has the difference, spread over its
+time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

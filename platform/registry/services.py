@@ -10,7 +10,7 @@ from accounts.services import audit_record
 from common.errors import Conflict
 from common.names import check_alias, check_model_name
 from integrations.artifacts import StoredArtifact
-from registry import compatibility, tags, usage
+from registry import compatibility, moves, tags, usage
 from registry.lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
 from registry.particulars import Particulars, check_description
@@ -145,6 +145,7 @@ def alias_set(*, model: str, name: str, number: int, now: datetime, actor: str) 
     alias, created = Alias.objects.update_or_create(
         model=version.model, name=name, defaults={"version": version, "moved_at": now}
     )
+    moves.tell(model)
     audit_record(
         actor=actor,
         action="alias.set",
@@ -162,6 +163,7 @@ def alias_delete(*, model: str, name: str, now: datetime, actor: str) -> None:
     alias = alias_get(model=model, name=name)
     number = alias.version.number
     alias.delete()
+    moves.tell(model)
     audit_record(
         actor=actor, action="alias.delete", target=f"models/{model}/aliases/{name}", now=now, before={"version": number}
     )

@@ -3,7 +3,8 @@
 `test_driver_contract.py` runs the same tests on `FakeCluster` and on the real local driver with its agent.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -63,6 +64,7 @@ class FakeCluster:
         autoscaled: how many replicas the cluster's own autoscaler makes of a revision where that is more than desired.
         transformers_autoscaled: the same of what stands before a revision's predictor.
         away: why the cluster cannot be reached; empty while it can.
+        touched_at: when something of a service ran otherwise last, in Unix seconds.
         recorded: what taps wrote of each service, cursors are numbers of it.
         workloads: whose each token is; `asked_tokens` are those that it was asked about.
         brought: what replicas brought that their taps recorded.
@@ -92,6 +94,7 @@ class FakeCluster:
     transformers_autoscaled: dict[str, ObservedScaling] = field(default_factory=dict)
     brought: list[tuple[WorkloadIdentity, bytes]] = field(default_factory=list)
     away: str = ""
+    touched_at: dict[tuple[str, str], float] = field(default_factory=dict)
     worked_on: dict[str, ObservedNode] = field(default_factory=dict)
     staying: dict[str, str] = field(default_factory=dict)
     drift: list[Drift] = field(default_factory=list)
@@ -111,6 +114,10 @@ class FakeCluster:
     def observe(self, namespace: str, service: str) -> Observed:
         self._reach()
         return self.observed.get((namespace, service), Observed(namespace, service))
+
+    def touched(self, since: float) -> Collection[tuple[str, str]]:
+        self._reach()
+        return [key for key, at in self.touched_at.items() if at >= since]
 
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
         """Return a page without requests; the reconciler's tests have counters of their own."""
@@ -197,7 +204,9 @@ class FakeCluster:
                 del self.desired[key]
                 self.observed.pop(key, None)
             else:
-                self.observed[key] = self._fulfilled(desired)
+                before, self.observed[key] = self.observed.get(key), self._fulfilled(desired)
+                if self.observed[key] != before:
+                    self.touched_at[key] = time.time()
 
     def crash(self, revision: str) -> None:
         """A replica of the revision ended by itself and was started again."""

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -270,6 +271,17 @@ def test_a_restart_raises_its_replicas_counter(anywhere: Anywhere) -> None:
     anywhere.kill(f"{anywhere.service}-00001")
     seen = anywhere.until(lambda seen: seen.revisions[0].replicas[0].restarts == 1)
     assert len(seen.revisions[0].replicas) == 1
+
+
+def test_the_service_is_named_whose_replica_ended_where_nobody_else_watches(anywhere: Anywhere) -> None:
+    anywhere.apply(1, anywhere.revision(1, 100))
+    anywhere.weights(1, 100)
+    before = time.time()
+    anywhere.kill(f"{anywhere.service}-00001")
+    anywhere.until(lambda seen: seen.revisions[0].replicas[0].restarts == 1)
+    named = anywhere.driver.touched(before - 1)
+    assert named is None or ("default", anywhere.service) in named
+    assert not anywhere.driver.touched(time.time() + 1)
 
 
 def test_a_wish_from_before_the_deletion_is_ignored(anywhere: Anywhere) -> None:

@@ -1,12 +1,14 @@
 """Where services run, the services, and the revisions they run."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.functions import Now
 
 from deployments.desired import Role
 from deployments.models.choices import choices
 from deployments.models.policies import RolloutPolicy
 from deployments.phases import ServicePhase
+from deployments.settling import UNSETTLED
 from integrations.clusters.base import DriftPolicy
 
 
@@ -70,6 +72,9 @@ class InferenceService(models.Model):
         stopped: nothing of it runs until it is resumed.
         generation: number of the desired state; rises when that changes, and the cluster ignores lower ones.
         changes: rises with every recorded change; who read an older number must read again.
+        changed_at: when that was, by the database's clock.
+        settled: the number of `changes` after which a turn of the reconciler found nothing that goes on; another
+            number, such as those of `deployments.settling`, has the next sweep turn to it (`deployments.due`).
         lease_owner, lease_expires_at: which reconciler has the service now.
         ticked_at, seen_at: when a reconciler last turned to the service, and when it last could read the cluster.
         event_seq, revision_seq: the numbers given last.
@@ -107,6 +112,8 @@ class InferenceService(models.Model):
     stopped = models.BooleanField(default=False, db_default=False)
     generation = models.BigIntegerField(default=1)
     changes = models.BigIntegerField(default=0)
+    changed_at = models.DateTimeField(db_default=Now())
+    settled = models.BigIntegerField(default=UNSETTLED, db_default=UNSETTLED)
     lease_owner = models.CharField(max_length=64, blank=True)
     lease_expires_at = models.DateTimeField(null=True)
     ticked_at = models.DateTimeField(null=True)
@@ -134,6 +141,13 @@ class InferenceService(models.Model):
         indexes = [
             models.Index(fields=["ticked_at"], name="service_ticked_at"),
             models.Index(fields=["phase", "namespace", "name"], name="service_of_phase"),
+            models.Index(fields=["cluster", "ticked_at"], condition=~Q(settled=F("changes")), name="service_moving"),
+            models.Index(fields=["cluster", "ticked_at"], condition=Q(settled=F("changes")), name="service_settled"),
+            models.Index(fields=["-changed_at", "-id"], name="service_changed"),
+            models.Index(fields=["-live_at", "id"], name="service_live"),
+            models.Index(fields=["waits_for"], name="service_waits_for"),
+            models.Index(fields=["name", "id"], name="service_by_name"),
+            models.Index(fields=["created_at", "id"], name="service_created"),
         ]
 
     def __str__(self) -> str:

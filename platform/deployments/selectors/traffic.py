@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import Q
+
 from deployments.models import TrafficPoint
 
 DRAWN = timedelta(minutes=30)
@@ -12,6 +14,8 @@ BARS = 40
 RECENT = timedelta(minutes=5)
 CURRENT = timedelta(seconds=50)
 """The newest points are at most so old where somebody looks; older ones say nothing of now."""
+_UNTIL_NEXT = 1.5
+"""Of many services each is looked at less often: a point stands for now until the next one is so late."""
 
 Buckets = Sequence[tuple[float | None, int]]
 
@@ -23,7 +27,7 @@ class Traffic:
     Attributes:
         per_second: requests of clients now; None where nobody has looked lately.
         rates: requests per second over the drawn time, oldest first, evenly spaced; None where nobody looked.
-        requests: of the last five minutes, on which the next two rest.
+        requests: of the last five minutes, or since the last look where looks are rarer, on which the next two rest.
         error_percent: of those the part that failed by the server's fault; None without any.
         p99_ms: so long took 99 % of them at most; None without any.
     """
@@ -46,9 +50,10 @@ def traffic_of(service_ids: Iterable[int], now: datetime) -> Mapping[int, Traffi
     columns = points.values_list("service_id", "at", "seconds", "requests", "server_errors")
     for service_id, at, seconds, requests, server_errors in columns:
         counted[service_id].append(Counted(at, seconds, requests, server_errors))
-    buckets: dict[int, list[Buckets]] = defaultdict(list)
-    for service_id, latency in points.filter(at__gt=recent).values_list("service_id", "latency"):
-        buckets[service_id].append(latency)
+    buckets: dict[int, list[tuple[datetime, Buckets]]] = defaultdict(list)
+    late = points.filter(Q(at__gt=recent) | Q(seconds__gt=RECENT.total_seconds() / _UNTIL_NEXT))
+    for service_id, at, latency in late.values_list("service_id", "at", "latency"):
+        buckets[service_id].append((at, latency))
     return {service_id: _traffic(each, buckets[service_id], now) for service_id, each in counted.items()}
 
 
@@ -62,14 +67,18 @@ class Counted:
     server_errors: int
 
 
-def _traffic(points: Sequence[Counted], buckets: Iterable[Buckets], now: datetime) -> Traffic:
+def _traffic(points: Sequence[Counted], buckets: Iterable[tuple[datetime, Buckets]], now: datetime) -> Traffic:
     newest = max(point.at for point in points)
-    lately = [point for point in points if point.at > now - RECENT]
+    stands = timedelta(seconds=_UNTIL_NEXT * max(point.seconds for point in points if point.at == newest))
+    recent = now - max(RECENT, stands)
+    lately = [point for point in points if point.at > recent]
     requests = sum(point.requests for point in lately)
     errors = sum(point.server_errors for point in lately)
-    edge_us = quantile_edge(buckets, 0.99)
+    edge_us = quantile_edge((latency for at, latency in buckets if at > recent), 0.99)
     return Traffic(
-        per_second=sum(map(_rate, (p for p in points if p.at == newest))) if newest > now - CURRENT else None,
+        per_second=sum(map(_rate, (p for p in points if p.at == newest)))
+        if newest > now - max(CURRENT, stands)
+        else None,
         rates=rates_of(points, now - DRAWN, now, BARS),
         requests=requests,
         error_percent=100 * errors / requests if requests else None,

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from accounts.services import audit_record
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, Unavailable
-from deployments import hints
+from deployments import due, hints
 from deployments.cluster_file import KIND, STORED, ClusterFile, Way, parse_cluster
 from deployments.connecting import LOCAL, access_of, driver_of, opened, sealed
 from deployments.models import Cluster, InferenceService
@@ -50,6 +50,7 @@ def cluster_apply(*, document: object, name: str | None, actor: str, now: dateti
     row.look_at = None  # what was in the way may be mended: it is asked at once
     row.credentials = "" if credentials is None else sealed(credentials)
     row.save()
+    due.touch(row.services.all())  # what runs there may be rendered otherwise now
     hints.watch_soon()
     audit_record(
         actor=actor,

@@ -1,6 +1,6 @@
 """The verbs of a cluster driver. Standard library only."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -36,6 +36,12 @@ class ClusterDriver(Protocol):
 
     def observe(self, namespace: str, service: str) -> Observed:
         """Return the service as it is; an unknown one has generation 0 and no revisions."""
+
+    def touched(self, since: float) -> Collection[tuple[str, str]] | None:
+        """Return namespace and name of the services of which something runs otherwise since a moment, in Unix seconds.
+
+        It costs little, and may name more. None where somebody else watches the cluster (`deployments.following`).
+        """
 
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
         """Return the Prometheus page of a replica that has a `metrics_url`; bounded in time and size."""

@@ -103,6 +103,9 @@ class KubernetesDriver:
         found = replace(found, failures=self._diagnosis.explain(replicas_of(found)))
         return observed(namespace, service, entry, found, self._options.gateway)
 
+    def touched(self, since: float) -> None:
+        """Return None: the cluster's watches tell at once (`watches`)."""
+
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
         """Return the page of a pod: from its address, or through the API server, as the operator chose."""
         if self._options.reach is Reach.DIRECT:

@@ -5,7 +5,7 @@ It starts nothing but jobs; a worker that dies takes no model with it.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -43,6 +43,7 @@ from integrations.clusters.local.files import (
     Layout,
     Order,
     cluster_status_from_json,
+    key_of,
     observed_from_json,
     order_from_json,
     order_to_json,
@@ -92,6 +93,14 @@ class LocalDriver:
             return Observed(namespace, service)
         except BadFileError as error:
             raise Unavailable(f"the local agent's status of {namespace}/{service} cannot be read: {error}") from error
+
+    def touched(self, since: float) -> Collection[tuple[str, str]] | None:
+        """Return the services whose status the agent has written since: it writes what has changed."""
+        try:
+            with os.scandir(self._layout.status) as files:
+                return [key_of(Path(file.name)) for file in files if file.stat().st_mtime >= since]
+        except OSError:
+            return None  # there is none yet, or one has just gone
 
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:  # noqa: ARG002
         """Return the page of a replica of this machine."""

@@ -102,6 +102,12 @@ class Layout:
         return self.status / f"{namespace}.{service}.json"
 
 
+def key_of(path: Path) -> tuple[str, str]:
+    """Return namespace and name of the service that a desired or a status file is of."""
+    namespace, _, service = path.stem.partition(".")
+    return namespace, service
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """A desired file's content; `deleted` tells a service that shall go from one that has no revisions yet."""

@@ -28,6 +28,7 @@ from integrations.clusters.local.files import (
     ClusterStatus,
     Layout,
     cluster_status_to_json,
+    key_of,
     observed_to_json,
     order_from_json,
     read_json,
@@ -119,12 +120,12 @@ class Agent:
                     self._seen[path] = (stat.st_mtime_ns, stat.st_ino)
         for path in set(self._seen) - set(paths):  # taken away by hand
             del self._seen[path]
-            service = self._services.get(_key_of(path))
+            service = self._services.get(key_of(path))
             if service is not None:
                 service.take(service.desired, deleted=True)
 
     def _read(self, path: Path) -> None:
-        key = _key_of(path)
+        key = key_of(path)
         service = self._services.setdefault(key, Service(self._workshop, *key))
         try:
             order = order_from_json(read_json(path, DESIRED_SCHEMA))
@@ -235,8 +236,3 @@ class Agent:
         await self._gateway.drain(self._timing.drain_s)
         replicas = [replica for service in self._services.values() for replica in service.replicas()]
         await asyncio.gather(*(replica.end() for replica in replicas))
-
-
-def _key_of(path: Path) -> Key:
-    namespace, _, service = path.stem.partition(".")
-    return namespace, service
