@@ -8,7 +8,7 @@ that comes back with the cursor it has seen (`Last-Event-ID`, or `?seen=` from t
 import asyncio
 import time
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -33,7 +33,7 @@ from deployments import traffic
 from deployments.feed import NOTHING, Feed, Marks, Topic
 from deployments.gpu_page import gpu_page
 from deployments.home_page import home_page
-from deployments.pages import Page, detail_page, list_cursor, list_page
+from deployments.pages import Page, detail_page, list_page
 from deployments.rollout_page import rollout_page
 from deployments.selectors import (
     build_get,
@@ -57,7 +57,7 @@ RETRY_MS = 2000
 class Source:
     """What is polled for streams of one kind, and what it takes to watch them."""
 
-    marks: Callable[[], Marks]
+    marks: Callable[[Collection[int]], Marks]
     scope: Scope
     feeds: WeakKeyDictionary[AbstractEventLoop, Feed] = field(default_factory=WeakKeyDictionary)
 
@@ -95,7 +95,7 @@ async def service_stream(request: HttpRequest, namespace: str, name: str) -> Str
     """Stream what changes on a service's page; raises NotFound."""
     service = await sync_to_async(service_detail)(namespace=namespace, name=name)
     load = partial(_or_none, partial(detail_page, namespace, name))
-    topic = Topic(key=service.id, mark=lambda marks: marks.get(service.id), load=load)
+    topic = Topic.of_row(service.id, load, key=service.id)
     return await sync_to_async(_stream)(request, topic, Place.namespace(namespace))
 
 
@@ -106,7 +106,7 @@ async def rollout_stream(request: HttpRequest, namespace: str, name: str, rollou
     """Stream what changes on a rollout's page; raises NotFound."""
     row = await sync_to_async(rollout_of_service)(namespace=namespace, name=name, rollout_id=rollout_id)
     load = partial(_or_none, partial(rollout_page, namespace, name, rollout_id))
-    topic = Topic(key=("rollout", row.pk), mark=lambda marks: marks.get(row.service_id), load=load)
+    topic = Topic.of_row(row.service_id, load, key=("rollout", row.pk))
     return await sync_to_async(_stream)(request, topic, Place.namespace(namespace))
 
 
@@ -117,7 +117,7 @@ async def gpu_stream(request: HttpRequest, name: str) -> StreamingHttpResponse:
     """Stream what changes on the page of a cluster's GPUs; raises NotFound."""
     cluster = await sync_to_async(cluster_get)(name=name)
     load = partial(_or_none, partial(gpu_page, name))
-    topic = Topic(key=("gpus", cluster.pk), mark=lambda marks: marks.get(cluster.pk), load=load)
+    topic = Topic.of_row(cluster.pk, load, key=("gpus", cluster.pk))
     return await sync_to_async(_stream)(request, topic, Place.installation(), _OF_GPUS)
 
 
@@ -130,7 +130,7 @@ async def build_stream(request: HttpRequest, model: str, number: int, build_id: 
     await sync_to_async(require)(request.token, Scope.READ, place)  # type: ignore[attr-defined]
     row = await sync_to_async(build_get)(model=model, number=number, build_id=build_id)
     load = partial(_or_none, partial(build_page, model, number, build_id))
-    topic = Topic(key=("build", row.pk), mark=lambda marks: marks.get(row.pk), load=load)
+    topic = Topic.of_row(row.pk, load, key=("build", row.pk))
     return await sync_to_async(_stream)(request, topic, place, _OF_BUILDS)
 
 
@@ -143,7 +143,7 @@ async def tuning_stream(request: HttpRequest, model: str, number: int, tuning_id
     await sync_to_async(require)(request.token, Scope.READ, place)  # type: ignore[attr-defined]
     row = await sync_to_async(tuning_get)(model=model, number=number, tuning_id=tuning_id)
     load = partial(_or_none, partial(tuning_page, model, number, tuning_id))
-    topic = Topic(key=("tuning", row.pk), mark=lambda marks: marks.get(row.pk), load=load)
+    topic = Topic.of_row(row.pk, load, key=("tuning", row.pk))
     return await sync_to_async(_stream)(request, topic, place, _OF_TUNINGS)
 
 
@@ -224,7 +224,7 @@ class Fragments:
 
 def _with_traffic(marks: Marks) -> Hashable:
     """Return a mark for all services that is another one also when their traffic was looked up again."""
-    return list_cursor(marks), int(time.monotonic() / traffic.EVERY.total_seconds())
+    return marks.everything, int(time.monotonic() / traffic.EVERY.total_seconds())
 
 
 def _of_token(token_id: int, page: Callable[[ApiToken], Page]) -> Page | None:

@@ -11,9 +11,10 @@ import contextvars
 import logging
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -21,10 +22,22 @@ from django.db import close_old_connections
 
 logger = logging.getLogger(__name__)
 
-Marks = Mapping[int, tuple[int, int]]
 Value = TypeVar("Value")
 NOTHING = object()
 """What a mailbox gives that has no new value: it was closed, or its listener is to be looked at anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """By what a poller sees that something is to be shown anew: other marks, other values.
+
+    Attributes:
+        everything: of all rows together, a number; what it costs to read does not grow with theirs.
+        of: of the rows that were asked for and are there, by id.
+    """
+
+    everything: int
+    of: Mapping[int, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +45,20 @@ class Topic:
     """What a stream follows; topics with the same key are the same.
 
     Attributes:
-        mark: from the marks of all services to the topic's own; another mark means another value.
+        row: the id of the row that it is about; None where it is about all.
+        mark: from what was read to the topic's own mark; another mark means another value.
         load: reads the value, in a thread.
     """
 
     key: Hashable
     mark: Callable[[Marks], Hashable] = field(compare=False)
     load: Callable[[], Any] = field(compare=False)
+    row: int | None = None
+
+    @classmethod
+    def of_row(cls, row: int, load: Callable[[], Any], *, key: Hashable) -> "Topic":
+        """Return the topic of what changes with one row alone."""
+        return cls(key, lambda marks: marks.of.get(row), load, row)
 
 
 class Mailbox:
@@ -82,11 +102,12 @@ class Feed:
     """The poller of one event loop.
 
     Args:
+        read_marks: takes the ids of the rows that are listened to.
         have_rights_changed: whether anybody's rights may have since the last call.
     """
 
     def __init__(
-        self, read_marks: Callable[[], Marks], period_s: float, have_rights_changed: Callable[[], bool]
+        self, read_marks: Callable[[Collection[int]], Marks], period_s: float, have_rights_changed: Callable[[], bool]
     ) -> None:
         self._read_marks = read_marks
         self._have_rights_changed = have_rights_changed
@@ -150,8 +171,11 @@ class Feed:
         if await asyncio.to_thread(_with_connection, self._have_rights_changed):
             for mailbox in set().union(*self._mailboxes.values()):
                 mailbox.doubt()
-        marks = await asyncio.to_thread(_with_connection, self._read_marks)
+        rows = {topic.row for topic in self._mailboxes if topic.row is not None}
+        marks = await asyncio.to_thread(_with_connection, partial(self._read_marks, rows))
         for topic in list(self._mailboxes):
+            if topic.row is not None and topic.row not in rows:
+                continue  # it was joined meanwhile
             mark = topic.mark(marks)
             if topic in self._newest and self._newest[topic][0] == mark:
                 continue

@@ -62,7 +62,7 @@ def gpu_page(name: str, problem: str = "") -> Page:
         problem: why the cluster could not be asked just now; empty where it answered, or was not asked.
     """
     cluster = cluster_get(name=name)
-    marks = gpu_marks()[cluster.pk]  # first: what changes between the reads is sent again, not lost
+    marks = gpu_marks([cluster.pk]).of[cluster.pk]  # first: what changes between the reads is sent again, not lost
     seen = gpus_of(cluster)
     nodes = tuple(map(gpu_node, seen.nodes))
     return Page(

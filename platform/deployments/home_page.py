@@ -11,7 +11,7 @@ from accounts.models import ApiToken
 from accounts.roles import Owned
 from accounts.scopes import Scope
 from deployments.models import Rollout
-from deployments.pages import Page, list_cursor
+from deployments.pages import Page
 from deployments.phases import Phase
 from deployments.presentation import ServiceRow, progress_of, service_row
 from deployments.selectors import NO_TRAFFIC, RolloutView, change_marks, rollout_views, service_views, traffic_of
@@ -53,7 +53,7 @@ class RolloutRow:
 def home_page(token: ApiToken) -> Page:
     """Return Home as the token's user sees it."""
     # The marks first: what changes between the reads is sent again, not lost.
-    cursor, now = list_cursor(change_marks()), timezone.now()
+    cursor, now = change_marks().everything, timezone.now()
     only = visible(token, Owned.NAMESPACE, "namespace")
     counts = home_counts(only=only)
     going = rollouts_in_progress(only=only, limit=LOADED)

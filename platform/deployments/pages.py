@@ -3,7 +3,6 @@
 Called by the views for the whole page and by the event stream for its fragments, so that both always say the same.
 """
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -89,11 +88,12 @@ class PhaseLink:
 def list_page(token: ApiToken, shown: ServiceFilter = EVERYTHING) -> Page:
     """Return the part of the list of services that is asked for, of those that the caller may see."""
     # The marks first: what changes between the reads is sent again, not lost.
-    cursor, now = list_cursor(change_marks()), timezone.now()
+    cursor, now = change_marks().everything, timezone.now()
     only = visible(token, Owned.NAMESPACE, "namespace") & service_search(shown.words)
-    by_phase = service_count_by_phase(only=only)
+    by_phase = service_count_by_phase(only=only, is_searched=bool(shown.words))
     of_phase = only if shown.phase is None else only & Q(phase=shown.phase)
-    services = service_list(only=of_phase, limit=LIMIT, offset=shown.offset)
+    services = service_list(only=of_phase, limit=LIMIT + 1, offset=shown.offset)
+    are_more, services = len(services) > LIMIT, services[:LIMIT]
     traffic = traffic_of([service.id for service in services], now)
     total = sum(by_phase.values()) if shown.phase is None else by_phase.get(shown.phase, 0)
     return Page(
@@ -110,18 +110,18 @@ def list_page(token: ApiToken, shown: ServiceFilter = EVERYTHING) -> Page:
                 if by_phase.get(phase) or shown.phase is phase
             ],
             "is_narrowed": bool(shown.words or shown.phase or shown.page > 1),
-            "total": total,
+            "total": total if shown.offset + len(services) <= total else None,
             "first": shown.offset + 1,
             "last": shown.offset + len(services),
-            "before": shown.on(min(shown.page - 1, max(1, -(-total // LIMIT)))) if shown.page > 1 else None,
-            "after": shown.on(shown.page + 1) if shown.offset + len(services) < total and services else None,
+            "before": shown.on(shown.page - 1 if services else _last_page(total, shown)) if shown.page > 1 else None,
+            "after": shown.on(shown.page + 1) if are_more else None,
         },
     )
 
 
-def list_cursor(marks: Mapping[int, tuple[int, int]]) -> int:
-    """Return a number for the state of all services together."""
-    return zlib.crc32(repr(sorted(marks.items())).encode())
+def _last_page(total: int, shown: ServiceFilter) -> int:
+    """Return the last page that has services, as far as they are counted, before one that has none."""
+    return min(shown.page - 1, max(1, -(-total // LIMIT)))
 
 
 def detail_page(namespace: str, name: str) -> Page:

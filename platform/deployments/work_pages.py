@@ -53,7 +53,8 @@ def tuning_rows(rows: Iterable[Tuning]) -> list[TuningRow]:
 
 def build_page(model: str, number: int, build_id: int) -> Page:
     """Return the page of one build; raises NotFound."""
-    cursor = work_cursor(build_marks().get(build_id))  # first: what changes between the reads is sent again, not lost
+    # First: what changes between the reads is sent again, not lost.
+    cursor = work_cursor(build_marks([build_id]).of.get(build_id))
     row = build_get(model=model, number=number, build_id=build_id)
     order = BuildOrder.from_json(row.order)
     return Page(
@@ -74,7 +75,7 @@ def build_page(model: str, number: int, build_id: int) -> Page:
 
 def tuning_page(model: str, number: int, tuning_id: int) -> Page:
     """Return the page of one tuning; raises NotFound."""
-    cursor = work_cursor(tuning_marks().get(tuning_id))
+    cursor = work_cursor(tuning_marks([tuning_id]).of.get(tuning_id))
     row = tuning_get(model=model, number=number, tuning_id=tuning_id)
     order, report = TuningOrder.from_json(row.order), dict(row.report)
     chosen: dict[str, Any] = report.get("chosen") or {}

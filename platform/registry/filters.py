@@ -10,7 +10,7 @@ from common.errors import InvalidInput
 from common.filters import Filter
 from registry import tags
 from registry.lifecycle import Status
-from registry.models import ModelVersion
+from registry.models import Alias, ModelVersion
 
 
 class _Tag(Filter):
@@ -46,12 +46,21 @@ class _Platform(Filter):
         return Q(Exists(ModelVersion.objects.filter(model=OuterRef("pk"), platform=text)))
 
 
+class _Alias(Filter):
+    """Keeps the models that have an alias."""
+
+    def condition(self, text: str) -> Q:
+        """Return the condition for the alias's name."""
+        super().condition(text)
+        return Q(Exists(Alias.objects.filter(model=OuterRef("pk"), name=text)))
+
+
 TAG = _Tag("tag", "", "Only what has this tag: `key=value`; several must all be there.", repeatable=True)
 OF_MODELS = (
     Filter("search", "name__icontains|description__icontains", "Only models with this in their name or description."),
     TAG,
     Filter("name_prefix", "name__startswith", "Only models whose names begin so."),
-    Filter("alias", "aliases__name", "Only models that have this alias."),
+    _Alias("alias", "", "Only models that have this alias."),
     _Team("team", "", "Only models that this team owns."),
     _Platform("platform", "", "Only models with a version of this platform, such as `onnxruntime_onnx`."),
 )

@@ -21,6 +21,9 @@ class RegisteredModel(models.Model):
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
 
+    class Meta:
+        indexes = [models.Index(fields=["created_at", "id"], name="model_created")]
+
     def __str__(self) -> str:
         return self.name
 
@@ -66,6 +69,8 @@ class ModelVersion(models.Model):
             models.Index(
                 fields=["next_check_at"], condition=models.Q(status=Status.PENDING.value), name="version_pending_checks"
             ),
+            models.Index(fields=["model", "-id"], name="version_newest"),
+            models.Index(fields=["model", "size_bytes", "id"], name="version_by_size"),
         ]
 
     def __str__(self) -> str:

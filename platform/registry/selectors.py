@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from django.db.models import Max, OuterRef, QuerySet, Subquery, Value
+from django.db.models import OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from accounts.models import Ownership
@@ -18,7 +18,8 @@ _URI = re.compile(r"models:/(?P<model>[^/@]+)(?:/(?P<number>[0-9]{1,9})|@(?P<ali
 
 def model_list() -> QuerySet[RegisteredModel]:
     """Return all models with their aliases, and as `latest_version` the highest number that is still there."""
-    models = RegisteredModel.objects.annotate(latest_version=Max("versions__number"))
+    newest = ModelVersion.objects.filter(model=OuterRef("pk")).order_by("-number")
+    models = RegisteredModel.objects.annotate(latest_version=Subquery(newest.values("number")[:1]))
     return models.prefetch_related("aliases__version")
 
 

@@ -3,11 +3,11 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 
-from deployments.feed import NOTHING, Feed, Topic
+from deployments.feed import NOTHING, Feed, Marks, Topic
 
 DEADLINE_S = 5.0
 
@@ -19,6 +19,7 @@ class Table:
         self.marks: dict[int, tuple[int, int]] = {1: (0, 0), 2: (0, 0)}
         self.polls = 0
         self.loads: list[int] = []
+        self.asked: list[set[int]] = []
         self.fail_next = False
         self.rights_changed = False
 
@@ -26,19 +27,20 @@ class Table:
         changed, self.rights_changed = self.rights_changed, False
         return changed
 
-    def read_marks(self) -> dict[int, tuple[int, int]]:
+    def read_marks(self, rows: Collection[int]) -> Marks:
         self.polls += 1
         if self.fail_next:
             self.fail_next = False
             raise ConnectionError("the database is away")
-        return dict(self.marks)
+        self.asked.append(set(rows))
+        return Marks(sum(map(sum, self.marks.values())), {row: self.marks[row] for row in rows if row in self.marks})
 
     def topic(self, service: int) -> Topic:
         def load() -> str:
             self.loads.append(service)
             return f"{service} at {self.marks[service]}"
 
-        return Topic(key=service, mark=lambda marks: marks.get(service), load=load)
+        return Topic.of_row(service, load, key=service)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -88,11 +88,11 @@ def test_a_cluster_whose_nodes_may_not_be_read_says_so(page: Callable[[], str]) 
 
 
 def test_who_watches_is_told_what_the_cluster_is_seen_to_have(db: None) -> None:
-    scenes.service()
-    before, marks = gpu_page("local"), gpu_marks()
+    cluster = scenes.service().cluster_id
+    before, marks = gpu_page("local"), gpu_marks([cluster])
     see(GPU_NODE)
     assert gpu_page("local").cursor != before.cursor
-    assert gpu_marks() != marks
+    assert gpu_marks([cluster]) != marks
 
 
 def test_reading_the_page_takes_the_same_queries_for_any_number_of_nodes(

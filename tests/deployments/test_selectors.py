@@ -1,3 +1,4 @@
+from deployments.models import InferenceService
 from deployments.selectors import (
     change_marks,
     cluster_event_query,
@@ -21,19 +22,20 @@ def test_events_are_numbered_without_gaps_and_read_from_any_number_on(platform: 
     assert [event.seq for event in events_after(service_id=service.pk, seq=0)] == list(range(1, newest + 1))
     assert [event.seq for event in events_after(service_id=service.pk, seq=newest - 2)] == [newest - 1, newest]
     assert [event.seq for event in events_after(service_id=service.pk, seq=0, limit=2)] == [1, 2]
-    assert change_marks()[service.pk][1] == newest
+    assert change_marks([service.pk]).of[service.pk] == (InferenceService.objects.get().changes, newest)
 
 
 def test_every_change_that_a_page_shows_moves_the_mark(platform: Platform) -> None:
     service = platform.live()
-    marks = [change_marks()[service.pk]]
+    marks = [change_marks([service.pk])]
     platform.version(2)
     platform.start()
     for _ in range(5):
         platform.turn()
         platform.traffic(10)
-        marks.append(change_marks()[service.pk])
-    assert len(set(marks)) == len(marks)
+        marks.append(change_marks([service.pk]))
+    for seen in ([each.of[service.pk] for each in marks], [each.everything for each in marks]):
+        assert len(set(seen)) == len(marks)
 
 
 def test_a_failed_revision_is_shown_with_its_rollout(platform: Platform) -> None:

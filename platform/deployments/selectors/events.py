@@ -1,13 +1,18 @@
 """Events, and the marks by which a poller sees that there are new ones."""
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Collection, Sequence
 
 from django.db.models import QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from common.errors import NotFound
+from deployments.feed import Marks
 from deployments.models import Cluster, Event, InferenceService
+from deployments.phases import ServicePhase
 from deployments.shapes import EventView
+
+_NEWEST = 200
 
 
 def event_query(*, service: InferenceService) -> QuerySet[Event]:
@@ -48,10 +53,18 @@ def cluster_events_newest(*, clusters: Sequence[Cluster], limit: int) -> dict[in
     return {pk: tuple(events) for pk, events in found.items()}
 
 
-def change_marks() -> dict[int, tuple[int, int]]:
-    """Return service id -> (changes, newest event number), by which a poller sees what to show anew."""
-    marks = InferenceService.objects.values_list("pk", "changes", "event_seq")
-    return {pk: (changes, event_seq) for pk, changes, event_seq in marks}
+def change_marks(services: Collection[int] = ()) -> Marks:
+    """Return by what a poller sees that something changed: of all services together, and of those with these ids.
+
+    A change is recorded with the time at which its statement ran, and may be seen only after later ones: that of all
+    rests on as many of the newest as could not come in between. What is being deleted is in it until it is gone.
+    """
+    columns = ("pk", "changes", "event_seq")
+    newest = InferenceService.objects.order_by("-changed_at", "-pk").values_list(*columns)[:_NEWEST]
+    going = InferenceService.objects.filter(phase=ServicePhase.DELETING).order_by("pk").values_list("pk", flat=True)
+    everything = zlib.crc32(repr((list(newest), list(going[:_NEWEST]))).encode())
+    asked = InferenceService.objects.filter(pk__in=services).values_list(*columns) if services else ()
+    return Marks(everything, {pk: (changes, event_seq) for pk, changes, event_seq in asked})
 
 
 def event_view(event: Event) -> EventView:

@@ -1,11 +1,11 @@
 """What a person looks for first: counts of all services, rollouts in progress, what broke, what happened lately."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
 
+from common.counting import count_up_to
 from deployments.history import Kind
 from deployments.models import Cluster, Event, InferenceService, Rollout
 from deployments.phases import Code, Phase, ServicePhase
@@ -24,7 +24,7 @@ _SMALL_STEPS = (Kind.ROLLOUT_WEIGHT_WANTED,)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many services and rollouts there are of which kind; `broken` are services alone."""
+    """How many services there are of which kind, as `common.counting` counts."""
 
     services: int
     live: int
@@ -43,13 +43,13 @@ class Happening:
 
 def home_counts(*, only: Q) -> Counts:
     """Return the counts over the services that fit the condition."""
-    found: Mapping[str, int] = InferenceService.objects.filter(only).aggregate(
-        services=Count("pk"),
-        live=Count("pk", filter=_IS_LIVE),
-        rolling=Count("pk", filter=Q(phase=ServicePhase.PROGRESSING)),
-        broken=Count("pk", filter=_IS_BROKEN),
+    services = InferenceService.objects.filter(only)
+    return Counts(
+        services=count_up_to(services),
+        live=count_up_to(services.filter(_IS_LIVE)),
+        rolling=count_up_to(services.filter(phase=ServicePhase.PROGRESSING)),
+        broken=count_up_to(services.filter(_IS_BROKEN)),
     )
-    return Counts(**found)
 
 
 def rollouts_in_progress(*, only: Q, limit: int) -> list[Rollout]:

@@ -4,17 +4,20 @@ from urllib.parse import urlsplit
 
 from django.db.models import Q
 
-from deployments.models import InferenceService
-from deployments.selectors.revisions import revision_rows
+from deployments.models import InferenceService, Revision
 from deployments.shapes import TargetView
 
 
 def scrape_targets(*, only: Q) -> list[TargetView]:
     """Return the replicas' metrics pages by revision, of the services that fit the condition, as last seen."""
-    services = {service.pk: service for service in InferenceService.objects.filter(only).order_by("namespace", "name")}
+    rows = InferenceService.objects.filter(only)
+    services = {service.pk: service for service in rows.only("namespace", "name", "observed")}
+    revisions = Revision.objects.filter(service__in=rows.values("pk"), stopped_at=None).only("name", "service_id")
     found = []
-    for revision in revision_rows().filter(service__in=services, stopped_at=None):
-        service = services[revision.service_id]
+    for revision in revisions.order_by("service", "number"):
+        service = services.get(revision.service_id)
+        if service is None:
+            continue  # it came meanwhile
         for url in service.observed.get(revision.name, {}).get("metrics_urls", ()):
             parts = urlsplit(url)
             labels = {

@@ -9,12 +9,13 @@ from operator import or_
 from django.conf import settings
 from django.db.models import Count, Max, Q, QuerySet
 
+from common.counting import count_up_to
 from common.errors import InvalidInput, NotFound
 from deployments import drifting, rows
 from deployments.desired import Role
 from deployments.failures import model_status
 from deployments.models import InferenceService, Revision, Rollout
-from deployments.phases import Phase
+from deployments.phases import Phase, ServicePhase
 from deployments.selectors.revisions import revision_rows, revision_view
 from deployments.selectors.rollouts import OF_ROLLOUT, rollout_views
 from deployments.shapes import DriftView, FileView, ImportView, RolloutView, ServiceView
@@ -42,12 +43,23 @@ def service_get(*, namespace: str, name: str) -> InferenceService:
 def service_list(*, limit: int | None = None, only: Q | None = None, offset: int = 0) -> list[ServiceView]:
     """Return services by namespace and name, all that fit the condition but the first `offset`, up to `limit`."""
     end = None if limit is None else offset + limit
-    return service_views(service_query().filter(only or Q()).order_by("namespace", "name")[offset:end])
+    in_order = InferenceService.objects.filter(only or Q()).order_by("namespace", "name")
+    # What lies before is passed over in the index alone.
+    shown = list(in_order.values_list("pk", flat=True)[offset:end])
+    return service_views(service_query().filter(pk__in=shown).order_by("namespace", "name"))
 
 
-def service_count_by_phase(*, only: Q) -> dict[str, int]:
-    """Return how many services that fit the condition are in each phase that any is in."""
-    return dict(InferenceService.objects.filter(only).values_list("phase").annotate(Count("pk")).order_by())
+def service_count_by_phase(*, only: Q, is_searched: bool = False) -> dict[str, int]:
+    """Return how many services that fit the condition are in each phase that any is in, as `common.counting` counts.
+
+    Args:
+        is_searched: the condition is none that an index serves: one look at all services counts them exactly.
+    """
+    services = InferenceService.objects.filter(only)
+    if is_searched:
+        return dict(services.values_list("phase").annotate(Count("pk")).order_by())
+    found = {str(phase): count_up_to(services.filter(phase=phase)) for phase in ServicePhase}
+    return {phase: count for phase, count in found.items() if count}
 
 
 def service_search(words: Iterable[str]) -> Q:

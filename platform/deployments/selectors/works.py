@@ -1,23 +1,21 @@
 """Builds and tunings as one: those of a version, those that go on or failed lately, and marks for a poller."""
 
 import zlib
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.urls import reverse
-from django.utils import timezone
 
 from deployments.attempts import STOPPED, Status
 from deployments.building import BuildOrder
+from deployments.feed import Marks
 from deployments.models import Build, Revision, Tuning
 from deployments.rows import placed_resources
 from deployments.tuning import TuningOrder
 from registry.works import Work
-
-_WATCHED = timedelta(hours=1)
-"""So long after its end a change of a build can be seen on its page: the new version's check goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +70,14 @@ def services_on_gpus(*, cluster_id: int, only: Q, limit: int) -> list[OnGpu]:
     return list(newest.values())[:limit]
 
 
-def build_marks() -> dict[int, tuple[int, int]]:
-    """Return build id -> marks of those that go on or ended lately, for a poller of `deployments.feed`."""
-    return _marks(Build.objects.all(), "version__status")
+def build_marks(builds: Collection[int]) -> Marks:
+    """Return by what a poller sees that something of these builds changed; of all it says nothing."""
+    return _marks(Build.objects.filter(pk__in=builds), "version__status")
 
 
-def tuning_marks() -> dict[int, tuple[int, int]]:
-    """Return tuning id -> marks of those that go on or ended lately, for a poller of `deployments.feed`."""
-    return _marks(Tuning.objects.all())
+def tuning_marks(tunings: Collection[int]) -> Marks:
+    """Return by what a poller sees that something of these tunings changed; of all it says nothing."""
+    return _marks(Tuning.objects.filter(pk__in=tunings))
 
 
 def stage_of(row: Build | Tuning) -> str:
@@ -95,10 +93,9 @@ def stage_of(row: Build | Tuning) -> str:
     return "it begins"
 
 
-def _marks(rows: "QuerySet[Any]", *more: str) -> dict[int, tuple[int, int]]:
-    watched = rows.filter(Q(finished_at=None) | Q(finished_at__gte=timezone.now() - _WATCHED))
-    columns = watched.values_list("pk", "status", "reason", "claim", "progress", *more)
-    return {pk: (0, zlib.crc32(repr(said).encode())) for pk, *said in columns}
+def _marks(rows: "QuerySet[Any]", *more: str) -> Marks:
+    columns = rows.values_list("pk", "status", "reason", "claim", "progress", *more)
+    return Marks(0, {pk: (0, zlib.crc32(repr(said).encode())) for pk, *said in columns})
 
 
 def _builds(of: Q) -> QuerySet[Build]:

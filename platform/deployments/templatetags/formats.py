@@ -7,7 +7,7 @@ from datetime import timedelta
 from django import template
 from django.urls import reverse
 
-from common import durations
+from common import counting, durations
 from deployments import presentation
 from deployments.analysis.verdict import Measurement
 from deployments.approval_shapes import ApprovalsView
@@ -35,6 +35,12 @@ def _short(value: float) -> str:
 def count(value: int) -> str:
     """Return `1,204` for 1204."""
     return f"{value:,}"
+
+
+@register.filter
+def counted(value: int) -> str:
+    """Return `1,000+` for more than a thousand rows: nobody counted further."""
+    return counting.counted(value)
 
 
 @register.filter

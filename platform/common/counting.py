@@ -1,0 +1,18 @@
+"""How many rows there are, as far as a page says it: to count a large table exactly takes as long as it is large."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+MOST = 1000
+"""So many are counted; of more, pages say only that they are more."""
+
+
+def count_up_to(rows: QuerySet[Any], most: int = MOST) -> int:
+    """Return how many rows there are, and one more than `most` for any larger number."""
+    return rows.order_by()[: most + 1].count()
+
+
+def counted(number: int, most: int = MOST) -> str:
+    """Return a number from `count_up_to`, or a sum of such, as people read it: `1,000+` for more than `most`. Pure."""
+    return f"{most:,}+" if number > most else f"{number:,}"
