@@ -19,7 +19,7 @@ from benchmarks.scale.filling import BIG_MODEL
 from deployments.selectors import change_marks
 from tests import scenes
 
-REPEATS = 9
+REPEATS = 5
 _SERVICE, _MODEL = "service-00042", "model-000007"
 _PAGES = {
     "Home": "/",

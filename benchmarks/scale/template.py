@@ -48,8 +48,9 @@ class Template:
         times = dict.fromkeys(("ticked_at", "seen_at", "traffic_at"), now - timedelta(seconds=5))
         seen = {key.replace(before, name): value for key, value in self.service.observed.items()}
         reason = self.service.reason.replace(before, name)
-        own = {"name": name, "model_version_id": version_id, "observed": seen, "reason": reason, **times}
-        return like(self.service, leave=("changed_at",), **own)
+        document = {**self.service.document, "metadata": {"name": name}}
+        own = {"name": name, "document": document, "model_version_id": version_id, "observed": seen, "reason": reason}
+        return like(self.service, leave=("changed_at",), **own, **times)
 
     def revisions_like(self, row: InferenceService) -> Iterator[Revision]:
         """Yield its revisions for another service, whose model they serve."""

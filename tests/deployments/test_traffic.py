@@ -169,3 +169,14 @@ def test_a_quantile_is_the_edge_that_enough_did_not_pass(
     histograms: list[list[tuple[float | None, int]]], edge: float | None
 ) -> None:
     assert quantile_edge(histograms, 0.99) == edge
+
+
+def test_of_a_service_that_is_looked_at_rarely_the_last_point_stands_until_the_next_is_due() -> None:
+    service = scenes.service()
+    counts = {"seconds": 400.0, "requests": 4000, "server_errors": 40, "latency": [[5000.0, 4000]], "replicas": 1}
+    TrafficPoint.objects.create(service=service, revision=service.revisions.get(), at=NOON, **counts)
+    now = NOON + timedelta(seconds=500)
+    seen = traffic_of([service.pk], now)[service.pk]
+    assert (seen.per_second, seen.requests, seen.error_percent, seen.p99_ms) == (10.0, 4000, 1.0, 5.0)
+    late = traffic_of([service.pk], NOON + timedelta(seconds=601))[service.pk]
+    assert (late.per_second, late.requests) == (None, 0)
