@@ -20,7 +20,6 @@ from serving_runtime.protocol.http2.limits import (
     CONNECTION_WINDOW_BYTES,
     DEAF_BYTES,
     HIGH_WATER_BYTES,
-    ConnectionLimits,
 )
 from serving_runtime.protocol.http2.outbound import Outbound
 from serving_runtime.protocol.http2.stream import Stream
@@ -30,15 +29,23 @@ _DRAIN_ANSWER_S = 1.0
 
 
 class Host(Protocol):
-    """What a connection serves."""
+    """What a connection serves.
 
-    limits: ConnectionLimits
+    Attributes:
+        max_streams: requests of one connection at once; further ones are refused.
+    """
+
+    max_streams: int
 
     def interpret(self, fields: Fields) -> Any:
         """Return what a stream is to know of its request's headers; the same for equal headers."""
         ...
 
     def stream(self, connection: "Connection", stream_id: int, head: Any) -> Stream: ...
+
+    def bears_ping(self, connection: "Connection") -> bool:
+        """Return whether the client may send the ping that came just now."""
+        ...
 
     def add(self, connection: "Connection") -> None: ...
 
@@ -84,7 +91,7 @@ class Connection(asyncio.Protocol):
         self.out.write(
             frames.settings(
                 {
-                    frames.MAX_CONCURRENT_STREAMS: self.host.limits.max_streams,
+                    frames.MAX_CONCURRENT_STREAMS: self.host.max_streams,
                     frames.MAX_HEADER_LIST_SIZE: MAX_HEADER_LIST_BYTES,
                 }
             )

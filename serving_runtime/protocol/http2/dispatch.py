@@ -4,11 +4,7 @@ from typing import TYPE_CHECKING
 
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
-from serving_runtime.protocol.http2.limits import (
-    CONNECTION_WINDOW_BYTES,
-    Patience,
-    PingStrikes,
-)
+from serving_runtime.protocol.http2.limits import CONNECTION_WINDOW_BYTES, Patience
 from serving_runtime.protocol.http2.opening import Opening
 
 if TYPE_CHECKING:
@@ -27,7 +23,6 @@ class Dispatcher:
         self._connection = connection
         self._streams = connection.streams
         self._patience = Patience(connection.heard_at)
-        self._pings = PingStrikes(connection.host.limits)
         self._frames_noted = self._acknowledged = 0
         self._on = (
             self._on_data,
@@ -143,7 +138,7 @@ class Dispatcher:
         if flags & frames.ACK:
             self._connection.answered_ping(payload)
             return
-        if not self._pings.borne(self._connection.heard_at):
+        if not self._connection.host.bears_ping(self._connection):
             raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")
         self._connection.out.write(frames.frame(frames.PING, frames.ACK, 0, payload))
 
@@ -185,8 +180,6 @@ class Dispatcher:
         connection = self._connection
         sent = connection.out.frames_sent - self._frames_noted
         self._frames_noted += sent
-        if sent:
-            self._pings.excused()
         if not self._patience.spend(connection.heard_at, sent):
             raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that bring no request further")
 

@@ -93,7 +93,7 @@ class Opening:
         if self.headers.changes >= _MOST_CHANGES and not self.no_table:
             self.no_table = True
             connection.out.write(frames.settings({frames.HEADER_TABLE_SIZE: 0}))
-        if stream_id > connection.last_accepted or len(self._streams) >= connection.host.limits.max_streams:
+        if stream_id > connection.last_accepted or len(self._streams) >= connection.host.max_streams:
             raise StreamFailure(ErrorCode.REFUSED_STREAM, "no more streams at once")
         self._streams[stream_id] = stream = connection.host.stream(connection, stream_id, head)
         if content_length is not None:

@@ -1,7 +1,8 @@
-"""How long a connection lives: pings to clients that are silent, an age at which they are to connect anew.
+"""How long a connection lives: pings to clients that are silent, and theirs; an age at which they are to connect anew.
 
 keepalive: silent for keepalive_time --> PING --silent for keepalive_timeout--> ended
 age:       max_connection_age --> drained --max_connection_age_grace--> ended
+pings:     too soon, with nothing sent to the client in between, more than max_ping_strikes times --> ended
 stuck:     takes nothing of what there is for it for STUCK_S --> ended
 """
 
@@ -10,7 +11,9 @@ from collections.abc import Callable
 
 from serving_runtime.protocol.grpc.settings import GrpcSettings
 from serving_runtime.protocol.http2.connection import Connection
-from serving_runtime.protocol.http2.limits import STUCK_S
+
+STUCK_S = 30.0
+"""How long a client may take nothing of what there is for it before it is given up."""
 
 
 class Lifetime:
@@ -24,6 +27,8 @@ class Lifetime:
         self._pings = 0  # in a row, without anything sent in between
         self._frames_sent = 0
         self._unwritten_bytes = 0
+        self._strikes = self._frames_sent_at_ping = 0
+        self._pinged_at: float | None = None
         self._later("keepalive", settings.keepalive_time_ms / 1000, self._look)
         self._later("stuck", STUCK_S, self._look_for_progress)
         if settings.max_connection_age_ms is not None:
@@ -33,6 +38,16 @@ class Lifetime:
         """Stop all timers: the connection has ended."""
         for timer in self._timers.values():
             timer.cancel()
+
+    def bears_ping(self) -> bool:
+        """Return whether the client may ping now; those that come too soon strike (gRPC: keepalive enforcement)."""
+        settings, connection = self._settings, self._connection
+        if connection.out.frames_sent != self._frames_sent_at_ping:  # something was sent to it since its last one
+            self._strikes, self._frames_sent_at_ping, self._pinged_at = 0, connection.out.frames_sent, None
+        last, self._pinged_at = self._pinged_at, connection.heard_at
+        if last is not None and self._pinged_at - last < settings.min_recv_ping_interval_ms / 1000:
+            self._strikes += 1
+        return not settings.max_ping_strikes or self._strikes <= settings.max_ping_strikes
 
     def _later(self, name: str, delay_s: float, then: Callable[[], None]) -> None:
         self._timers[name] = self._loop.call_later(delay_s, then)

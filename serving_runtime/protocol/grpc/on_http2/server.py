@@ -17,7 +17,7 @@ from serving_runtime.protocol.grpc.policy import CallPolicy, governed, streaming
 from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSettings
 from serving_runtime.protocol.http2.connection import Connection
 from serving_runtime.protocol.http2.fields import Fields
-from serving_runtime.protocol.http2.limits import ConnectionLimits
+from serving_runtime.protocol.http2.limits import MAX_STREAMS
 from serving_runtime.protocol.http2.stream import Stream
 
 _ZLIB_LEVELS = dict(zip(COMPRESSION_LEVELS, (0, 1, 6, 9), strict=True))
@@ -45,9 +45,7 @@ class Http2GrpcServer:
             for service in services
             for name, endpoint in _endpoints(service, policy).items()
         }
-        self.limits = ConnectionLimits(
-            min_ping_interval_s=settings.min_recv_ping_interval_ms / 1000, max_ping_strikes=settings.max_ping_strikes
-        )
+        self.max_streams = MAX_STREAMS
         self._connections: dict[Connection, Lifetime] = {}
         self._draining = False
         self._emptied = asyncio.Event()
@@ -104,6 +102,9 @@ class Http2GrpcServer:
             return RefusedCall(connection, stream_id, head, self._calls)
         kind = StreamCall if endpoint.streams else UnaryCall
         return kind(connection, stream_id, head, endpoint, self._calls)
+
+    def bears_ping(self, connection: Connection) -> bool:
+        return self._connections[connection].bears_ping()
 
     def add(self, connection: Connection) -> None:
         self._connections[connection] = Lifetime(connection, self._settings, self._loop)

@@ -9,7 +9,7 @@ from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.connection import Connection
 from serving_runtime.protocol.http2.fields import Fields
 from serving_runtime.protocol.http2.header_blocks import encode
-from serving_runtime.protocol.http2.limits import ConnectionLimits
+from serving_runtime.protocol.http2.limits import MAX_STREAMS
 from serving_runtime.protocol.http2.stream import Stream
 
 REQUEST = ((b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/"), (b":authority", b"x"))
@@ -107,8 +107,9 @@ class Slow(Echo):
 class Host:
     """Makes streams of one class and keeps them."""
 
-    def __init__(self, stream: type[Echo] = Echo, limits: ConnectionLimits | None = None) -> None:
-        self.limits = limits or ConnectionLimits()
+    def __init__(self, stream: type[Echo] = Echo, max_streams: int = MAX_STREAMS) -> None:
+        self.max_streams = max_streams
+        self.lifetime: Any = None  # who decides of pings
         self.streams: list[Any] = []
         self.interpreted = 0
         self._stream = stream
@@ -120,6 +121,9 @@ class Host:
     def stream(self, connection: Connection, stream_id: int, head: Fields) -> Stream:
         self.streams.append(self._stream(connection, stream_id, head))
         return self.streams[-1]  # type: ignore[no-any-return]
+
+    def bears_ping(self, _connection: Connection) -> bool:
+        return self.lifetime is None or self.lifetime.bears_ping()
 
     def add(self, connection: Connection) -> None:
         self.connection: Connection | None = connection

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import DATA, END_STREAM, ErrorCode
-from serving_runtime.protocol.http2.limits import ConnectionLimits
 from tests.serving_runtime.protocol.http2.peer import HEADERS, TRAILERS, Echo, Host, Peer, Slow, headers
 
 
@@ -151,7 +150,7 @@ async def test_a_connection_without_streams_closes_as_soon_as_the_client_has_hea
 
 
 async def test_more_streams_than_are_allowed_are_refused_and_may_be_tried_again() -> None:
-    peer = Peer(Host(Slow, ConnectionLimits(max_streams=2)))
+    peer = Peer(Host(Slow, max_streams=2))
     for _ in range(3):
         peer.ask()
     (refusal,) = [frame for frame in peer.received() if frame.kind == frames.RST_STREAM]

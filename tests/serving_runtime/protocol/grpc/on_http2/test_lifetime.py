@@ -53,6 +53,22 @@ async def test_a_client_that_takes_a_little_each_time_is_not(monkeypatch: pytest
     life.end()
 
 
+async def test_pings_that_nothing_was_sent_between_strike() -> None:
+    peer = Peer()
+    life = peer.host.lifetime = watched(peer, max_ping_strikes=2)
+    ping = frames.frame(frames.PING, 0, 0, b"12345678")
+    for _ in range(20):  # with answers in between a client may ping as it likes
+        peer.send(ping)
+        assert peer.received()[-1].flags == frames.ACK
+        peer.ask(b"x")
+        peer.received()
+    peer.send(ping, ping, ping)
+    assert not peer.transport.closed
+    peer.send(ping)
+    assert peer.farewell() == (frames.ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")
+    life.end()
+
+
 async def test_a_silent_client_is_pinged_only_while_it_has_calls() -> None:
     idle, busy = Peer(), Peer(Host(Slow))
     busy.ask()
