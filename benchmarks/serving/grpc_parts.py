@@ -12,9 +12,9 @@ from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
 from serving_runtime.protocol.grpc.policy import CallPolicy
 from serving_runtime.protocol.grpc.service import V2Service
 from serving_runtime.protocol.grpc.settings import GrpcSettings
+from serving_runtime.protocol.headers.blocks import encode
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.connection import Connection
-from serving_runtime.protocol.http2.header_blocks import encode
 from serving_runtime.request import InferResponse
 
 _CALLS = 320

@@ -10,11 +10,11 @@ that goes out is `outbound`'s.
 import asyncio
 from typing import Any, Protocol, cast
 
+from serving_runtime.protocol.headers.blocks import MAX_HEADER_LIST_BYTES
+from serving_runtime.protocol.headers.fields import Fields
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.dispatch import Dispatcher
-from serving_runtime.protocol.http2.fields import Fields
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode
-from serving_runtime.protocol.http2.header_blocks import MAX_HEADER_LIST_BYTES
 from serving_runtime.protocol.http2.inbound import InboundBudget
 from serving_runtime.protocol.http2.limits import (
     CONNECTION_WINDOW_BYTES,

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from serving_runtime.protocol.headers.blocks import HeaderReader
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
-from serving_runtime.protocol.http2.header_blocks import HeaderReader
 from serving_runtime.protocol.http2.limits import MAX_HEADER_BLOCK_BYTES
 from serving_runtime.protocol.http2.stream import Stream
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from serving_runtime.protocol.http2.header_blocks import encode
+from serving_runtime.protocol.headers.blocks import encode
 
 CODES = {
     "OK": 0,

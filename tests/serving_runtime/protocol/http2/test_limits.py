@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from serving_runtime.protocol.headers.blocks import encode
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import DATA, ErrorCode
-from serving_runtime.protocol.http2.header_blocks import encode
 from serving_runtime.protocol.http2.limits import Patience
 from tests.serving_runtime.protocol.http2.peer import HEADERS, REQUEST, TRAILERS, Host, Peer, Slow, headers
 

@@ -11,7 +11,7 @@ from hpack.exceptions import InvalidTableSizeError
 from hpack.hpack import decode_integer
 from hpack.table import HeaderTable
 
-from serving_runtime.protocol.http2 import huffman
+from serving_runtime.protocol.headers import huffman
 
 Field: TypeAlias = tuple[bytes, bytes]
 Fields: TypeAlias = Sequence[Field]

@@ -9,10 +9,11 @@ from hpack.huffman_table import decode_huffman
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_runtime.protocol.http2 import frames, huffman
-from serving_runtime.protocol.http2.fields import Field, FieldDecoder, Fields
+from serving_runtime.protocol.headers import huffman
+from serving_runtime.protocol.headers.blocks import HeaderReader
+from serving_runtime.protocol.headers.fields import Field, FieldDecoder, Fields
+from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import ConnectionFailure, StreamFailure
-from serving_runtime.protocol.http2.header_blocks import HeaderReader
 from tests.serving_runtime.protocol.http2.peer import Peer
 
 PSEUDO = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"x")]

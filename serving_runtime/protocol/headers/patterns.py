@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hpack import HPACKError
 
-from serving_runtime.protocol.http2.fields import Field, FieldDecoder, string
+from serving_runtime.protocol.headers.fields import Field, FieldDecoder, string
 
 _KEPT = 8
 _MOST_HOLES = 4

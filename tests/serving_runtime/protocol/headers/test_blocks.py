@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_runtime.protocol.http2.fields import Fields
-from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
-from serving_runtime.protocol.http2.header_blocks import (
+from serving_runtime.protocol.headers.blocks import (
     MAX_HEADER_LIST_BYTES,
     HeaderReader,
-    check_request,
-    check_trailers,
     encode,
 )
+from serving_runtime.protocol.headers.fields import Fields
+from serving_runtime.protocol.headers.rules import check_request, check_trailers
+from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
 
 GOOD = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/x"), (b"te", b"trailers")]
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving_runtime.protocol.http2.fields import Field, FieldDecoder
+from serving_runtime.protocol.headers.fields import Field, FieldDecoder
 
 NAMES = st.sampled_from([b":path", b":method", b"content-type", b"x-request-id", b"grpc-timeout", b"te"])
 NAME = st.one_of(NAMES, st.binary(min_size=1, max_size=200))

@@ -5,15 +5,15 @@ mean the same fields, so what was made out of them is kept until a block changes
 but for some values, only those are decoded.
 """
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 import hpack
 
-from serving_runtime.protocol.http2.fields import Field, FieldDecoder, Fields
-from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, StreamFailure
-from serving_runtime.protocol.http2.patterns import Patterns
+from serving_runtime.protocol.headers.fields import Field, FieldDecoder, Fields
+from serving_runtime.protocol.headers.patterns import Patterns
+from serving_runtime.protocol.headers.rules import check_field, check_request, check_trailers, content_length_in
+from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode
 
 Head = TypeVar("Head")
 
@@ -22,15 +22,6 @@ MAX_HEADER_LIST_BYTES = 64 * 1024
 _KEPT_BLOCKS = 64
 _KEPT_BYTES = 1024
 """Of one block: longer ones are decoded every time."""
-
-_KEPT_FIELDS = 256
-_KEPT_FIELD_BYTES = 256
-
-_REQUEST = frozenset({b":method", b":scheme", b":path", b":authority"})
-_REQUIRED = frozenset({b":method", b":scheme", b":path"})
-_OF_HTTP_1 = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
-_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
-_VALUE = re.compile(rb"[^\x00\r\n]*")
 
 
 class HeaderReader(Generic[Head]):
@@ -68,9 +59,9 @@ class HeaderReader(Generic[Head]):
             content_length = alike.content_length
             for hole in alike.holes:
                 name, value = alike.fields[hole]
-                _check_field(name, value)
+                check_field(name, value)
                 if name == b"content-length":
-                    content_length = _number(value)
+                    content_length = content_length_in(value)
             return self._interpret(alike.fields), content_length
         fields, repeats = self._decode(block)
         content_length = check_request(fields, self._checked)
@@ -111,74 +102,6 @@ class HeaderReader(Generic[Head]):
             self._kept.clear()
             self._patterns.clear()
         return fields, repeats
-
-
-def check_request(fields: Fields, checked: set[Field] | None = None) -> int | None:
-    """Return a request's content-length, None without one; raises StreamFailure for fields that no request has.
-
-    RFC 9113, section 8.3.1.
-
-    Args:
-        checked: regular fields that were found to be right, to which others are added; content-length is none of them.
-    """
-    checked = set() if checked is None else checked
-    found: set[bytes] = set()
-    regular = False
-    content_length = None
-    for name, value in fields:
-        if name[:1] != b":":
-            regular = True
-            if (name, value) in checked:
-                continue
-            _check_field(name, value)
-            if name == b"content-length":
-                if content_length not in (None, _number(value)):
-                    raise _malformed("there are two content-lengths")
-                content_length = _number(value)
-            elif len(name) + len(value) <= _KEPT_FIELD_BYTES:
-                if len(checked) >= _KEPT_FIELDS:
-                    checked.clear()
-                checked.add((name, value))
-            continue
-        if regular:
-            raise _malformed("a pseudo-header field follows a regular one")
-        if name not in _REQUEST:
-            raise _malformed("a pseudo-header field is unknown")
-        if name in found:
-            raise _malformed("a pseudo-header field is there twice")
-        if name == b":path" and not value:
-            raise _malformed(":path is empty")
-        found.add(name)
-    if not found >= _REQUIRED:
-        raise _malformed("one of :method, :scheme and :path is missing")
-    return content_length
-
-
-def check_trailers(fields: Fields) -> None:
-    """Raise StreamFailure unless the fields may follow a request's content."""
-    for name, value in fields:
-        if name[:1] == b":":
-            raise _malformed("trailers have a pseudo-header field")
-        _check_field(name, value)
-
-
-def _check_field(name: bytes, value: bytes) -> None:
-    if _NAME.fullmatch(name) is None:
-        raise _malformed("a header's name is empty, in upper case or no token")
-    if _VALUE.fullmatch(value) is None:
-        raise _malformed("a header's value has a line break or a zero byte")
-    if name in _OF_HTTP_1 or (name == b"te" and value != b"trailers"):
-        raise _malformed(f"{name.decode('latin-1')} has no place in HTTP/2")
-
-
-def _number(content_length: bytes) -> int:
-    if not content_length.isdigit() or len(content_length) > 18:
-        raise _malformed("content-length is no number")
-    return int(content_length)
-
-
-def _malformed(message: str) -> StreamFailure:
-    return StreamFailure(ErrorCode.PROTOCOL_ERROR, message)
 
 
 def encode(fields: Iterable[Field]) -> bytes:
