@@ -14,7 +14,7 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, may_names, require, seen_names
+from accounts.access import Place, may, may_names, require, seen_names
 from accounts.permissions import page_scope, page_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
@@ -23,6 +23,7 @@ from common.pages import is_fragment
 from deployments.selectors.trying import Reach, reaches_of
 from deployments.trying import Code, Field, Request, code_of, fields_of, request_of, shown
 from integrations import inference, v2
+from registry.lifecycle import Status
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
 from registry.signature import parse
@@ -35,9 +36,9 @@ _RUNTIME_SAID_CHARACTERS = 2000
 @page_scope(Scope.READ)
 def try_page(request: HttpRequest, model: str, number: int) -> HttpResponse:
     """Show the form with an example in it, and the code that sends that."""
-    context = _context(request, model, number, request.GET.get("service", ""))
+    context = form_context(request, model, number, request.GET.get("service", ""))
     if context["fields"]:
-        context["code"] = _code(request_of(context["fields"], {}), context["reach"], context["version"])
+        context["code"] = code(request_of(context["fields"], {}), context["reach"], context["version"])
     return render(request, "deployments/try.html", context)
 
 
@@ -46,15 +47,15 @@ def try_page(request: HttpRequest, model: str, number: int) -> HttpResponse:
 @page_scope(Scope.WRITE)
 def try_send_action(request: HttpRequest, model: str, number: int) -> HttpResponse:
     """Send what the form says to the service that it names, and show what came back and how long it took."""
-    context = _context(request, model, number, request.POST.get("service", ""))
+    context = form_context(request, model, number, request.POST.get("service", ""))
     reach: Reach | None = context["reach"]
     if reach is None:
         raise NotFound(f"no service that you may see serves model {model!r} version {number}; deploy it first")
     require(page_token(request), Scope.WRITE, Place.namespace(reach.namespace))
     said = request.POST.dict()
     try:
-        body = _checked(context["fields"], said)
-        context["code"] = _code(body, reach, context["version"])
+        body = checked(context["fields"], said)
+        context["code"] = code(body, reach, context["version"])
         context |= _asked(body, reach, number)
     except FairleadError as error:
         context["problem"] = error.message
@@ -68,13 +69,13 @@ def try_send_action(request: HttpRequest, model: str, number: int) -> HttpRespon
 @page_scope(Scope.READ)
 def try_request_file(request: HttpRequest, model: str, number: int) -> HttpResponse:
     """Return the request that the form makes, as the file that the code reads."""
-    context = _context(request, model, number, "")
-    text = json.dumps(_checked(context["fields"], request.POST.dict()), ensure_ascii=False)
+    context = form_context(request, model, number, "")
+    text = json.dumps(checked(context["fields"], request.POST.dict()), ensure_ascii=False)
     headers = {"Content-Disposition": 'attachment; filename="request.json"'}
     return HttpResponse(text, content_type="application/json", headers=headers)
 
 
-def _context(request: HttpRequest, model: str, number: int, wanted: str) -> dict[str, Any]:
+def form_context(request: HttpRequest, model: str, number: int, wanted: str) -> dict[str, Any]:
     """Return the version, its form, and the services to choose from with the one that is asked for, else the first."""
     token = page_token(request)
     require(token, Scope.READ, Place.model(model))
@@ -99,19 +100,20 @@ def _context(request: HttpRequest, model: str, number: int, wanted: str) -> dict
         "writable": writable,
         "may_send": chosen is not None and chosen.namespace in writable,
         "may_deploy": token.allows(Scope.WRITE),
+        "may_try": version.status == Status.READY and may(token, Scope.WRITE, Place.model(model)),
         "within_s": settings.TRY_TIMEOUT_S,
         "said": {},
     }
 
 
-def _checked(fields: tuple[Field, ...], said: Mapping[str, str]) -> Request:
+def checked(fields: tuple[Field, ...], said: Mapping[str, str]) -> Request:
     """Return the form's request; raises InvalidInput where V2 has no such tensors."""
     made = request_of(fields, said)
     v2.inputs_of(made)
     return made
 
 
-def _code(made: Request, reach: Reach | None, version: ModelVersion) -> Code:
+def code(made: Request, reach: Reach | None, version: ModelVersion) -> Code:
     name = version.model.name if reach is None else reach.name
     url = f"{settings.GATEWAY_URL}/serving/NAMESPACE/{name}/v2/models/{name}" if reach is None else reach.url
     return code_of(made, url=url, model=name, version=version.number)

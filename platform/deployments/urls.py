@@ -10,6 +10,7 @@ from deployments import (
     log_views,
     platform_views,
     policy_views,
+    trial_views,
     try_views,
     tuning_views,
     views,
@@ -82,6 +83,15 @@ urlpatterns = [
         "models/<str:model>/versions/<int:number>/tunings/<int:tuning_id>/look",
         tuning_views.tuning_look_action,
         name="tuning-look",
+    ),
+    path(
+        "models/<str:model>/versions/<int:number>/try/trials/start", trial_views.trial_start_action, name="trial-start"
+    ),
+    path("models/<str:model>/versions/<int:number>/try/trials/<int:trial_id>/", trial_views.trial_page, name="trial"),
+    path(
+        "models/<str:model>/versions/<int:number>/try/trials/<int:trial_id>/stop",
+        trial_views.trial_stop_action,
+        name="trial-stop",
     ),
     path("platform/", platform_views.platform_page, name="platform"),
     path("platform/clusters/<str:name>/", platform_views.cluster_page, name="cluster-detail"),

@@ -1,6 +1,7 @@
 """A model from a drop on a page to an answer on a page; behind it a real server, worker, Envoy and runtimes."""
 
 import base64
+import json
 import re
 import struct
 import subprocess
@@ -12,9 +13,14 @@ from typing import Literal
 
 import onnx
 import pytest
+from django.utils import timezone
 from onnx import TensorProto, helper
 from playwright.sync_api import Browser, Page, Route, expect
 
+from deployments.models import Trial
+from deployments.services.trials import TrialClaim, trial_begin, trial_end, trial_fail, trial_renew
+from deployments.trying.trial import Tried
+from registry.holding import LEASE
 from registry.models import ModelVersion
 from tests import scenes
 from tests.browser.axe import violations
@@ -88,7 +94,25 @@ def test_a_model_is_dropped_deployed_and_asked_with_a_picture(
     page.wait_for_url("**/models/colours/versions/1/")
     expect(page.get_by_text("READY", exact=True)).to_be_visible(timeout=WAIT_MS)  # without a reload by hand
     page.get_by_role("link", name="Try it").click()
-    expect(page.get_by_text("is live in no service")).to_be_visible()
+    expect(page.get_by_text("so a runtime is started for this one request")).to_be_visible()
+    page.get_by_label("Picture for image").set_input_files(png(tmp_path / "blue.png", 60, 40, (0, 51, 255)))
+    page.get_by_role("button", name="Try it").click()
+    tried = page.locator("#try-outcome section").first
+    expect(tried.get_by_text("By a run of the runtime for this request alone: loaded in")).to_be_visible(
+        timeout=WAIT_MS
+    )
+    best = tried.locator(".scores tbody tr")
+    assert [row.split()[:2] for row in best.all_inner_texts()] == [["2", "1"], ["1", "0.2"], ["0", "0"]]
+    expect(tried.get_by_text(re.compile(r"^[\d.,]+ ms, the median of 5$"))).to_be_visible()
+    page.wait_for_url("**/models/colours/versions/1/try/trials/1/")
+    assert violations(page) == []
+    page.screenshot(path=screenshots / "try-trial-answer.png", full_page=True)
+    page.get_by_text("As numbers").click()
+    page.get_by_role("button", name="Remove it").click()
+    page.get_by_label("image as JSON").fill("[[[[1]], [[2]], [[3]]]]")
+    page.get_by_role("button", name="Try it").click()
+    expect(tried.get_by_text(re.compile("The runtime answered 400: .*image"))).to_be_visible(timeout=WAIT_MS)
+    page.screenshot(path=screenshots / "try-trial-refused.png", full_page=True)
     page.get_by_role("link", name="Deploy it").click()
     page.get_by_role("button", name="Make the service").click()
     page.wait_for_url("**/services/default/colours/")
@@ -138,6 +162,54 @@ PICTURES = {
     ],
     "outputs": [{"name": "label", "datatype": "INT64", "shape": [-1]}],
 }
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_trial_is_followed_to_its_end(
+    page: Page, complaints: list[str], screenshots: Path, theme: Literal["light", "dark"], width: int
+) -> None:
+    scenes.service()
+    scenes.model_version(2)
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 900})
+    outcome = page.locator("#try-outcome section").first
+
+    def look(state: str) -> None:
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.screenshot(path=screenshots / f"trial-{state}-{width}-{theme}.png", full_page=True)
+
+    def start() -> TrialClaim:
+        page.get_by_role("button", name="Try it").click()
+        expect(outcome.get_by_role("progressbar", name="Waiting for a worker")).to_be_visible()
+        claim = trial_begin(trial_id=Trial.objects.latest("pk").pk, now=timezone.now(), lease=LEASE)
+        assert claim is not None
+        return claim
+
+    page.goto("/models/digits/versions/2/try/")
+    look("offered")
+    claim = start()
+    assert trial_renew(claim=claim, stage="loading the model", now=timezone.now(), lease=LEASE)
+    expect(outcome.get_by_role("progressbar", name="Loading the model")).to_be_visible()
+    look("loading")
+    scores = {"name": "scores", "datatype": "FP32", "shape": [1, 3], "data": [0.1, 0.7, 0.2]}
+    report = {"status": 200, "load_ms": 412.5, "first_ms": 2.25, "infer_ms": 0.31, "runs": 5}
+    report["labels"] = {"scores": ["great white shark", "cat", "a label that is as long as those of some sets are"]}
+    assert trial_end(claim=claim, tried=Tried(json.dumps({"outputs": [scores]}), report), now=timezone.now())
+    expect(outcome.get_by_text("cat")).to_be_visible()
+    expect(outcome.get_by_text("70.0")).to_be_visible()
+    look("labels")
+    page.reload()
+    expect(outcome.get_by_text("cat")).to_be_visible()
+
+    trial_fail(claim=start(), reason="the model needs more memory than there is", now=timezone.now())
+    expect(outcome.get_by_text("The version was not tried: the model needs more memory")).to_be_visible()
+    look("failed")
+    start()
+    page.get_by_role("button", name="Stop it").click()
+    expect(outcome.get_by_text("The version was not tried: somebody stopped it")).to_be_visible()
+    assert complaints == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

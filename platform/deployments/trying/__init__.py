@@ -3,5 +3,6 @@
 from deployments.trying.answer import Shown, shown
 from deployments.trying.code import Code, code_of
 from deployments.trying.form import Field, Request, fields_of, request_of
+from deployments.trying.trial import steps_at
 
-__all__ = ["Code", "Field", "Request", "Shown", "code_of", "fields_of", "request_of", "shown"]
+__all__ = ["Code", "Field", "Request", "Shown", "code_of", "fields_of", "request_of", "shown", "steps_at"]

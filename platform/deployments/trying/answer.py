@@ -1,6 +1,6 @@
 """What a page shows of an answer: each output in a form that can be read, and the best of scores. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 from common.tensors import Tensor
 
+Labels = Mapping[str, Sequence[str]]
+"""By output: the label of each class, in order."""
+
+NO_LABELS: Labels = {}
 _BEST = 5
 _ROWS = 4
 _LEAST_SCORES = 2
@@ -19,9 +23,10 @@ _SHOWN_CHARACTERS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One of the best of a row; `width_percent` of the longest bar."""
+    """One of the best of a row; `width_percent` of the longest bar, `label` empty where the class has none."""
 
     index: int
+    label: str
     text: str
     width_percent: float
 
@@ -44,19 +49,19 @@ class Shown:
     rows: int = 0
 
 
-def shown(outputs: Mapping[str, Tensor]) -> list[Shown]:
+def shown(outputs: Mapping[str, Tensor], labels: Labels = NO_LABELS) -> list[Shown]:
     """Return the outputs in the order of the answer."""
-    return [_shown(name, tensor) for name, tensor in outputs.items()]
+    return [_shown(name, tensor, labels.get(name, ())) for name, tensor in outputs.items()]
 
 
-def _shown(name: str, tensor: Tensor) -> Shown:
+def _shown(name: str, tensor: Tensor, labels: Sequence[str]) -> Shown:
     values = tensor.values
     best: tuple[tuple[Score, ...], ...] = ()
     rows = 0
     if _are_scores(values):
         table = values.reshape(-1, values.shape[-1]).astype(np.float64)
         rows = len(table)
-        best = tuple(_best(row) for row in table[:_ROWS])
+        best = tuple(_best(row, labels) for row in table[:_ROWS])
     return Shown(name, tensor.datatype, values.shape, _text(values), best, rows)
 
 
@@ -65,7 +70,7 @@ def _are_scores(values: NDArray[Any]) -> bool:
     return is_table and values.dtype.kind == "f" and bool(np.isfinite(values).all())
 
 
-def _best(row: NDArray[Any]) -> tuple[Score, ...]:
+def _best(row: NDArray[Any], labels: Sequence[str]) -> tuple[Score, ...]:
     order = np.argsort(-row, kind="stable")[:_BEST]
     is_share = bool(row.min() >= 0 and row.max() <= 1 and abs(row.sum() - 1) < 1e-3)
     low, high = (0.0, 1.0) if is_share else (min(0.0, float(row.min())), float(row.max()))
@@ -73,6 +78,7 @@ def _best(row: NDArray[Any]) -> tuple[Score, ...]:
     return tuple(
         Score(
             int(index),
+            labels[index] if index < len(labels) else "",
             f"{100 * row[index]:.1f}\u00a0%" if is_share else f"{row[index]:.4g}",
             round(100 * float(row[index] - low) / width, 1) if width else 0.0,
         )
