@@ -30,6 +30,15 @@ document.addEventListener("htmx:afterRequest", (event) => {
   if (successful && elt.hasAttribute("data-in-address")) history.replaceState(null, "", pathInfo.finalRequestPath);
 });
 
+// A part that is fetched anew every few seconds keeps what the reader has unfolded in it.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { target } = (event as CustomEvent<{ target: Element }>).detail;
+  const unfolded = [...target.querySelectorAll<HTMLDetailsElement>("details[open][id]")].map((details) => details.id);
+  if (unfolded.length === 0) return;
+  const unfold = (): void => unfolded.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
+  document.addEventListener("htmx:afterSwap", unfold, { once: true });
+});
+
 // A request that got no answer at all: the server is away.
 document.addEventListener("htmx:sendError", () => {
   const notice = document.createElement("p");

@@ -86,7 +86,8 @@ def platform_page(request: HttpRequest) -> HttpResponse:
     clusters = list(cluster_query().order_by("name"))
     events = cluster_events_newest(clusters=clusters, limit=EVENTS_SHOWN)
     views = [_view(cluster, now, events[cluster.pk]) for cluster in clusters]
-    return render(request, "deployments/platform.html", {"clusters": views})
+    may_add = is_administrator(page_token(request))
+    return render(request, "deployments/platform.html", {"clusters": views, "may_add": may_add})
 
 
 @never_cache

@@ -4,6 +4,7 @@ from django.urls import path
 
 from deployments import (
     build_views,
+    cluster_views,
     config_views,
     deploy_views,
     events,
@@ -94,6 +95,13 @@ urlpatterns = [
         name="trial-stop",
     ),
     path("platform/", platform_views.platform_page, name="platform"),
+    path("platform/clusters/new", cluster_views.cluster_edit_page, name="cluster-new"),
+    path("platform/clusters/look", cluster_views.cluster_look_action, name="cluster-look"),
+    path("platform/clusters/apply", cluster_views.cluster_apply_action, name="cluster-apply"),
+    path("platform/clusters/<str:name>/file", cluster_views.cluster_edit_page, name="cluster-file"),
+    path("platform/clusters/<str:name>/file/look", cluster_views.cluster_look_action, name="cluster-file-look"),
+    path("platform/clusters/<str:name>/file/apply", cluster_views.cluster_apply_action, name="cluster-file-apply"),
+    path("platform/clusters/<str:name>/delete", cluster_views.cluster_delete_action, name="cluster-delete"),
     path("platform/clusters/<str:name>/", platform_views.cluster_page, name="cluster-detail"),
     path("platform/clusters/<str:name>/check", platform_views.cluster_check_page, name="cluster-check"),
     path("platform/clusters/<str:name>/prices", platform_views.cluster_prices_action, name="cluster-prices"),

@@ -1,5 +1,6 @@
 """The pages of webhooks: who is told of what, a test with its answer, and the log of what was told."""
 
+import json
 from typing import Any
 
 from django.contrib import messages
@@ -13,13 +14,15 @@ from accounts.access import Place, administered, is_administrator, require
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.scopes import Scope
 from accounts.teams import team_query
+from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
 from deployments import webhooks
-from deployments.deliveries import EVENTS, PENDING
+from deployments.deliveries import DELIVERED, EVENTS, FAILED, PENDING
 from deployments.models import WebhookDelivery
 from deployments.webhooks import Teams, Wish
 
 _DELIVERIES_SHOWN = 20
+_STATUSES = (FAILED, PENDING, DELIVERED)
 
 
 @never_cache
@@ -134,8 +137,21 @@ def _wish(form: QueryDict) -> Wish:
 def _detail(request: HttpRequest, webhook_id: int, *, made: webhooks.CreatedWebhook | None = None) -> HttpResponse:
     teams = _teams(request)
     webhook = webhooks.webhook_get(webhook_id=webhook_id, teams=teams)
-    deliveries, older = newest(request, WebhookDelivery.objects.filter(webhook=webhook), _DELIVERIES_SHOWN)
-    context = {"webhook": webhook, "deliveries": deliveries, "older": older, "events": EVENTS, "made": made}
+    status = request.GET.get("status", "")
+    if status and status not in _STATUSES:
+        raise InvalidInput(f"status is {status[:40]!r}; expected one of {', '.join(_STATUSES)}", field="status")
+    narrowed = {"status": status} if status else {}
+    found = WebhookDelivery.objects.filter(webhook=webhook, **narrowed)
+    deliveries, older = newest(request, found, _DELIVERIES_SHOWN)
+    context = {
+        "webhook": webhook,
+        "deliveries": [(row, json.dumps(row.payload, indent=2, ensure_ascii=False)) for row in deliveries],
+        "older": older,
+        "status": status,
+        "statuses": _STATUSES,
+        "events": EVENTS,
+        "made": made,
+    }
     return render(request, "deployments/webhook_detail.html", context)
 
 

@@ -135,6 +135,14 @@ def test_a_webhook_is_made_and_tested_and_its_answer_comes_by_itself(page: Page,
     deliver(WebhookDelivery.objects.latest("pk").pk)
     expect(page.locator("#answer")).to_contain_text("answered 202")
 
+    page.get_by_text("What was posted by delivery").first.click()
+    expect(page.locator("details[open] pre.payload")).to_contain_text('"event": "Test"')
+    with page.expect_response(lambda answer: answer.url == page.url):
+        pass  # the log was fetched anew meanwhile
+    expect(page.locator("details[open] pre.payload")).to_be_visible()
+    page.get_by_role("link", name="Failed").click()
+    expect(page.get_by_text("None of them is failed.")).to_be_visible()
+
     page.get_by_role("button", name="Disable").click()
     expect(page.get_by_text("It is told of nothing any more.")).to_be_visible()
     expect(page.get_by_role("button", name="Enable")).to_be_visible()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -14,7 +15,9 @@ from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_apply
 from integrations.clusters.base import Drift
 from tests import scenes
+from tests.browser.axe import violations
 from tests.deployments.cluster_file.test_file import LEAST
+from tests.deployments.test_cluster_views import KUBECONFIG
 from tests.servers.parts import free_port
 
 pytestmark = pytest.mark.browser
@@ -102,3 +105,65 @@ def test_no_page_of_a_cluster_is_wider_than_the_screen(
     for path in ("/platform/", of_cluster, f"{of_cluster}check", "/services/default/digits/"):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_a_cluster_is_added_by_fields_changed_by_its_file_and_forgotten(context: BrowserContext) -> None:
+    page = signed_in(context, Scope.ADMIN)
+    page.goto("/platform/")
+    page.get_by_role("link", name="Add a cluster").click()
+    for label, value in (
+        ("Name", "production"),
+        ("Clients call", "https://models.example.com"),
+        ("Gateway", "models"),
+        ("Its namespace", "gateways"),
+        ("Runtime image", "registry.example.com/serving-runtime@sha256:0"),
+        ("Claim with the files", "models"),
+        ("Its root here", "/artifacts"),
+        ("Kubeconfig", KUBECONFIG.replace("https://127.0.0.1:9", f"https://127.0.0.1:{free_port()}")),
+    ):
+        page.get_by_label(label, exact=True).fill(value)
+    page.get_by_role("button", name="Look at it, and ask the cluster").click()
+    expect(page.get_by_role("heading", name="Something is missing")).to_be_visible()
+    expect(page.locator("#cluster-plan ins").first).to_have_text("name: production")
+    assert "secret-of-robot" not in page.locator("#cluster-plan").inner_text()
+    page.get_by_role("button", name="Add cluster production all the same").click()
+    expect(page.get_by_text("Cluster production is there now.")).to_be_visible()
+
+    page.get_by_role("link", name="File", exact=True).click()
+    text = page.get_by_role("textbox", name="The cluster file as YAML")
+    text.fill(text.input_value() + "domain: models.example.com\n")
+    page.get_by_role("button", name="Look at the file, and ask the cluster").click()
+    expect(page.locator("#cluster-plan ins")).to_have_text("domain: models.example.com")
+    page.get_by_role("button", name="Apply it to production all the same").click()
+    expect(page.get_by_text("Cluster production is changed now.")).to_be_visible()
+
+    page.get_by_role("button", name="Forget…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget", exact=True).click()
+    expect(page.get_by_text("Cluster production is forgotten; what runs on it was left alone.")).to_be_visible()
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_of_a_new_cluster_can_be_used_by_everybody(
+    context: BrowserContext, screenshots: Path, width: int, colours: Literal["light", "dark"]
+) -> None:
+    page = signed_in(context, Scope.ADMIN)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.emulate_media(color_scheme=colours)
+    cluster()
+
+    def look(name: str) -> None:
+        page.screenshot(path=screenshots / f"cluster-{name}-{width}-{colours}.png", full_page=True)
+        assert violations(page) == [], name
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+
+    page.goto("/platform/clusters/new")
+    look("new")
+    page.goto("/platform/clusters/production/file")
+    text = page.get_by_role("textbox", name="The cluster file as YAML")
+    text.fill(text.input_value() + "domain: models.example.com\n")
+    page.get_by_role("button", name="Look at the file, and ask the cluster").click()
+    expect(page.locator("#cluster-plan ins")).to_have_text("domain: models.example.com")
+    look("changed")
+    page.goto("/platform/clusters/production/")
+    look("detail")

@@ -127,9 +127,9 @@ def test_the_log_comes_page_by_page_with_as_few_queries(django_assert_max_num_qu
         webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=timezone.now())
     with django_assert_max_num_queries(6):
         first = page(client, f"/webhooks/{hook.pk}/")
-    assert first.count("tests this webhook") == 20
+    assert first.count('id="payload-') == 20
     before = first.split("?before=")[1].split('"')[0]
-    assert page(client, f"/webhooks/{hook.pk}/?before={before}").count("tests this webhook") == 5
+    assert page(client, f"/webhooks/{hook.pk}/?before={before}").count('id="payload-') == 5
     for _ in range(30):
         scenes.webhook()
     with django_assert_max_num_queries(6):
@@ -139,3 +139,22 @@ def test_the_log_comes_page_by_page_with_as_few_queries(django_assert_max_num_qu
 @pytest.mark.parametrize(("role", "is_led"), [(Role.ADMIN, True), (Role.DEPLOYER, False)])
 def test_only_who_has_webhooks_to_manage_is_led_to_them(role: Role, is_led: bool) -> None:
     assert ('href="/webhooks/"' in page(browser("red", role), "/services/")) is is_led
+
+
+def test_deliveries_show_what_was_posted_and_are_narrowed_to_those_that_failed() -> None:
+    client = browser()
+    hook = scenes.webhook().webhook
+    first = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=timezone.now())
+    second = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=timezone.now())
+    WebhookDelivery.objects.filter(pk=first.pk).update(status="FAILED", answer_status=500, answer="no room")
+    WebhookDelivery.objects.filter(pk=second.pk).update(status="DELIVERED", answer_status=204)
+    address = f"/webhooks/{hook.pk}/"
+
+    assert f'id="payload-{first.pk}"' in page(client, address)
+    assert "&quot;event&quot;: &quot;Test&quot;" in page(client, address)
+    failed = page(client, f"{address}?status=FAILED")
+    assert f'id="again-{first.pk}"' in failed
+    assert f'id="again-{second.pk}"' not in failed
+    assert f'hx-get="{address}?status=FAILED"' in failed, "what is fetched anew is narrowed, too"
+    assert "None of them is pending." in page(client, f"{address}?status=PENDING")
+    assert client.get(f"{address}?status=lost").status_code == 400

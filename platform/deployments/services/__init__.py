@@ -3,7 +3,7 @@
 from deployments.services.approving import rollout_approve, rollout_reject, rollout_withdraw
 from deployments.services.builds import build_start, build_stop
 from deployments.services.built import build_take, build_taker
-from deployments.services.checking import cluster_patches_try, plan_check, plan_patched, service_check
+from deployments.services.checking import cluster_patches_try, cluster_try, plan_check, plan_patched, service_check
 from deployments.services.choosing import (
     cluster_default,
     cluster_local_made,
@@ -55,6 +55,7 @@ __all__ = [
     "cluster_patches_try",
     "cluster_plan",
     "cluster_prices_set",
+    "cluster_try",
     "driver_default",
     "gpus_ask",
     "gpus_of",

@@ -13,7 +13,7 @@ from deployments.services.choosing import cluster_for
 from deployments.services.placing import gpus_look
 from deployments.shapes import Plan
 from deployments.spec import CONFIG, PATCHES, parse_service
-from integrations.clusters.base import ClusterDriver
+from integrations.clusters.base import ClusterDriver, Finding
 from integrations.clusters.drivers import KubernetesCluster, passing_driver
 from integrations.clusters.kubernetes.manifests.example import difference_of, example_of
 
@@ -75,6 +75,22 @@ def plan_patched(plan: Plan, driver: ClusterDriver) -> Plan:
         return plan
     own = [patch for patch in wish.revisions[-1].patches if patch.name.startswith(PATCHES)]
     return replace(plan, patched=driver.preview(wish, own))
+
+
+def cluster_try(*, document: object, name: str) -> Sequence[Finding]:
+    """Return whether services could run on a cluster as a file says that nobody has saved; nothing is kept.
+
+    Called with no transaction open. Raises InvalidInput where the file is wrong.
+    """
+    file = parse_cluster(document, name=name)
+    row = Cluster.objects.filter(name=file.name).first()
+    used = InferenceService.objects.filter(cluster=row).order_by("namespace").values_list("namespace", flat=True)
+    try:
+        place = KubernetesCluster(access_of(file.connection, "" if row is None else row.credentials), file.options)
+        with passing_driver(place) as driver:
+            return driver.findings(list(used.distinct()))
+    except FairleadError as error:
+        return [Finding("connection", False, error.message, "mend what the sentence says, and look again")]
 
 
 def cluster_patches_try(*, document: object, name: str, namespaces: Sequence[str] = ()) -> tuple[str, str]:

@@ -1,0 +1,154 @@
+"""The pages on which clusters are added, changed and forgotten; the API server of these does not answer."""
+
+import html
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from accounts.models import AuditEntry
+from accounts.scopes import Scope
+from deployments.cluster_form import document_said, with_kubeconfig
+from deployments.connecting import opened
+from deployments.models import Cluster
+from tests import scenes
+from tests.deployments.cluster_file.test_file import LEAST
+from tests.deployments.test_views import signed_in, text
+
+pytestmark = pytest.mark.django_db
+NOBODY = "https://127.0.0.1:9"
+KUBECONFIG = yaml.safe_dump(
+    {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "one",
+        "clusters": [{"name": "one", "cluster": {"server": NOBODY}}],
+        "users": [{"name": "robot", "user": {"token": "secret-of-robot"}}],
+        "contexts": [{"name": "one", "context": {"cluster": "one", "user": "robot"}}],
+    }
+)
+SAID = {
+    "form": "fields-form",
+    "name": "production",
+    "gateway_url": "https://models.example.com",
+    "gateway_name": "models",
+    "gateway_namespace": "gateways",
+    "runtime_image": "registry.example.com/serving-runtime@sha256:0",
+    "gpu_runtime_image": "",
+    "artifacts": "claim",
+    "claim": "models",
+    "root": "/var/lib/fairlead/artifacts",
+    "control_plane_url": "",
+    "way": "kubeconfig",
+    "kubeconfig": KUBECONFIG,
+}
+
+
+def looked(page: str) -> str:
+    """Return the digest that the apply button sends."""
+    [found] = re.findall(r'name="looked" value="([^"]*)"', page)
+    return str(found)
+
+
+def look(client: Any, said: dict[str, str], name: str = "") -> str:
+    address = f"/platform/clusters/{f'{name}/file/' if name else ''}look"
+    answer = client.post(address, said, headers={"HX-Request": "true"})
+    assert answer.status_code == 200
+    return html.unescape(answer.content.decode())
+
+
+def add() -> Cluster:
+    client = signed_in(Scope.ADMIN)
+    answer = client.post("/platform/clusters/apply", {**SAID, "looked": looked(look(client, SAID))})
+    assert answer["Location"] == "/platform/clusters/production/"
+    return Cluster.objects.get(name="production")
+
+
+def test_the_fields_make_a_file() -> None:
+    document = document_said(SAID)
+    assert document["gateway"] == {"url": "https://models.example.com", "name": "models", "namespace": "gateways"}
+    assert document["artifacts"] == {"from": "claim", "claim": "models", "root": "/var/lib/fairlead/artifacts"}
+    assert "gpuRuntimeImage" not in document
+    assert document_said({**SAID, "way": "inCluster"})["connection"] == {"inCluster": True}
+    assert with_kubeconfig(LEAST, KUBECONFIG)["connection"] == {"inCluster": True}
+    assert with_kubeconfig(document, " ")["connection"] == {"kubeconfig": "stored"}
+    kept = with_kubeconfig({**document, "connection": {"kubeconfig": "stored", "context": "one"}}, KUBECONFIG)
+    assert kept["connection"] == {"kubeconfig": KUBECONFIG, "context": "one"}
+
+
+def test_a_cluster_is_looked_at_asked_and_added_and_its_kubeconfig_never_shown() -> None:
+    assert "Add a cluster" in text(signed_in(Scope.ADMIN), "/platform/")
+    client = signed_in(Scope.ADMIN)
+    shown = look(client, SAID)
+    assert "Add cluster production all the same" in shown, "it did not answer"
+    assert "Something is missing" in shown
+    assert "<ins>name: production</ins>" in shown
+    assert "secret-of-robot" not in shown
+    assert not Cluster.objects.filter(name="production").exists()
+
+    row = add()
+    assert row.credentials
+    assert row.document["connection"] == {"kubeconfig": "stored"}
+    assert "secret-of-robot" not in text(client, "/platform/clusters/production/file")
+    assert AuditEntry.objects.filter(action="cluster.apply").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        pytest.param({"name": ""}, "name is missing", id="no name"),
+        pytest.param({"name": "local"}, "which is this machine", id="that of this machine"),
+        pytest.param({"gateway_url": "models"}, "gateway.url", id="no address"),
+        pytest.param({"kubeconfig": ""}, "none is stored", id="no kubeconfig"),
+        pytest.param({"kubeconfig": "users: ["}, "connection.kubeconfig", id="no kubeconfig that can be read"),
+        pytest.param({"text": "name: production\nkind: Pod\n"}, "kind", id="another file"),
+    ],
+)
+def test_what_cannot_be_added_says_why_and_has_no_button(said: dict[str, str], why: str) -> None:
+    shown = look(signed_in(Scope.ADMIN), {**SAID, **said})
+    assert "This cannot be applied." in shown
+    assert why.lower() in shown.lower()
+    assert "looked" not in shown
+
+
+def test_the_file_is_changed_after_a_look_and_keeps_its_kubeconfig() -> None:
+    row = add()
+    client, before = signed_in(Scope.ADMIN), row.credentials
+    said = {"form": "text-form", "text": yaml.safe_dump({**row.document, "domain": "models.example.com"})}
+    shown = look(client, said, "production")
+    assert "<ins>domain: models.example.com</ins>" in shown
+    answer = client.post("/platform/clusters/production/file/apply", {**said, "looked": looked(shown)})
+    assert answer.status_code == 302
+    row.refresh_from_db()
+    assert row.document["domain"] == "models.example.com"
+    assert opened(row.credentials) == opened(before)
+
+    other = {**said, "text": said["text"].replace("models.example.com", "other.example.com")}
+    stale = client.post("/platform/clusters/production/file/apply", {**other, "looked": looked(shown)})
+    assert stale.status_code == 409
+    assert b"look at it again" in stale.content
+
+
+def test_a_cluster_is_forgotten_unless_services_run_on_it() -> None:
+    row = add()
+    service = scenes.service()
+    type(service).objects.update(cluster=row)
+    client = signed_in(Scope.ADMIN)
+    assert client.post("/platform/clusters/production/delete").status_code == 409
+    type(service).objects.update(cluster=Cluster.objects.get(name="local"))
+    assert client.post("/platform/clusters/production/delete")["Location"] == "/platform/"
+    assert not Cluster.objects.filter(name="production").exists()
+
+
+def test_this_machine_has_no_file() -> None:
+    scenes.service()
+    assert signed_in(Scope.ADMIN).get("/platform/clusters/local/file").status_code == 400
+
+
+def test_only_administrators_may() -> None:
+    client = signed_in(Scope.WRITE)
+    assert "Add a cluster" not in text(client, "/platform/")
+    assert client.get("/platform/clusters/new").status_code == 403
+    for address in ("look", "apply", "production/file/apply", "production/delete"):
+        assert client.post(f"/platform/clusters/{address}", SAID).status_code == 403
