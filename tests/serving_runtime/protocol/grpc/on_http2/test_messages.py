@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
 from serving_runtime.protocol.grpc.on_http2 import messages
-from serving_runtime.protocol.grpc.on_http2.messages import Assembly, Message, TooLarge, decompress, prefixed
+from serving_runtime.protocol.grpc.on_http2.messages import Assembly, Message, TooLarge, decompress, prefixed, whole
 
 
 @given(st.lists(st.binary(max_size=300), max_size=20), st.lists(st.integers(1, 100), min_size=1))
@@ -72,3 +72,12 @@ def test_what_cannot_be_decompressed_is_refused(content: bytes, coding: str, err
 def test_codings_that_are_not_known_are_named() -> None:
     with pytest.raises(Unsupported, match="'snappy' is not one of identity, gzip, deflate"):
         messages.check_coding("snappy")
+
+
+@given(st.binary(max_size=20), st.booleans(), st.binary(max_size=3))
+def test_a_piece_that_is_one_message_is_read_as_pieces_are(content: bytes, compressed: bool, more: bytes) -> None:
+    piece = prefixed(content, compressed=compressed)
+    assert [whole(piece, 20)] == Assembly(20).feed(piece)
+    for other in (piece[:-1], piece + b"x" + more, b"\x02" + piece[1:], more[:4]):
+        assert whole(other, 20) is None
+    assert whole(prefixed(bytes(21)), 20) is None
