@@ -111,7 +111,7 @@ def _reconcile(read: Change, owner: str, outside: Outside) -> tuple[Outcome, int
         return Outcome.DONE, UNSETTLED  # its first model is still being imported, which its reason says
     seen, problem = _observe(read.service, outside.driver)
     confirmed = seen is not None and is_confirmed(read.state(), read.service.generation, seen)
-    unseen = _unseen(read.service, read.now)
+    unseen = _unseen(read.service, read.rollout, read.now)
     metrics = cache(outside.metrics)  # analysis and scaling are to see the same counters, read once
     taken = taking.take(read, outside.driver)
     compared = comparing.carry_on(read.rollout, taken, confirmed=confirmed, now=read.now)
@@ -222,7 +222,7 @@ def _advance(
     change: Change, row: Rollout, seen: Observed | None, problem: str, evidence: Evidence, *, confirmed: bool
 ) -> None:
     """Let the machine see what there is, and record the analysis and the rollout's new state."""
-    state, unseen = rows.rollout_state(row), _unseen(change.service, change.now)
+    state, unseen = rows.rollout_state(row), _unseen(change.service, row, change.now)
     if seen is not None and unseen:
         questions_pass_over(rollout=row, unseen=unseen)
     observation = Observation(
@@ -257,9 +257,13 @@ def _use(approvals: Tally | None, now: datetime) -> None:
     Approval.objects.filter(pk__in=used).update(used_at=now)
 
 
-def _unseen(service: InferenceService, now: datetime) -> timedelta:
-    """Return for how long nobody could look at the service; no time at all while turns follow each other as usual."""
-    gap = now - (service.seen_at or now)
+def _unseen(service: InferenceService, rollout: Rollout | None, now: datetime) -> timedelta:
+    """Return for how long nobody could look at the service; no time at all while turns follow each other as usual.
+
+    Before a rollout began nobody had to: settled services are turned to in their time.
+    """
+    since = service.seen_at or now
+    gap = now - (since if rollout is None else max(since, rollout.attempt_started_at))
     return gap if gap >= BLIND else timedelta(0)
 
 

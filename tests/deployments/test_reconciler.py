@@ -316,6 +316,19 @@ def test_a_hold_does_not_pass_while_nobody_could_look(platform: Platform) -> Non
     assert platform.rollout().reason_code == "Holding"
 
 
+def test_a_rollout_of_a_service_that_was_not_turned_to_for_long_gets_no_more_time_than_others(
+    platform: Platform,
+) -> None:
+    platform.live()
+    platform.version(2)
+    platform.policy(name="timed", deadline="1h")
+    platform.clock.go_on(8 * 3600)
+    rollout = platform.start(policy="timed")
+    assert rollout.deadline_at is not None
+    platform.turn()
+    assert platform.rollout().deadline_at == rollout.deadline_at
+
+
 def test_abort_gives_all_traffic_back_and_retry_begins_again(platform: Platform) -> None:
     platform.live()
     platform.version(2)
