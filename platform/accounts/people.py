@@ -16,12 +16,13 @@ from accounts.models import ApiToken, Identity, Membership, Team, User
 from accounts.roles import Role
 from accounts.scopes import Scope
 from accounts.selectors import TOKEN_PREFIX, digest_of
-from accounts.services import audit_record, session_open, user_get_or_create
+from accounts.services import actor_name, audit_record, session_open, user_get_or_create
 from accounts.teams import member_delete, member_set, team_create
-from common.errors import Conflict, NotAuthenticated, NotFound
+from common.errors import Conflict, InvalidInput, NotAuthenticated, NotFound
 
 logger = logging.getLogger(__name__)
 SESSION_NAME = "browser"
+MOST_REASON = 300
 _KEPT_AFTER_END = timedelta(days=1)
 
 
@@ -105,8 +106,26 @@ def identity_forget(*, username: str, actor: str, now: datetime) -> None:
     )
 
 
+def user_switch_by(*, caller: ApiToken, username: str, is_active: bool, reason: str, now: datetime) -> None:
+    """Do as an administrator asks, for a reason that the audit log keeps; raises NotFound.
+
+    Raises:
+        InvalidInput: there is no reason, or a long one.
+        Conflict: the caller would switch himself off; so one administrator stays.
+    """
+    reason = reason.strip()
+    if not reason or len(reason) > MOST_REASON or not reason.isprintable():
+        raise InvalidInput(
+            f"the reason has {len(reason)} characters; the audit log takes 1 to {MOST_REASON} printable ones",
+            field="reason",
+        )
+    if username == caller.user.username and not is_active:
+        raise Conflict(f"you are {username}; another administrator can switch you off")
+    user_switch(username=username, is_active=is_active, actor=actor_name(caller), now=now, reason=reason)
+
+
 @transaction.atomic
-def user_switch(*, username: str, is_active: bool, actor: str, now: datetime) -> None:
+def user_switch(*, username: str, is_active: bool, actor: str, now: datetime, reason: str = "") -> None:
     """Let the user in, or no more: sessions and tokens open nothing while off; raises NotFound."""
     user = User.objects.filter(username=username).first()
     if user is None:
@@ -121,6 +140,7 @@ def user_switch(*, username: str, is_active: bool, actor: str, now: datetime) ->
         now=now,
         before={"active": not is_active},
         after={"active": is_active},
+        detail={"reason": reason} if reason else None,
     )
 
 

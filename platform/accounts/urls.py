@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from accounts.views import audit, provider, signin, teams, tokens
+from accounts.views import audit, provider, signin, teams, tokens, users
 
 app_name = "accounts"
 urlpatterns = [
@@ -19,6 +19,10 @@ urlpatterns = [
     path("teams/<str:team>/members/remove", teams.member_delete_action, name="member-delete"),
     path("teams/<str:team>/owned/give", teams.ownership_action, {"verb": "give"}, name="ownership-give"),
     path("teams/<str:team>/owned/take", teams.ownership_action, {"verb": "take"}, name="ownership-take"),
+    path("users/", users.user_list_page, name="user-list"),
+    path("users/<path:user>/switch", users.user_switch_action, name="user-switch"),
+    path("users/<path:user>/free", users.user_free_action, name="user-free"),
+    path("users/<path:user>/", users.user_detail_page, name="user-detail"),
     path("tokens/", tokens.token_list_page, name="token-list"),
     path("tokens/<int:token_id>/revoke", tokens.token_revoke_action, name="token-revoke"),
     path("audit/", audit.audit_list_page, name="audit-list"),

@@ -35,6 +35,7 @@ def navigation(request: HttpRequest) -> dict[str, list[Link]]:
     if token.allows(Scope.ADMIN) and administered(token) != frozenset():
         views["Webhooks"] = "deployments:webhook-list"
     if is_administrator(token):
+        views["Users"] = "accounts:user-list"
         views["Audit log"] = "accounts:audit-list"
     urls = {label: reverse(view) for label, view in views.items()}
     return {"navigation": [Link(label, url, _is_at(request.path, url)) for label, url in urls.items()]}

@@ -31,6 +31,7 @@ from fairlead_cli.commands import (
     tokens,
     trials,
     tunings,
+    users,
     webhooks,
 )
 from fairlead_cli.demo import command as demo
@@ -74,6 +75,7 @@ NOUNS = {
     "rollouts": "take a service to another version",
     "tokens": "who may use the API",
     "teams": "who owns namespaces and models together",
+    "users": "who there is",
     "members": "who belongs to a team, in which role",
     "audit": "who changed what",
     "webhooks": "who is told of what happens",
@@ -163,6 +165,11 @@ COMMANDS = (
     Command("members list", teams.list_members, teams.team_argument),
     Command("members add", teams.add_member, teams.add_arguments),
     Command("members remove", teams.remove_member, teams.member_arguments),
+    Command("users list", users.list_users),
+    Command("users show", users.show_user, users.user_argument),
+    Command("users switch-off", users.switch_off, users.switch_arguments),
+    Command("users switch-on", users.switch_on, users.switch_arguments),
+    Command("users free", users.free, users.user_argument),
     Command("audit list", audit.list_entries, audit.list_arguments),
     Command("webhooks list", webhooks.list_webhooks),
     Command("webhooks show", webhooks.show_webhook, webhooks.webhook_argument),

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -14,7 +15,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
 from accounts import teams
-from accounts.models import ApiToken, Membership
+from accounts.models import ApiToken, Identity, Membership, User
 from accounts.roles import Role
 from accounts.scopes import Scope
 from deployments.models import WebhookDelivery
@@ -24,6 +25,7 @@ from deployments.watching import note_components
 from deployments.webhooks import webhook_test
 from integrations.clusters.base import Component, Nodes
 from tests import scenes
+from tests.browser.axe import violations
 
 pytestmark = pytest.mark.browser
 
@@ -146,6 +148,44 @@ def test_a_webhook_is_made_and_tested_and_its_answer_comes_by_itself(page: Page,
     page.get_by_role("button", name="Disable").click()
     expect(page.get_by_text("It is told of nothing any more.")).to_be_visible()
     expect(page.get_by_role("button", name="Enable")).to_be_visible()
+
+
+def test_somebody_is_switched_off_for_a_reason_and_let_in_again(page: Page) -> None:
+    scenes.token(Scope.READ, "bob")
+    page.get_by_role("link", name="Users", exact=True).click()
+    page.get_by_role("link", name="bob").click()
+    page.get_by_role("button", name="Switch off…").press("Enter")
+    question = page.get_by_role("dialog", name="Switch bob off?")
+    expect(question.get_by_label("Why, for the audit log")).to_be_focused()
+    page.keyboard.type("has left")
+    question.get_by_role("button", name="Switch bob off").click()
+    expect(page.get_by_text("bob is switched off.")).to_be_visible()
+    expect(page.get_by_text("has left")).to_be_visible()
+    assert not User.objects.get(username="bob").is_active
+    page.get_by_role("button", name="Let in again…").click()
+    page.get_by_label("Why, for the audit log").fill("is back")
+    page.get_by_role("button", name="Let bob in", exact=True).click()
+    expect(page.get_by_text("bob is let in again.")).to_be_visible()
+    assert User.objects.get(username="bob").is_active
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_pages_of_users_hold_for_everybody(
+    page: Page, screenshots: Path, width: int, colours: Literal["light", "dark"]
+) -> None:
+    now = timezone.now()
+    teams.team_create(name="x" * 63, actor="test", now=now)
+    teams.member_set(team="x" * 63, username="u" * 150, role=Role.ADMIN, actor="test", now=now)
+    scenes.token(Scope.WRITE, "bob")
+    Identity.objects.create(user=User.objects.get(username="bob"), issuer="https://id.example/" + "y" * 60, subject="7")
+    page.set_viewport_size({"width": width, "height": 844})
+    page.emulate_media(color_scheme=colours)
+    for name, path in (("list", "/users/"), ("long", f"/users/{'u' * 150}/"), ("detail", "/users/bob/")):
+        page.goto(path)
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        page.screenshot(path=screenshots / f"users-{name}-{width}-{colours}.png", full_page=True)
 
 
 def test_the_log_is_narrowed_by_a_click_on_an_object(page: Page) -> None:

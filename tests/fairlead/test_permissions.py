@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
 from accounts import teams
-from accounts.models import ApiToken
+from accounts.models import ApiToken, Identity
 from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
@@ -112,6 +112,10 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /services/{namespace}/{name}/rollouts": (OWNER, VIEWER),
     "GET /services/{namespace}/{name}/traffic": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/rollouts": (OWNER, DEPLOYER),
+    "GET /users": (DEFAULT, ADMIN),
+    "GET /users/{user}": (DEFAULT, ADMIN),
+    "PATCH /users/{user}": (DEFAULT, ADMIN),
+    "DELETE /users/{user}/identity": (DEFAULT, ADMIN),
     "GET /teams": (ANY, VIEWER),
     "POST /teams": (DEFAULT, ADMIN),
     "GET /teams/{team}": (OWNER, VIEWER),
@@ -195,6 +199,7 @@ def address(settings: Settings) -> Callable[[str], str]:
     teams.team_create(name="red", actor="test", now=now)
     teams.team_create(name="blue", actor="test", now=now)
     teams.member_set(team="red", username="carol", role=VIEWER, actor="test", now=now)
+    Identity.objects.create(user=user_get_or_create(username=NAMES["user"]), issuer="https://id.example", subject="1")
     teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
     teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=now)
 

@@ -106,6 +106,7 @@ TUNED: dict[str, Any] = {
 PLAN: dict[str, Any] = {"outcome": "unchanged", "message": "as its file says", "before": {}, "after": {}}
 POLICY: dict[str, Any] = {"name": "p", "steps": []}
 CLUSTER: dict[str, Any] = {"name": "k", "kind": "kubernetes", "components": [], "services": []}
+USER: dict[str, Any] = {"name": "bob", "active": True, "roles": {"red": "viewer"}, "provider": None}
 TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
 HOOK: dict[str, Any] = {"id": 4, "team": None, "url": "https://a.example/", "events": ["RolloutHealthy"]}
 DELIVERY: dict[str, Any] = {"id": 9, "status": "DELIVERED", "answer_status": 204, "answer": ""}
@@ -145,6 +146,11 @@ CALLS = {
     ),
     "models builds": Asked("m --version 1", {"GET /models/m/versions/1/builds": listed(BUILD)}),
     "models stop-build": Asked("m 7 --version 1", {"DELETE /models/m/versions/1/builds/7": {}}),
+    "users list": Asked("", {"GET /users": listed(USER)}),
+    "users show": Asked("bob", {"GET /users/bob": USER}),
+    "users switch-off": Asked("bob --reason left", {"PATCH /users/bob": USER}),
+    "users switch-on": Asked("bob --reason back", {"PATCH /users/bob": USER}),
+    "users free": Asked("bob", {"DELETE /users/bob/identity": {}}),
     "models try": Asked(
         "m --version 1 --data request.json",
         {"POST /models/m/versions/1/trials": TRIAL, "GET /models/m/versions/1/trials/8": TRIED},

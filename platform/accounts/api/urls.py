@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from accounts.api import teams, views
+from accounts.api import teams, users, views
 
 app_name = "accounts_api"
 urlpatterns = [
@@ -16,5 +16,8 @@ urlpatterns = [
     path("teams/<str:team>/owned", teams.OwnedListView.as_view(), name="owned-list"),
     path("teams/<str:team>/namespaces/<str:name>", teams.NamespaceDetailView.as_view(), name="owned-namespace"),
     path("teams/<str:team>/models/<str:name>", teams.ModelDetailView.as_view(), name="owned-model"),
+    path("users", users.UserListView.as_view(), name="user-list"),
+    path("users/<str:user>", users.UserDetailView.as_view(), name="user-detail"),
+    path("users/<str:user>/identity", users.UserIdentityView.as_view(), name="user-identity"),
     path("whoami", views.WhoAmIView.as_view(), name="whoami"),
 ]

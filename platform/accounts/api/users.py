@@ -1,0 +1,115 @@
+"""`/api/v1/users`: who there is, and who is let in no more. For who administers the installation."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.access import Place
+from accounts.models import User
+from accounts.people import MOST_REASON, identity_forget, user_switch_by
+from accounts.permissions import actor_of, caller_token
+from accounts.scopes import Scope
+from accounts.users import user_get, user_query
+from common.filters import Filter
+from common.requests import RequestSerializer
+
+
+class UserSerializer(serializers.ModelSerializer[User]):
+    """A user; `provider` is the issuer where a person signs in there, null for who comes with tokens alone."""
+
+    name = serializers.CharField(source="username")
+    active = serializers.BooleanField(source="is_active", help_text="False while switched off.")
+    roles = serializers.SerializerMethodField(help_text="By team.")
+    provider = serializers.SerializerMethodField()
+    last_seen_at = serializers.DateTimeField(
+        allow_null=True, help_text="When a token or a session was last used, of those that are kept."
+    )
+    created_at = serializers.DateTimeField(source="date_joined")
+
+    class Meta:
+        model = User
+        fields = ["name", "active", "roles", "provider", "last_seen_at", "created_at"]
+        read_only_fields = fields
+
+    def get_roles(self, user: User) -> dict[str, str]:
+        """Return the role in each team."""
+        return {row.team.name: row.role for row in user.memberships.all()}
+
+    def get_provider(self, user: User) -> str | None:
+        """Return the issuer."""
+        return user.identity.issuer if hasattr(user, "identity") else None
+
+
+class UserSwitchSerializer(RequestSerializer[User]):
+    """Whether the user is let in, and why, for the audit log."""
+
+    active = serializers.BooleanField()
+    reason = serializers.CharField(max_length=MOST_REASON)
+
+
+class _OfInstallation:
+    """A view for who administers the installation."""
+
+    def place(self) -> Place:
+        return Place.installation()
+
+
+class UserListView(_OfInstallation, ListAPIView[User]):
+    """Users, by name."""
+
+    serializer_class = UserSerializer
+    scopes = {"GET": Scope.ADMIN}
+    ordering = "username"
+    orderings = ("-username", "date_joined", "-date_joined")
+    filters = (
+        Filter("name", "username", "Only the user of this name."),
+        Filter("team", "memberships__team__name", "Only members of this team."),
+    )
+
+    def get_queryset(self) -> QuerySet[User]:
+        return user_query()
+
+
+class UserDetailView(_OfInstallation, APIView):
+    """One user."""
+
+    scopes = {"GET": Scope.ADMIN, "PATCH": Scope.ADMIN}
+
+    @extend_schema(responses=UserSerializer)
+    def get(self, _request: Request, user: str) -> Response:
+        """Return the user."""
+        return Response(UserSerializer(user_get(username=user)).data)
+
+    @extend_schema(request=UserSwitchSerializer, responses=UserSerializer)
+    def patch(self, request: Request, user: str) -> Response:
+        """Switch the user off, so that neither sessions nor tokens open anything, or on again; roles stay."""
+        asked = UserSwitchSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        said: dict[str, Any] = asked.validated_data
+        user_switch_by(
+            caller=caller_token(request),
+            username=user,
+            is_active=said["active"],
+            reason=said["reason"],
+            now=timezone.now(),
+        )
+        return Response(UserSerializer(user_get(username=user)).data)
+
+
+class UserIdentityView(_OfInstallation, APIView):
+    """The provider's account that a user belongs to."""
+
+    scopes = {"DELETE": Scope.ADMIN}
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, user: str) -> Response:
+        """Free the user from the provider's account: the next one of that name that signs in gets its roles."""
+        identity_forget(username=user, actor=actor_of(request), now=timezone.now())
+        return Response(status=204)

@@ -1,0 +1,57 @@
+"""`fairlead users`: who there is, and who is let in no more."""
+
+import argparse
+
+from fairlead_cli import render
+from fairlead_cli.call import Call
+from fairlead_cli.client import path
+
+_COLUMNS: render.Columns = {
+    "user": "name",
+    "let in": "active",
+    "roles": "roles",
+    "signs in at": "provider",
+    "last seen": "last_seen_at",
+    "made": "created_at",
+}
+
+
+def user_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("user", metavar="USER", help="the user's name")
+
+
+def switch_arguments(parser: argparse.ArgumentParser) -> None:
+    user_argument(parser)
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for the audit log")
+
+
+def list_users(call: Call) -> None:
+    """List who there is; for who administers the installation."""
+    call.show_list(call.client.all("users"), _COLUMNS)
+
+
+def show_user(call: Call) -> None:
+    """Show a user with its teams and when it was last seen."""
+    call.show(call.client.get(path("users", call.options.user)), _COLUMNS)
+
+
+def switch_off(call: Call) -> None:
+    """Switch a user off: neither its sessions nor its tokens open anything; its roles stay."""
+    _switch(call, active=False)
+
+
+def switch_on(call: Call) -> None:
+    """Let a user in again who was switched off."""
+    _switch(call, active=True)
+
+
+def free(call: Call) -> None:
+    """Free a user from the provider's account, so that another one of that name may sign in."""
+    user = call.options.user
+    call.client.delete(path("users", user, "identity"))
+    call.done(f"{user} belongs to the next account of that name that signs in", freed=user)
+
+
+def _switch(call: Call, *, active: bool) -> None:
+    options = call.options
+    call.show(call.client.patch(path("users", options.user), {"active": active, "reason": options.reason}), _COLUMNS)
