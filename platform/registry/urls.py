@@ -12,5 +12,6 @@ urlpatterns = [
     path("models/<str:name>/imports/<int:import_id>/stop", views.import_stop_action, name="import-stop"),
     path("models/<str:name>/versions/<int:number>/", views.version_detail_page, name="version-detail"),
     path("models/<str:name>/versions/<int:number>/compare", views.version_compare_page, name="version-compare"),
+    path("models/<str:name>/versions/<int:number>/aliases", views.alias_action, name="version-alias"),
     path("models/<str:name>/versions/<int:number>/tags", views.tag_action, name="version-tag"),
 ]

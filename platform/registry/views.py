@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -15,7 +16,7 @@ from accounts.scopes import Scope
 from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
 from integrations.model_files import ACCEPTED
-from registry import annotations, imports, selectors, usage, works
+from registry import annotations, imports, selectors, services, usage, works
 from registry.annotations import Changes
 from registry.beside import beside
 from registry.curves import drawing, measured
@@ -151,6 +152,22 @@ def tag_action(request: HttpRequest, name: str, number: int | None = None) -> Ht
         annotations.model_annotate(name=name, **said)
         return leave(request, "registry:model-detail", name)
     annotations.version_annotate(model=name, number=number, **said)
+    return leave(request, "registry:version-detail", name, number)
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def alias_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """Point an alias at the version, or delete it where the form says so, and go back to the page."""
+    require(page_token(request), Scope.WRITE, Place.model(name))
+    alias = request.POST.get("alias", "").strip().removeprefix("@")
+    said: dict[str, Any] = {"model": name, "name": alias, "now": timezone.now(), "actor": page_actor(request)}
+    if "remove" in request.POST:
+        services.alias_delete(**said)
+        messages.success(request, f"The alias {alias} is deleted.")
+    else:
+        services.alias_set(**said, number=number)
+        messages.success(request, f"The alias {alias} means version {number} now.")
     return leave(request, "registry:version-detail", name, number)
 
 

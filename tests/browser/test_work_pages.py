@@ -154,6 +154,10 @@ def test_the_pages_fit_and_can_be_used_by_everybody(
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
 
     page.goto(VERSION)
+    page.get_by_role("button", name="Set an alias…").click()
+    page.get_by_label("Alias", exact=True).fill("champion")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The alias champion means version 1 now.")).to_be_visible()
     look("version")
     page.goto(f"{VERSION}builds/")
     look("builds")

@@ -210,3 +210,21 @@ def test_a_version_names_only_the_services_that_the_viewer_may_see(browser: Brow
     assert "service default/digits" in page(viewer, VERSION)
     teams.ownership_set(team="blue", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
     assert "service default/digits" in page(browser(), VERSION)
+
+
+def test_a_deployer_points_an_alias_at_a_version_and_deletes_it(browser: Browser, version: ModelVersion) -> None:
+    client = browser("default", Role.DEPLOYER, Scope.WRITE)
+    address = f"{VERSION}aliases"
+    assert client.post(address, {"alias": "@steady"})["Location"] == VERSION
+    shown = page(client, VERSION)
+    assert "The alias steady means version 1 now." in shown
+    assert '<span class="tag">@steady</span>' in shown
+    assert AuditEntry.objects.filter(action="alias.set", target="models/digits/aliases/steady").count() == 1
+    client.post(address, {"alias": "steady", "remove": "yes"})
+    assert not version.aliases.filter(name="steady").exists()
+    assert client.post(address, {"alias": "no name"}).status_code == 400
+    assert client.post(address, {"alias": "gone", "remove": "yes"}).status_code == 404
+
+    viewer = browser("default", Role.VIEWER)
+    assert "Set an alias" not in page(viewer, VERSION)
+    assert viewer.post(address, {"alias": "steady"}).status_code == 403
