@@ -5,15 +5,13 @@ import time
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
-from benchmarks.scale.asking import processor_s
+from benchmarks.scale.asking import counted_queries, processor_s
 from benchmarks.scale.outside import Counters, OutsideCluster
 from deployments import connecting, tasks
 from deployments.reconciler import Outcome
 
-SWEEPS = 5
+SWEEPS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +30,11 @@ def sweeps(cluster: OutsideCluster, counters: Counters) -> Swept:
     tasks._BUDGET_S = float("inf")  # what one sweep has to do is to be measured, not how much of it fits
     found = []
     for _ in range(SWEEPS + 1):
-        with _Ticks() as ticks, CaptureQueriesContext(connection) as queries:
+        with _Ticks() as ticks, counted_queries() as queries:
             began = processor_s()
             tasks.sweep()
             taken = processor_s() - began
-        found.append((ticks.count, len(queries), 1000 * taken))
+        found.append((ticks.count, queries.count, 1000 * taken))
         cluster.settle_applied()
         time.sleep(settings.RECONCILE_INTERVAL_S)
     ticked, asked, taken_ms = (statistics.median(column) for column in zip(*found[1:], strict=True))

@@ -5,6 +5,8 @@ from functools import cache
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from drf_spectacular.generators import SchemaGenerator
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
@@ -89,3 +91,14 @@ def test_every_order_walks_over_all_rows_once(path: str, ask: Callable[..., Any]
 def test_what_the_document_does_not_name_is_refused(path: str, query: dict[str, str], ask: Callable[..., Any]) -> None:
     answer = ask(path, query)
     assert (answer.status_code, answer.json()["error"]["field"]) == (400, next(iter(query)))
+
+
+@pytest.mark.parametrize("path", lists())
+def test_a_page_of_more_rows_takes_no_more_queries(path: str, ask: Callable[..., Any]) -> None:
+    counts = []
+    for limit in ("1", "1", "2"):  # the first time, what is remembered within a process is asked for
+        with CaptureQueriesContext(connection) as queries:
+            answer = ask(path, {"limit": limit})
+        assert answer.status_code == 200
+        counts.append(len(queries))
+    assert counts[2] <= counts[1]
