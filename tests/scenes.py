@@ -259,11 +259,14 @@ def traffic(of: InferenceService, *per_second: float, errors: float = 0.0, until
     InferenceService.objects.filter(pk=of.pk).update(traffic_at=until)
 
 
-def copies(of: InferenceService, count: int) -> None:
-    """Make so many more services like that one, with its namespace, without revisions."""
+def copies(of: InferenceService, count: int, *, first: int = 0) -> None:
+    """Make so many more services like that one, with its namespace, without revisions; `first` is in the first name."""
     of.refresh_from_db()
     columns = {field.attname: getattr(of, field.attname) for field in of._meta.concrete_fields}
-    rows = (InferenceService(**{**columns, "id": None, "name": f"copy-{number:05d}"}) for number in range(count))
+    rows = (
+        InferenceService(**{**columns, "id": None, "name": f"copy-{number:05d}"})
+        for number in range(first, first + count)
+    )
     InferenceService.objects.bulk_create(rows, batch_size=500)
 
 

@@ -9,6 +9,7 @@ import "./elements/relative-time";
 import "./elements/sign-in-from-fragment";
 import "./elements/step-clock";
 import "./elements/traffic-plot";
+import { takeFocus } from "./keep-state";
 
 // The Content-Security-Policy forbids both inline styles and evaluated scripts.
 htmx.config.allowEval = false;
@@ -37,6 +38,22 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (unfolded.length === 0) return;
   const unfold = (): void => unfolded.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
   document.addEventListener("htmx:afterSwap", unfold, { once: true });
+});
+
+// The focus that goes with a form goes to what comes in its place; htmx finds again only what has an id.
+let holder = "";
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { target } = (event as CustomEvent<{ target: Element }>).detail;
+  holder = target.contains(document.activeElement) ? target.id : "";
+});
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (holder) takeFocus(holder);
+  holder = "";
+  // What went wrong is told where notices are: the question that covers them closes, and gives the focus back.
+  const target = event.target as Element;
+  if (target.id !== "notices") return;
+  for (const open of document.querySelectorAll<HTMLElement>("[popover]:popover-open")) open.hidePopover();
+  target.scrollIntoView({ block: "nearest" });
 });
 
 // A request that got no answer at all: the server is away.

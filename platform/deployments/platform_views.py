@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -22,6 +23,7 @@ from common.pages import is_fragment, leave
 from deployments.cost import REPLICA
 from deployments.gpu_page import gpu_page
 from deployments.models import Cluster
+from deployments.phases import ServicePhase
 from deployments.selectors import cluster_events_newest, cluster_get, cluster_query, prices_of, resources_used
 from deployments.services import (
     RepartitionOrder,
@@ -37,6 +39,8 @@ from deployments.services import (
 from deployments.shapes import EventView
 
 EVENTS_SHOWN = 25
+SERVICES_SHOWN = 50
+_WELL = (ServicePhase.READY, ServicePhase.PROGRESSING)
 _DONE = {
     "approve": "Approved; the node is drained, and then cut.",
     "decline": "Declined; the node stays as it is.",
@@ -97,12 +101,14 @@ def cluster_page(request: HttpRequest, name: str) -> HttpResponse:
     """Show one cluster: its parts, how it is reached, and those of its services that the viewer may see."""
     cluster, token = cluster_get(name=name), page_token(request)
     events = cluster_events_newest(clusters=[cluster], limit=EVENTS_SHOWN)[cluster.pk]
-    services = cluster.services.filter(visible(token, Owned.NAMESPACE, "namespace")).order_by("namespace", "name")
+    services = cluster.services.filter(visible(token, Owned.NAMESPACE, "namespace"))
+    worst_first = services.alias(is_well=Q(phase__in=_WELL)).order_by("is_well", "namespace", "name")
     context = {
         "cluster": _view(cluster, timezone.now(), events),
         "row": cluster,
         "way": _way(cluster),
-        "services": services.only("cluster", "namespace", "name", "phase", "reason", "seen_at"),
+        "services": worst_first.only("cluster", "namespace", "name", "phase", "reason", "seen_at")[:SERVICES_SHOWN],
+        "services_count": services.count(),
         "may_check": is_administrator(token),
         "prices": _price_rows(cluster),
         "currency": prices_of(cluster).currency,

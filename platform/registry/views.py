@@ -30,6 +30,7 @@ from registry.usage import Use
 _IMPORTS_SHOWN = 5
 _OTHERS_SHOWN = 50
 _WORKS_SHOWN = 4
+_USES_SHOWN = 20
 
 
 @never_cache
@@ -91,13 +92,15 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
         return render(request, "registry/_validation.html", {"version": version})
     uses = usage.uses_of([version.pk])
     seen = seen_names(page_token(request), Owned.NAMESPACE, [use.namespace for use in uses])
+    told = [use for use in uses if use.namespace in seen]
     context = {
         "version": version,
         "lineage": {**Lineage().as_json(), **version.lineage},
         "measured": measured(version.profile),
         "drawing": drawing([(f"version {number}", measured(version.profile))]),
         "others": selectors.version_list(model=name).exclude(pk=version.pk).order_by("-pk")[:_OTHERS_SHOWN],
-        "uses": [use for use in uses if use.namespace in seen],
+        "uses": told[:_USES_SHOWN],
+        "more_uses": max(0, len(told) - _USES_SHOWN),
         "may_deploy": may(page_token(request), Scope.WRITE, Place.anywhere()),
         "works": works.works_of(version.pk, _WORKS_SHOWN),
         "is_used_elsewhere": any(use.namespace not in seen for use in uses),

@@ -1,21 +1,17 @@
-"""A real Chromium against a real server: the ASGI application under uvicorn, in a thread, on the test's database."""
+"""A real Chromium against a real server (`serving.py`)."""
 
-import asyncio
-import os
 import re
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from accounts.scopes import Scope
 from deployments import events
 from tests import scenes
+from tests.browser.serving import DEADLINE_S, Running
+from tests.browser.states import gallery
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -27,7 +23,6 @@ OPTIONS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-DEADLINE_S = 60.0
 expect.set_options(timeout=DEADLINE_S * 1000)
 
 
@@ -51,28 +46,19 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Serve the control plane; yields its address."""
-    from fairlead.asgi import application  # noqa: PLC0415 - needs Django's settings
-
+def running(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    """Serve the control plane; the test may cut it off, end it and start it again."""
     monkeypatch.setattr(events, "PERIOD_S", 0.05)
-    config = uvicorn.Config(application, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
-    running = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=lambda: asyncio.run(running.serve([listener])), name="server")
-        thread.start()
-        _wait_until_started(running)
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        running.should_exit = True
-        thread.join(DEADLINE_S)
-        assert not thread.is_alive()
+    running = Running()
+    running.start()
+    yield running
+    running.stop()
 
 
-def _wait_until_started(running: uvicorn.Server) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not running.started:
-        assert time.monotonic() < deadline, "the server did not start"
-        time.sleep(0.01)
+@pytest.fixture
+def server(running: Running) -> str:
+    """Serve the control plane; return its address."""
+    return running.address
 
 
 @pytest.fixture
@@ -98,10 +84,8 @@ def context(browser: Browser, server: str, complaints: list[str]) -> Iterator[Br
 
 @pytest.fixture
 def screenshots() -> Path:
-    """Return the folder of what the pages look like, kept after the tests; `FAIRLEAD_SCREENSHOTS` names another."""
-    folder = Path(os.environ.get("FAIRLEAD_SCREENSHOTS") or Path(__file__).parents[2] / "build/screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    """Return the folder of what the pages look like, kept after the tests."""
+    return gallery.folder()
 
 
 @pytest.fixture

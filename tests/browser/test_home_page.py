@@ -1,17 +1,11 @@
 """Home as people see and use it."""
 
-from pathlib import Path
-from typing import Literal
-
 import pytest
-from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
-from deployments.models import Cluster, Rollout
+from deployments.models import Rollout
 from deployments.phases import Code, Phase
-from deployments.recording import changing
 from tests import scenes
-from tests.browser.axe import violations
 
 pytestmark = pytest.mark.browser
 
@@ -87,58 +81,6 @@ def test_it_says_when_what_it_shows_is_old(page: Page, complaints: list[str]) ->
     page.close()  # the stream would try, and complain, again
     assert all("ERR_FAILED" in text for text in complaints)
     complaints.clear()
-
-
-def _none_yet() -> None:
-    """Nothing was done here yet."""
-
-
-def _quiet() -> None:
-    for name in ("digits", "ranker", "question-similarity"):
-        scenes.service(name)
-
-
-def _busy() -> None:
-    _quiet()
-    long = scenes.service("as-long-a-name-as-a-service-can-have-" + "x" * 20)
-    scenes.move(scenes.rollout(long), step_index=1, **PAUSED)
-    scenes.move(scenes.rollout(scenes.service("scorer")), step_index=1, **PAUSED)
-    scenes.rollout(scenes.service("detector"), step_index=1)
-    failed = scenes.rollout(scenes.service("segmenter"), version=3)
-    why = "the canary fails 4.1 % of its requests (37 of 902), and the limit is 1 %"
-    fields = {"phase": Phase.DEGRADED, "reason_code": Code.ANALYSIS_FAILED, "reason_message": why}
-    Rollout.objects.filter(pk=failed.pk).update(finished_at=timezone.now(), **fields)
-    sick = scenes.service("sick")
-    with changing(sick.pk, now=timezone.now()) as change:
-        change.service.phase, change.service.reason = "Degraded", "no replica of sick-00001 is ready"
-        change.service.standing = "ReplicasNotReady"
-    Cluster.objects.create(
-        name="edge",
-        kind="kubernetes",
-        problem="https://edge.example:6443 did not answer within 5 s",
-        silent_since=timezone.now(),
-        created_at=timezone.now(),
-    )
-
-
-STATES = {"none-yet": _none_yet, "quiet": _quiet, "busy": _busy}
-
-
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("state", STATES)
-def test_every_state_fits_every_screen_and_is_accessible(
-    page: Page, state: str, colours: Literal["light", "dark"], screenshots: Path
-) -> None:
-    STATES[state]()
-    page.emulate_media(color_scheme=colours)
-    page.goto("/")
-    expect(page.locator("live-stream")).to_have_text("Live")
-
-    for width in (390, 768, 1280, 1920):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
-        assert violations(page) == [], width
-        page.screenshot(path=str(screenshots / f"home-{state}-{width}-{colours}.png"), full_page=True)
 
 
 def test_ten_thousand_services_are_counted_and_not_listed(page: Page) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from typing import Literal
 
 import pytest
 from django.utils import timezone
@@ -52,21 +51,6 @@ def test_the_list_narrows_while_one_types_and_the_address_says_so(page: Page) ->
     page.get_by_label("Name or description").fill("nothing like that")
     page.get_by_role("link", name="show all models").click()
     expect(page.get_by_role("link", name="digits")).to_be_visible()
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_pages_of_models_hold_for_everybody(page: Page, theme: Literal["light", "dark"], width: int) -> None:
-    for number in (1, 2):
-        made = scenes.model_version(number)
-        batch = {"batch_size": number, "latency_p50_us": 900.0, "latency_p99_us": 1800.0}
-        ModelVersion.objects.filter(pk=made.pk).update(profile={"memory_bytes": 1 << 20, "batches": [batch]})
-    page.emulate_media(color_scheme=theme)
-    page.set_viewport_size({"width": width, "height": 900})
-    for address in ("", "digits/", "digits/versions/1/", "digits/versions/2/compare?with=1"):
-        page.goto(f"/models/{address}")
-        assert violations(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_version_is_compared_with_another_by_keyboard(page: Page) -> None:

@@ -1,7 +1,6 @@
 """The pages as people see and use them."""
 
 import re
-from typing import Literal
 
 import pytest
 from django.utils import timezone
@@ -150,23 +149,6 @@ def test_the_curl_line_can_be_copied(page: Page, context: BrowserContext) -> Non
     expect(page.locator("#calling").get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("curl http://127.0.0.1:8090/serving/default/digits/v2/models/digits/infer -d '")
-
-
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 768, 1280])
-def test_no_page_is_wider_than_the_screen(
-    page: Page, width: int, colours: Literal["light", "dark"], complaints: list[str]
-) -> None:
-    long = scenes.service("as-long-a-name-as-a-service-can-have-" + "x" * 20)
-    scenes.rollout(long, step_index=1, phase=Phase.PAUSED)
-    page.set_viewport_size({"width": width, "height": 844})
-    page.emulate_media(color_scheme=colours)
-
-    for path in ("/", "/services/", f"/services/default/{long.name}/", "/services/default/nothing/", "/signin/"):
-        page.goto(path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-    assert complaints == ["Failed to load resource: the server responded with a status of 404 (Not Found)"]
-    complaints.clear()
 
 
 def test_the_pages_work_without_a_script(browser: Browser, server: str) -> None:

@@ -1,9 +1,6 @@
 """The page of one rollout as people see and use it."""
 
 import re
-from datetime import timedelta
-from pathlib import Path
-from typing import Literal
 
 import pytest
 from django.utils import timezone
@@ -13,7 +10,6 @@ from deployments.models import Event, Rollout
 from deployments.phases import Code, Phase
 from deployments.services import rollout_abort
 from tests import measuring, scenes
-from tests.browser.axe import violations
 
 pytestmark = pytest.mark.browser
 
@@ -121,43 +117,3 @@ def test_the_evidence_is_drawn_told_in_words_and_walked_through_with_the_keyboar
 
     expect(plot.locator("canvas[data-same=yes]")).to_be_attached()
     assert plot.bounding_box()["height"] == height, "nothing jumps"
-
-
-def _none_yet(row: Rollout) -> None:
-    """A rollout of which nothing was counted."""
-    row.analysis_runs.all().delete()
-    Rollout.objects.filter(pk=row.pk).update(phase=Phase.PENDING, confirmed_at=None, weight=0)
-
-
-def _busy(row: Rollout) -> None:
-    row.confirmed_at -= timedelta(minutes=3)
-    row.save()
-    measuring.measure(row, looks=30, canary_errors=0.002)
-    scenes.move(row, step_index=1)
-    measuring.measure(row, looks=60, canary_errors=0.013, per_look=25)
-
-
-def _ended(row: Rollout) -> None:
-    scenes.move(row, step_index=1)
-    rollout_abort(rollout_id=row.pk, actor="alice (token alice)", now=timezone.now(), comment="wrong labels")
-
-
-STATES = {"none-yet": _none_yet, "busy": _busy, "ended": _ended}
-
-
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("state", STATES)
-def test_every_state_fits_every_screen_and_is_accessible(
-    page: Page, state: str, colours: Literal["light", "dark"], screenshots: Path
-) -> None:
-    row = scenes.rollout(scenes.service("as-long-a-name-as-a-service-can-have-" + "x" * 20))
-    STATES[state](row)
-    page.emulate_media(color_scheme=colours)
-    page.goto(address(row))
-    expect(page.locator("live-stream")).to_have_text("Live")
-
-    for width in (390, 768, 1280, 1920):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
-        assert violations(page) == [], width
-        page.screenshot(path=str(screenshots / f"rollout-{state}-{width}-{colours}.png"), full_page=True)

@@ -1,18 +1,13 @@
 """The list of services as people see and use it."""
 
 from datetime import timedelta
-from pathlib import Path
-from typing import Literal
 
 import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from deployments import traffic
-from deployments.models import InferenceService, Revision, Rollout
-from deployments.phases import Code, Phase
 from tests import scenes
-from tests.browser.axe import violations
 
 pytestmark = pytest.mark.browser
 
@@ -85,54 +80,3 @@ def test_ten_thousand_services_are_walked_through_page_by_page(page: Page) -> No
     page.goto("/services/?q=copy-0999&page=1")
     expect(page.locator("#services tbody tr")).to_have_count(10)
     expect(page.locator("live-stream")).to_have_text("Live")
-
-
-def _none_yet() -> None:
-    """Nothing was done here yet."""
-
-
-def _none_found() -> None:
-    scenes.service("ranker")
-
-
-def _busy() -> None:
-    scenes.traffic(scenes.service(), *WAVE * 10)
-    long = scenes.service("as-long-a-name-as-a-service-can-have-" + "x" * 20)
-    scenes.traffic(long, *[1200.0 + 40 * step for step in range(60)], errors=0.013)
-    paused = {"phase": Phase.PAUSED, "reason_code": Code.PAUSED_BY_STEP, "reason_message": "step 2 asks for a person"}
-    scenes.move(scenes.rollout(long), step_index=1, **paused)
-    ranker = scenes.service("ranker")
-    placement = {"accelerator": "nvidia.com/mig-1g.10gb", "products": [], "why": "the least that holds it"}
-    Revision.objects.filter(service=ranker).update(accelerator="auto", placement=placement)
-    scenes.traffic(ranker, *[0.0] * 50, *[4.0, 9.0] * 15)
-    done = scenes.rollout(ranker)
-    Rollout.objects.filter(pk=done.pk).update(phase=Phase.HEALTHY, finished_at=timezone.now())
-    scenes.service("idle")
-    sick = scenes.service("sick")
-    why = "0 of 1 replicas of sick-00001 are ready: runtime ended with exit code 1"
-    InferenceService.objects.filter(pk=sick.pk).update(phase="Degraded", reason=why)
-    scenes.traffic(sick, *[20.0] * 40, *[0.0] * 6)
-
-
-STATES = {"none-yet": (_none_yet, ""), "none-found": (_none_found, "?q=nobody"), "busy": (_busy, "")}
-
-
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("state", STATES)
-def test_every_state_fits_every_screen_and_is_accessible(
-    page: Page, state: str, colours: Literal["light", "dark"], screenshots: Path
-) -> None:
-    arrange, query = STATES[state]
-    arrange()
-    page.emulate_media(color_scheme=colours)
-    page.goto(f"/services/{query}")
-    expect(page.locator("live-stream")).to_have_text("Live")
-
-    for width in (390, 768, 1280, 1920):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
-        cards = page.locator("#services .card")
-        if cards.count():
-            assert cards.first.evaluate("card => card.scrollWidth <= card.clientWidth"), f"cut off at {width}"
-        assert violations(page) == [], width
-        page.screenshot(path=str(screenshots / f"services-{state}-{width}-{colours}.png"), full_page=True)

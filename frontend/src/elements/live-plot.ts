@@ -4,6 +4,7 @@
  */
 import type uPlot from "uplot";
 import { type Source, sourceOf } from "../sources";
+import { exact } from "./relative-time";
 
 export abstract class LivePlot<Told> extends HTMLElement {
   protected plots: uPlot[] = [];
@@ -47,8 +48,9 @@ export abstract class LivePlot<Told> extends HTMLElement {
     return chosen ?? (this.plots[0]?.data[0].length ?? 0) - 1;
   }
 
-  protected write(words: string): void {
+  protected write(words: string, when?: Date): void {
     if (this.readout.textContent !== words) this.readout.textContent = words;
+    this.readout.title = when ? exact(when) : "";
     this.drawing.setAttribute("aria-label", `${this.dataset["title"] ?? ""} over time. ${words}`);
   }
 

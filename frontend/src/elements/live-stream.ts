@@ -12,6 +12,7 @@
 import htmx from "htmx.org";
 import { spoken } from "../durations";
 import { keepingState } from "../keep-state";
+import { exact } from "./relative-time";
 
 type Connection = "connecting" | "open" | "lost";
 const SILENCE_MS = 40_000; // more than twice the server's pulse
@@ -123,6 +124,7 @@ class LiveStream extends HTMLElement {
     this.isStale = connection !== "open" && Date.now() - Math.max(this.heardAt, this.shownAt) > STALE_MS;
     this.dataset["connection"] = connection;
     this.textContent = this.label(connection);
+    this.title = this.isStale ? `Heard last ${exact(new Date(this.heardAt))}` : "";
     if (this.isStale === wasStale) return;
     document.body.toggleAttribute("data-stale", this.isStale);
     this.say(this.isStale ? "The page is not live any more" : "The page is live again");

@@ -10,6 +10,11 @@ const STEPS: readonly [limitSeconds: number, unitSeconds: number, unit: Intl.Rel
 ];
 const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
+/** Return `2026-11-21 08:00:00 UTC`, as the pages write an exact time. */
+export function exact(when: Date): string {
+  return `${when.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}
+
 export function describe(then: Date, now: Date): string {
   const seconds = Math.round((then.getTime() - now.getTime()) / 1000);
   if (Math.abs(seconds) < 5) return "just now";

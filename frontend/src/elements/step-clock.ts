@@ -3,6 +3,7 @@
  * Without a script its content stays, which says since when.
  */
 import { spoken } from "../durations";
+import { exact } from "./relative-time";
 
 class StepClock extends HTMLElement {
   private timer: number | undefined;
@@ -11,8 +12,9 @@ class StepClock extends HTMLElement {
   private readonly bar = document.createElement("progress");
 
   connectedCallback(): void {
-    const exact = this.querySelector("time")?.title || this.querySelector("time")?.textContent || "";
-    this.elapsed.title = `since ${exact}`;
+    const since = this.dataset["since"] ?? "";
+    this.elapsed.dateTime = since;
+    this.elapsed.title = `since ${exact(new Date(since))}`;
     this.elapsed.className = "elapsed";
     this.bar.setAttribute("aria-label", "Part of the hold that is over");
     this.replaceChildren(this.elapsed, ...(this.dataset["until"] ? [this.left, this.bar] : []));

@@ -38,7 +38,7 @@ class TrafficPlot extends LivePlot<Traffic> {
 
   protected readonly receive = (traffic: Traffic | undefined): void => {
     if (!traffic || traffic.at.length < 2) {
-      return this.write(traffic ? "Nobody has looked long enough yet." : "The last hour cannot be read now.");
+      return this.write(traffic ? "Nothing yet: the first numbers come half a minute after it is live." : "The last hour cannot be read now.");
     }
     const before = keysOf(this.traffic);
     this.traffic = traffic;
@@ -80,12 +80,13 @@ class TrafficPlot extends LivePlot<Traffic> {
   private tell(): void {
     if (!this.traffic) return;
     const index = this.index;
-    const when = describe(new Date(this.traffic.at[index]! * 1000), new Date());
+    const when = new Date(this.traffic.at[index]! * 1000);
     const unit = this.dataset["unit"] ?? "";
     const values = this.traffic.revisions
       .filter((each) => each[this.measure][index] != null)
       .map((each) => `${calledOf(each)} ${unit === "%" ? shown(each[this.measure][index], "percent") : shown(each[this.measure][index], "") + unit}`);
-    this.write([when, ...(values.length > 0 ? values : ["no requests"])].join(" · "));
+    const words = [describe(when, new Date()), ...(values.length > 0 ? values : ["no requests"])];
+    this.write(words.join(" · "), when);
   }
 }
 
