@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('deployments', '0044_trials'),
+        ('deployments', '0043_trials'),
         ('registry', '0003_imports'),
     ]
 
