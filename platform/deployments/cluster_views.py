@@ -20,8 +20,9 @@ from common.errors import Conflict, FairleadError, InvalidInput
 from common.pages import is_fragment, leave
 from deployments import services
 from deployments.cluster_file import STORED
-from deployments.cluster_form import BEGIN, FIELDS, document_said, with_kubeconfig
+from deployments.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
 from deployments.models import Cluster
+from deployments.policy_form import digest_of
 from deployments.selectors import cluster_get
 from deployments.service_text import document_of, lines_between, text_of
 
@@ -32,9 +33,24 @@ PAGE = "deployments/cluster_edit.html"
 @require_safe
 @page_scope(Scope.ADMIN)
 def cluster_edit_page(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Show a cluster's file as YAML; without a name a form for a new one beside it."""
+    """Show a cluster's form and its file as YAML; without a name those of a new one."""
     require(page_token(request), Scope.ADMIN, Place.installation())
     return render(request, PAGE, _context(name))
+
+
+@never_cache
+@require_POST
+@page_scope(Scope.ADMIN)
+def cluster_fill_action(request: HttpRequest, name: str = "") -> HttpResponse:
+    """Write what the form says into the file, or fill the form in from a file that was typed; return that part."""
+    require(page_token(request), Scope.ADMIN, Place.installation())
+    said = request.POST.dict()
+    try:
+        context = _filled(*_typed(said, name), name)
+    except InvalidInput:
+        return HttpResponse(status=204)  # somebody is in the middle of typing; a look says what is wrong
+    part = "text" if _is_form_newest(said) else "form"
+    return render(request, f"deployments/_cluster_{part}.html", context | {"is_alone": part == "text"})
 
 
 @never_cache
@@ -43,11 +59,11 @@ def cluster_edit_page(request: HttpRequest, name: str = "") -> HttpResponse:
 def cluster_look_action(request: HttpRequest, name: str = "") -> HttpResponse:
     """Show what the file would do and what the cluster says to it now; htmx gets that alone. Nothing is kept."""
     require(page_token(request), Scope.ADMIN, Place.installation())
-    context = _context(name) | {"said": request.POST.dict(), "form": request.POST.get("form", "")}
-    if "text" in request.POST:
-        context["text"] = request.POST["text"]
+    said = request.POST.dict()
+    context = _context(name) | {"text": said.get("text", "")}
     try:
-        document = _document(request.POST.dict(), name)
+        context |= _filled(*_typed(said, name), name)
+        document = _document(said, name)
         wish: dict[str, Any] = {"document": document, "name": name or None}
         plan = services.cluster_plan(**wish, actor=page_actor(request), now=timezone.now())
         called = name or str(document["name"])
@@ -95,19 +111,34 @@ def cluster_delete_action(request: HttpRequest, name: str) -> HttpResponse:
 
 def _context(name: str) -> dict[str, Any]:
     if not name:
-        return {"name": "", "fields": FIELDS, "said": {}, "text": text_of(BEGIN)}
+        return _filled(BEGIN, text_of(BEGIN), name)
     row = cluster_get(name=name)
     if row.document is None:
         raise InvalidInput(f"cluster {name!r} is this machine, which has no file")
-    return {"name": name, "fields": (), "said": {}, "text": text_of(row.document)}
+    return _filled(row.document, text_of(row.document), name)
+
+
+def _filled(document: Mapping[str, Any], text: str, name: str) -> dict[str, Any]:
+    """Return what the page shows of a file: its form, its text, and of which text the form is."""
+    return {"name": name, "form": form_of(document, is_new=not name), "text": text, "seen": digest_of(text)}
+
+
+def _typed(said: Mapping[str, str], name: str) -> tuple[dict[str, Any], str]:
+    """Return the file that was typed, as a document and as text, with what the form says where that is newer."""
+    text = said.get("text", "")
+    document = dict(document_of(text, what="cluster file", begins="name"))
+    after = with_form(document, said, is_new=not name) if _is_form_newest(said) else document
+    return after, text if after == document else text_of(after)
+
+
+def _is_form_newest(said: Mapping[str, str]) -> bool:
+    """Return whether the text is still the one that the form was filled in from."""
+    return said.get("seen") == digest_of(said.get("text", ""))
 
 
 def _document(said: Mapping[str, str], name: str) -> dict[str, Any]:
-    """Return the cluster file that a form says, be it by its fields or as text."""
-    if "text" in said:
-        document = dict(document_of(said["text"], what="cluster file", begins="name"))
-    else:
-        document = document_said(said)
+    """Return the cluster file that was typed, with the kubeconfig that was given beside it."""
+    document, _ = _typed(said, name)
     if not name and not (isinstance(document.get("name"), str) and document["name"]):
         raise InvalidInput("name is missing; give the cluster one, such as production", field="name")
     if not name and Cluster.objects.filter(name=document["name"]).exists():

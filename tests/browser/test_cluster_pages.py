@@ -122,6 +122,13 @@ def test_a_cluster_is_added_by_fields_changed_by_its_file_and_forgotten(context:
         ("Kubeconfig", KUBECONFIG.replace("https://127.0.0.1:9", f"https://127.0.0.1:{free_port()}")),
     ):
         page.get_by_label(label, exact=True).fill(value)
+    text = page.get_by_role("textbox", name="The cluster file as YAML")
+    expect(text).to_have_value(re.compile(r"root: /artifacts"))
+    assert "secret-of-robot" not in text.input_value()
+    text.fill(text.input_value() + "domain: models.example.com\n")
+    text.fill(text.input_value().replace("name: models\n", "name: public\n"))
+    expect(page.get_by_label("Gateway", exact=True)).to_have_value("public")
+    assert "secret-of-robot" in page.get_by_label("Kubeconfig", exact=True).input_value()
     page.get_by_role("button", name="Look at it, and ask the cluster").click()
     expect(page.get_by_role("heading", name="Something is missing")).to_be_visible()
     expect(page.locator("#cluster-plan ins").first).to_have_text("name: production")
@@ -130,10 +137,9 @@ def test_a_cluster_is_added_by_fields_changed_by_its_file_and_forgotten(context:
     expect(page.get_by_text("Cluster production is there now.")).to_be_visible()
 
     page.get_by_role("link", name="File", exact=True).click()
-    text = page.get_by_role("textbox", name="The cluster file as YAML")
-    text.fill(text.input_value() + "domain: models.example.com\n")
-    page.get_by_role("button", name="Look at the file, and ask the cluster").click()
-    expect(page.locator("#cluster-plan ins")).to_have_text("domain: models.example.com")
+    text.fill(text.input_value().replace("domain: models.", "domain: other."))
+    page.get_by_role("button", name="Look at it, and ask the cluster").click()
+    expect(page.locator("#cluster-plan ins")).to_have_text("domain: other.example.com")
     page.get_by_role("button", name="Apply it to production all the same").click()
     expect(page.get_by_text("Cluster production is changed now.")).to_be_visible()
 
@@ -162,7 +168,7 @@ def test_the_page_of_a_new_cluster_can_be_used_by_everybody(
     page.goto("/platform/clusters/production/file")
     text = page.get_by_role("textbox", name="The cluster file as YAML")
     text.fill(text.input_value() + "domain: models.example.com\n")
-    page.get_by_role("button", name="Look at the file, and ask the cluster").click()
+    page.get_by_role("button", name="Look at it, and ask the cluster").click()
     expect(page.locator("#cluster-plan ins")).to_have_text("domain: models.example.com")
     look("changed")
     page.goto("/platform/clusters/production/")

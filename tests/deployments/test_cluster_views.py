@@ -9,9 +9,11 @@ import yaml
 
 from accounts.models import AuditEntry
 from accounts.scopes import Scope
-from deployments.cluster_form import document_said, with_kubeconfig
+from deployments.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
 from deployments.connecting import opened
 from deployments.models import Cluster
+from deployments.policy_form import digest_of
+from deployments.service_text import text_of
 from tests import scenes
 from tests.deployments.cluster_file.test_file import LEAST
 from tests.deployments.test_views import signed_in, text
@@ -28,8 +30,10 @@ KUBECONFIG = yaml.safe_dump(
         "contexts": [{"name": "one", "context": {"cluster": "one", "user": "robot"}}],
     }
 )
+EMPTY = text_of(BEGIN)
 SAID = {
-    "form": "fields-form",
+    "text": EMPTY,
+    "seen": digest_of(EMPTY),
     "name": "production",
     "gateway_url": "https://models.example.com",
     "gateway_name": "models",
@@ -65,12 +69,42 @@ def add() -> Cluster:
     return Cluster.objects.get(name="production")
 
 
-def test_the_fields_make_a_file() -> None:
-    document = document_said(SAID)
+def test_the_form_makes_a_file_and_the_file_fills_the_form() -> None:
+    document = with_form(BEGIN, SAID, is_new=True)
     assert document["gateway"] == {"url": "https://models.example.com", "name": "models", "namespace": "gateways"}
     assert document["artifacts"] == {"from": "claim", "claim": "models", "root": "/var/lib/fairlead/artifacts"}
     assert "gpuRuntimeImage" not in document
-    assert document_said({**SAID, "way": "inCluster"})["connection"] == {"inCluster": True}
+    form = form_of(document, is_new=True)
+    assert {each.field.name: each.value for _, fields in form.groups for each in fields}.items() <= SAID.items()
+    assert (form.way, form.path) == ("kubeconfig", "")
+    assert with_form(document, {"name": "other"}, is_new=False) == document, "a cluster that is there keeps its name"
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "after"),
+    [
+        ({"kubeconfig": "stored"}, {"way": "inCluster"}, {"inCluster": True}),
+        (
+            {"kubeconfig": "stored", "context": "one"},
+            {"way": "path", "path": "/k"},
+            {"context": "one", "kubeconfigPath": "/k"},
+        ),
+        ({"kubeconfigPath": "/k"}, {"way": "path", "path": "/other"}, {"kubeconfigPath": "/other"}),
+        ({"kubeconfigPath": "/k"}, {"way": "kubeconfig", "path": "/k"}, {"kubeconfig": "stored"}),
+        ({"kubeconfig": {"users": []}}, {"way": "kubeconfig", "path": ""}, {"kubeconfig": {"users": []}}),
+        ({"inCluster": True}, {}, {"inCluster": True}),
+    ],
+)
+def test_the_way_to_a_cluster_is_changed_alone(
+    before: dict[str, Any], said: dict[str, str], after: dict[str, Any]
+) -> None:
+    changed = with_form({**LEAST, "connection": before}, said, is_new=False)
+    assert changed == {**LEAST, "connection": after}
+    assert form_of(changed, is_new=False).way == said.get("way", "inCluster")
+
+
+def test_a_kubeconfig_given_beside_the_file_takes_its_place_in_it() -> None:
+    document = with_form(BEGIN, SAID, is_new=True)
     assert with_kubeconfig(LEAST, KUBECONFIG)["connection"] == {"inCluster": True}
     assert with_kubeconfig(document, " ")["connection"] == {"kubeconfig": "stored"}
     kept = with_kubeconfig({**document, "connection": {"kubeconfig": "stored", "context": "one"}}, KUBECONFIG)
@@ -94,6 +128,23 @@ def test_a_cluster_is_looked_at_asked_and_added_and_its_kubeconfig_never_shown()
     assert AuditEntry.objects.filter(action="cluster.apply").count() == 1
 
 
+def test_form_and_file_follow_each_other() -> None:
+    client = signed_in(Scope.ADMIN)
+    without = {name: value for name, value in SAID.items() if name != "kubeconfig"}
+    answer = client.post("/platform/clusters/fill", without)
+    shown = html.unescape(answer.content.decode())
+    assert "<textarea" in shown
+    assert "  url: https://models.example.com\n" in shown
+    [seen] = re.findall(r'name="seen" value="([^"]*)"', shown)
+
+    typed = yaml.safe_dump({**LEAST, "name": "typed"})
+    answer = client.post("/platform/clusters/fill", {**without, "text": typed, "seen": seen})
+    assert 'name="name" value="typed"' in answer.content.decode()
+    assert client.post("/platform/clusters/fill", {**without, "text": "name: ["}).status_code == 204
+    both = look(client, {**SAID, "text": typed, "seen": seen})
+    assert "<ins>name: typed</ins>" in both, "what was typed last counts"
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [
@@ -115,7 +166,7 @@ def test_what_cannot_be_added_says_why_and_has_no_button(said: dict[str, str], w
 def test_the_file_is_changed_after_a_look_and_keeps_its_kubeconfig() -> None:
     row = add()
     client, before = signed_in(Scope.ADMIN), row.credentials
-    said = {"form": "text-form", "text": yaml.safe_dump({**row.document, "domain": "models.example.com"})}
+    said = {"text": yaml.safe_dump({**row.document, "domain": "models.example.com"})}
     shown = look(client, said, "production")
     assert "<ins>domain: models.example.com</ins>" in shown
     answer = client.post("/platform/clusters/production/file/apply", {**said, "looked": looked(shown)})
@@ -150,5 +201,5 @@ def test_only_administrators_may() -> None:
     client = signed_in(Scope.WRITE)
     assert "Add a cluster" not in text(client, "/platform/")
     assert client.get("/platform/clusters/new").status_code == 403
-    for address in ("look", "apply", "production/file/apply", "production/delete"):
+    for address in ("fill", "look", "apply", "production/file/apply", "production/delete"):
         assert client.post(f"/platform/clusters/{address}", SAID).status_code == 403
