@@ -142,11 +142,13 @@ def detail_page(namespace: str, name: str) -> Page:
             "deployments/_drift.html",
             "deployments/_recordings.html",
             "deployments/_calling.html",
+            "deployments/_manage.html",
             "deployments/_events.html",
         ),
         cursor=service.changes,
         context={
             "service": service,
+            "is_stopped": row.stopped,
             "rollout": service.rollout,
             "headline": headline_of(service),
             "replicas": replicas_of(service),

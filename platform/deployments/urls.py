@@ -35,6 +35,7 @@ urlpatterns = [
         name="replica-log",
     ),
     path("services/<str:namespace>/<str:name>/rollback", views.service_rollback_action, name="service-rollback"),
+    path("services/<str:namespace>/<str:name>/manage/<slug:verb>", views.service_action, name="service-action"),
     path("deploy/<str:model>/<int:number>/", deploy_views.deploy_page, name="deploy"),
     path("deploy/<str:model>/<int:number>/rollout", deploy_views.deploy_action, name="deploy-rollout"),
     path("deploy/<str:model>/<int:number>/service", deploy_views.service_create_action, name="deploy-service"),

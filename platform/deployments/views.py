@@ -13,7 +13,7 @@ from accounts.access import Place, may, require
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.scopes import Scope
 from common.errors import NotFound
-from common.pages import is_fragment
+from common.pages import is_fragment, leave
 from deployments.home_page import home_page
 from deployments.models import Rollout
 from deployments.pages import Page, detail_page, list_page
@@ -27,7 +27,11 @@ from deployments.services import (
     rollout_reject,
     rollout_retry,
     rollout_withdraw,
+    service_delete,
+    service_restart,
+    service_resume,
     service_rollback,
+    service_stop,
 )
 
 ROLLOUT_VERBS = {
@@ -40,6 +44,13 @@ APPROVAL_VERBS: Mapping[str, tuple[Callable[..., Rollout], str]] = {
     "approve": (rollout_approve, "Approved."),
     "withdraw": (rollout_withdraw, "Your approval is withdrawn."),
     "reject": (rollout_reject, "Rejected; all requests go back to the stable revision."),
+}
+
+SERVICE_VERBS: Mapping[str, tuple[Callable[..., object], str]] = {
+    "restart": (service_restart, "The replicas of {} are started anew, one after the other."),
+    "stop": (service_stop, "{} is stopped; its replicas finish what they have and end."),
+    "resume": (service_resume, "{} is resumed, and serves as soon as its first replica is ready."),
+    "delete": (service_delete, "{} is being drained: its replicas finish what they have, then it is gone."),
 }
 
 
@@ -110,6 +121,20 @@ def service_rollback_action(request: HttpRequest, namespace: str, name: str) -> 
     actor = request.actor  # type: ignore[attr-defined]
     service_rollback(namespace=namespace, name=name, revision=revision, actor=actor, now=timezone.now())
     return _done(request, namespace, name, f"Going back to {revision}.")
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def service_action(request: HttpRequest, namespace: str, name: str, verb: str) -> HttpResponse:
+    """Restart, stop, resume or delete a service, and lead to its page; after a deletion to the list."""
+    if verb not in SERVICE_VERBS:
+        raise NotFound(f"a service has no action {verb!r}; it has {', '.join(SERVICE_VERBS)}")
+    act, done = SERVICE_VERBS[verb]
+    act(namespace=namespace, name=name, actor=page_actor(request), now=timezone.now())
+    messages.success(request, done.format(f"{namespace}/{name}"))
+    if verb == "delete":
+        return leave(request, "deployments:service-list")
+    return leave(request, "deployments:service-detail", namespace, name)
 
 
 def _decided(request: HttpRequest, rollout: Rollout, what: str) -> HttpResponse:

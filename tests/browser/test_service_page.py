@@ -97,6 +97,32 @@ def test_the_way_back_asks_once_and_names_the_revision(page: Page) -> None:
     assert Rollout.objects.latest("id").to_revision.name == "digits-00001"
 
 
+def test_a_service_is_stopped_and_deleted_after_a_question_that_names_it(page: Page) -> None:
+    scenes.service()
+    page.goto(DETAIL)
+    manage, question = page.locator("#manage"), page.get_by_role("dialog")
+    manage.get_by_role("button", name="Stop…").focus()
+    page.keyboard.press("Enter")
+    expect(question).to_contain_text("Stop default/digits?")
+    page.keyboard.press("Escape")
+    expect(question).to_be_hidden()
+    expect(manage.get_by_role("button", name="Stop…")).to_be_focused()
+
+    page.keyboard.press("Enter")
+    question.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator("#notices")).to_contain_text("default/digits is stopped")
+    expect(manage.get_by_role("button", name="Resume…")).to_be_visible()
+    assert violations(page) == []
+
+    manage.get_by_role("button", name="Delete…").click()
+    expect(question).to_contain_text("Delete default/digits?")
+    assert violations(page) == []
+    question.get_by_role("button", name="Delete", exact=True).click()
+    page.wait_for_url("**/services/")
+    expect(page.locator("#notices")).to_contain_text("default/digits is being drained")
+    expect(page.locator("#services")).to_contain_text("Deleting")
+
+
 def test_the_last_lines_of_a_replica_unfold_in_place(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     service = scenes.service()
     scenes.replicas(service)

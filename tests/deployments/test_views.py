@@ -5,6 +5,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from accounts.models import AuditEntry
 from accounts.scopes import Scope
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
 from deployments.phases import Phase
@@ -147,6 +148,75 @@ def test_what_cannot_be_done_is_told_about(path: str, scope: Scope, status: int,
     assert response.status_code == status
     assert sentence in response.content.decode()
     assert Rollout.objects.get().phase == Phase.PROGRESSING
+
+
+@pytest.mark.parametrize(
+    ("scope", "stopped", "verbs"),
+    [
+        pytest.param(Scope.WRITE, False, {"restart", "stop", "delete"}, id="a writer, of one that runs"),
+        pytest.param(Scope.WRITE, True, {"resume", "delete"}, id="a writer, of one that is stopped"),
+        pytest.param(Scope.READ, False, set(), id="a reader can do nothing"),
+    ],
+)
+def test_a_service_is_managed_by_who_may(scope: Scope, stopped: bool, verbs: set[str]) -> None:
+    scenes.service()
+    InferenceService.objects.update(stopped=stopped)
+
+    page = text(signed_in(scope), DETAIL)
+
+    shown = {verb for verb in ("restart", "stop", "resume", "delete") if f'popovertarget="confirm-{verb}"' in page}
+    assert shown == verbs
+
+
+def test_a_service_is_restarted_stopped_and_resumed_on_its_page() -> None:
+    service = scenes.service()
+    client = signed_in(Scope.WRITE)
+
+    def after(verb: str) -> str:
+        response = client.post(f"{DETAIL}manage/{verb}", follow=True)
+        assert response.redirect_chain == [(DETAIL, 302)]
+        service.refresh_from_db()
+        return response.content.decode()
+
+    assert "The replicas of default/digits are started anew" in after("restart")
+    assert service.restart_number == 1
+    assert "Resume default/digits?" in after("stop")
+    assert (service.stopped, service.phase) == (True, "Stopped")
+    assert "Stop default/digits?" in after("resume")
+    assert not service.stopped
+    actions = AuditEntry.objects.filter(target="services/default/digits").values_list("action", flat=True)
+    assert {"service.restart", "service.stop", "service.resume"} <= set(actions)
+
+
+def test_a_service_that_is_deleted_is_drained_and_its_page_manages_it_no_more() -> None:
+    scenes.service()
+    client = signed_in(Scope.WRITE)
+
+    response = client.post(f"{DETAIL}manage/delete", headers={"HX-Request": "true"})
+
+    assert (response.status_code, response["HX-Redirect"]) == (204, "/services/")
+    assert "default/digits is being drained" in text(client, "/services/")
+    assert InferenceService.objects.get().phase == "Deleting"
+    assert "Delete default/digits?" not in text(client, DETAIL)
+
+
+@pytest.mark.parametrize(
+    ("verb", "scope", "status", "sentence"),
+    [
+        pytest.param("delete", Scope.READ, 403, "needs a token with scope write", id="without the scope"),
+        pytest.param("explode", Scope.WRITE, 404, "no action", id="an unknown verb"),
+        pytest.param("restart", Scope.WRITE, 409, "is stopped, so there are no replicas", id="of one that is stopped"),
+    ],
+)
+def test_a_service_stays_where_an_action_is_refused(verb: str, scope: Scope, status: int, sentence: str) -> None:
+    scenes.service()
+    InferenceService.objects.update(stopped=True)
+
+    response = signed_in(scope).post(f"{DETAIL}manage/{verb}")
+
+    assert response.status_code == status
+    assert sentence in response.content.decode()
+    assert InferenceService.objects.get().deleting_at is None
 
 
 def test_an_unknown_service_is_a_page_of_its_own() -> None:

@@ -11,7 +11,7 @@ from deployments.drifting import note, to_json
 from deployments.models import InferenceService, Recording, Revision, Rollout, TrafficPoint
 from deployments.phases import Phase
 from deployments.recording import changing
-from deployments.services import rollout_abort
+from deployments.services import rollout_abort, service_stop
 from integrations.clusters.base import Drift, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from tests import comparisons, measuring, scenes
 from tests.browser.states.of_home import FAILED, LONGEST, PAUSED, WAVE, grows_old, silence
@@ -104,6 +104,12 @@ def _service_busy(_: Stage) -> str:
 def _service_shadow(_: Stage) -> str:
     service = scenes.service()
     comparisons.compared_shadow(service)
+    return _of(service)
+
+
+def _service_stopped(_: Stage) -> str:
+    service = scenes.service(LONGEST)
+    service_stop(namespace=service.namespace, name=service.name, actor="alice (token alice)", now=timezone.now())
     return _of(service)
 
 
@@ -211,6 +217,7 @@ PAGES = {
             "empty": State(_service_new, "Nothing was rolled out yet"),
             "busy": State(_service_busy, "Recorded requests", title=LONGEST),
             "busy-shadow": State(_service_shadow, "clients never see"),
+            "busy-stopped": State(_service_stopped, "its address answers 503", title=LONGEST),
             "error": State(_service_error, "Last failure of"),
             "error-stale": State(_service_new, "Not live: this is how it was", silence, grows_old, is_refused=True),
         },
