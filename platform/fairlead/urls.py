@@ -7,6 +7,7 @@ from common.addresses import NothingHereView
 from fairlead import health
 
 handler400 = "common.pages.bad_request"
+handler404 = "fairlead.nowhere.nowhere_page"
 urlpatterns = [
     path("healthz", health.live),
     path("readyz", health.ready),

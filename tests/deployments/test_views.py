@@ -230,7 +230,10 @@ def test_an_unknown_address_is_one_too() -> None:
     response = signed_in().get("/nowhere/")
 
     assert response.status_code == 404
-    assert "No page has this address." in response.content.decode()
+    page = response.content.decode()
+    assert "No page has this address." in page
+    assert 'aria-label="Main"' in page, "no dead end for who is signed in"
+    assert 'aria-label="Main"' not in Client().get("/nowhere/").content.decode()
 
 
 def test_no_page_needs_more_than_its_own_files() -> None:
