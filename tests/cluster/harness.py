@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -220,6 +220,10 @@ class Repeating:
     def metrics_page(self, namespace: str, replica: ObservedReplica) -> str:
         """Return a replica's page."""
         return self.inner.metrics_page(namespace, replica)
+
+    def touched(self, since: float) -> Collection[tuple[str, str]] | None:
+        """Return which services something happened to."""
+        return self.inner.touched(since)
 
     def again(self) -> None:
         """Apply every wish again."""
