@@ -9,9 +9,13 @@ urlpatterns = [
     path("models/", views.model_list_page, name="model-list"),
     path("models/<str:name>/", views.model_detail_page, name="model-detail"),
     path("models/<str:name>/tags", views.tag_action, name="model-tag"),
+    path("models/<str:name>/description", views.description_action, name="model-describe"),
+    path("models/<str:name>/delete", views.model_delete_action, name="model-delete"),
     path("models/<str:name>/imports/<int:import_id>/stop", views.import_stop_action, name="import-stop"),
     path("models/<str:name>/versions/<int:number>/", views.version_detail_page, name="version-detail"),
     path("models/<str:name>/versions/<int:number>/compare", views.version_compare_page, name="version-compare"),
     path("models/<str:name>/versions/<int:number>/aliases", views.alias_action, name="version-alias"),
+    path("models/<str:name>/versions/<int:number>/description", views.description_action, name="version-describe"),
+    path("models/<str:name>/versions/<int:number>/delete", views.version_delete_action, name="version-delete"),
     path("models/<str:name>/versions/<int:number>/tags", views.tag_action, name="version-tag"),
 ]

@@ -150,7 +150,43 @@ def tag_action(request: HttpRequest, name: str, number: int | None = None) -> Ht
     if not key:
         raise InvalidInput("key is missing; give the tag a key such as team", field="key")
     value = None if "remove" in request.POST else request.POST.get("value", "")
-    said: dict[str, Any] = {"changes": Changes(tags={key: value}), "now": timezone.now(), "actor": page_actor(request)}
+    return _annotated(request, name, number, Changes(tags={key: value}))
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def description_action(request: HttpRequest, name: str, number: int | None = None) -> HttpResponse:
+    """Change the description of a model or version, and go back to the page."""
+    require(page_token(request), Scope.WRITE, Place.model(name))
+    if "description" not in request.POST:
+        raise InvalidInput("description is missing; an empty one takes it away", field="description")
+    text = request.POST["description"].replace("\r\n", "\n").rstrip()  # browsers send lines of a form with CRLF
+    return _annotated(request, name, number, Changes(description=text))
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def model_delete_action(request: HttpRequest, name: str) -> HttpResponse:
+    """Delete a model that nothing uses, and go to the list."""
+    require(page_token(request), Scope.WRITE, Place.model(name))
+    services.model_delete(name=name, now=timezone.now(), actor=page_actor(request))
+    messages.success(request, f"The model {name} is deleted.")
+    return leave(request, "registry:model-list")
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def version_delete_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """Delete a version that nothing uses, and go to its model."""
+    require(page_token(request), Scope.WRITE, Place.model(name))
+    services.version_delete(model=name, number=number, now=timezone.now(), actor=page_actor(request))
+    messages.success(request, f"Version {number} is deleted.")
+    return leave(request, "registry:model-detail", name)
+
+
+def _annotated(request: HttpRequest, name: str, number: int | None, changes: Changes) -> HttpResponse:
+    """Say it of the model, or of its version with that number, and go back to the page."""
+    said: dict[str, Any] = {"changes": changes, "now": timezone.now(), "actor": page_actor(request)}
     if number is None:
         annotations.model_annotate(name=name, **said)
         return leave(request, "registry:model-detail", name)

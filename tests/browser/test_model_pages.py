@@ -37,6 +37,24 @@ def test_a_tag_is_set_and_removed_on_the_page_of_a_version(page: Page) -> None:
     assert ModelVersion.objects.get().tags == {}
 
 
+def test_a_description_is_edited_and_a_deletion_asks_by_name(page: Page) -> None:
+    scenes.service()
+    page.goto("/models/digits/versions/1/")
+    page.get_by_text("Write the description").click()
+    page.get_by_label("Description in Markdown").fill("Reads **digits**")
+    assert violations(page) == []
+    page.get_by_role("button", name="Save the description").click()
+    expect(page.locator(".prose strong")).to_have_text("digits")
+
+    page.goto("/models/digits/versions/1/")
+    page.get_by_role("button", name="Delete…").click()
+    question = page.get_by_role("dialog")
+    expect(question).to_contain_text("Delete digits version 1?")
+    page.keyboard.press("Escape")
+    expect(question).to_be_hidden()
+    assert ModelVersion.objects.get().description == "Reads **digits**"
+
+
 def test_the_list_narrows_while_one_types_and_the_address_says_so(page: Page) -> None:
     for name in ("digits", "fraud", "churn"):
         scenes.model_version(1, name)

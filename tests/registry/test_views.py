@@ -228,3 +228,52 @@ def test_a_deployer_points_an_alias_at_a_version_and_deletes_it(browser: Browser
     viewer = browser("default", Role.VIEWER)
     assert "Set an alias" not in page(viewer, VERSION)
     assert viewer.post(address, {"alias": "steady"}).status_code == 403
+
+
+@pytest.mark.parametrize(("address", "row"), [(MODEL, RegisteredModel), (VERSION, ModelVersion)])
+def test_a_deployer_edits_a_description(
+    browser: Browser, version: ModelVersion, address: str, row: type[RegisteredModel | ModelVersion]
+) -> None:
+    client = browser("default", Role.DEPLOYER, Scope.WRITE)
+    assert "Save the description" in page(client, address)
+    answer = client.post(f"{address}description", {"description": "Reads *digits*\r\nwell"})
+    assert (answer.status_code, answer["Location"]) == (302, address)
+    assert row.objects.values_list("description", flat=True).get() == "Reads *digits*\nwell"
+    assert "<em>digits</em>" in page(client, address)
+    client.post(f"{address}description", {"description": ""})
+    assert row.objects.values_list("description", flat=True).get() == ""
+    assert client.post(f"{address}description").status_code == 400
+    assert client.post(f"{address}description", {"description": "x" * 10_001}).status_code == 400
+
+    viewer = browser("default", Role.VIEWER)
+    assert "Save the description" not in page(viewer, address)
+    assert viewer.post(f"{address}description", {"description": "x"}).status_code == 403
+
+
+def test_a_version_and_its_model_are_deleted(browser: Browser, version: ModelVersion) -> None:
+    client = browser("default", Role.DEPLOYER, Scope.WRITE)
+    refused = client.post(f"{VERSION}delete", headers={"HX-Request": "true"})
+    assert (refused.status_code, b"has the alias champion" in refused.content) == (409, True)
+    version.aliases.all().delete()
+    assert client.post(f"{VERSION}delete")["Location"] == MODEL
+    assert "Version 1 is deleted." in page(client, MODEL)
+    assert not ModelVersion.objects.exists()
+    assert client.post(f"{MODEL}delete", headers={"HX-Request": "true"})["HX-Redirect"] == "/models/"
+    assert not RegisteredModel.objects.exists()
+
+
+def test_what_a_service_uses_is_not_deleted(browser: Browser) -> None:
+    scenes.service()
+    client = browser("default", Role.DEPLOYER, Scope.WRITE)
+    for address in (MODEL, VERSION):
+        refused = client.post(f"{address}delete")
+        assert (refused.status_code, b"in use by service default/digits" in refused.content) == (409, True)
+    assert ModelVersion.objects.exists()
+
+
+def test_a_viewer_deletes_nothing(browser: Browser, version: ModelVersion) -> None:
+    viewer = browser("default", Role.VIEWER)
+    for address in (MODEL, VERSION):
+        assert "confirm-delete" not in page(viewer, address)
+        assert viewer.post(f"{address}delete").status_code == 403
+    assert ModelVersion.objects.exists()
