@@ -37,7 +37,7 @@ def test_a_tag_is_set_and_removed_on_the_page_of_a_version(page: Page) -> None:
     assert ModelVersion.objects.get().tags == {}
 
 
-def test_a_description_is_edited_and_a_deletion_asks_by_name(page: Page) -> None:
+def test_a_description_is_edited_and_a_version_in_use_is_not_deleted(page: Page, complaints: list[str]) -> None:
     scenes.service()
     page.goto("/models/digits/versions/1/")
     page.get_by_text("Write the description").click()
@@ -50,9 +50,12 @@ def test_a_description_is_edited_and_a_deletion_asks_by_name(page: Page) -> None
     page.get_by_role("button", name="Delete…").click()
     question = page.get_by_role("dialog")
     expect(question).to_contain_text("Delete digits version 1?")
-    page.keyboard.press("Escape")
+    question.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.locator("#notices")).to_contain_text("in use by service default/digits")
     expect(question).to_be_hidden()
     assert ModelVersion.objects.get().description == "Reads **digits**"
+    assert all(re.match("Failed to load resource|Response Status Error", text) for text in complaints)
+    complaints.clear()  # the browser's own words for the refusal
 
 
 def test_the_list_narrows_while_one_types_and_the_address_says_so(page: Page) -> None:
