@@ -18,41 +18,13 @@ from deployments.services.placing import gpus_note
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
 from tests.browser.axe import violations
+from tests.browser.states.of_platform import FOUR, LARGE, MIXED, SINGLE, SMALL, UNCUT
 from tests.deployments.fakes import FakeCluster
 from tests.deployments.services.test_patches import CLUSTER
 
 pytestmark = pytest.mark.browser
 
-SMALL, LARGE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
-MIXED = NodeGpus(
-    node="gpu-1",
-    product="NVIDIA-H100-80GB-HBM3",
-    memory_mib=81559,
-    count=2,
-    strategy="mixed",
-    config="custom",
-    config_state="success",
-    resources={SMALL: 8, LARGE: 2},
-    pods=(
-        GpuPod("default/digits-00001-6c7f-a", "default/digits", SMALL, 1),
-        GpuPod("default/digits-00001-6c7f-b", "default/digits", SMALL, 1),
-        GpuPod("vision/faces-00004-1a2b-c", "vision/faces", LARGE, 1),
-        GpuPod("lab/notebook", "", SMALL, 1),
-    ),
-)
-SINGLE = replace(
-    MIXED,
-    node="gpu-2",
-    product="NVIDIA-A100-SXM4-40GB-MIG-1g.5gb",
-    memory_mib=4864,
-    strategy="single",
-    count=7,
-    resources={"nvidia.com/gpu": 7},
-    pods=(GpuPod("default/words-00002-9d-e", "default/words", "nvidia.com/gpu", 1),),
-)
-UNCUT = replace(MIXED, node="gpu-3", product="NVIDIA-A30", strategy="none", resources={"nvidia.com/gpu": 2}, pods=())
 TWO = replace(scenes.GPU_NODE, count=2, resources={SMALL: 14})
-FOUR = replace(TWO, node="gpu-4")
 ADDRESS = "/platform/clusters/local/gpus"
 
 

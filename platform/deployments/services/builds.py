@@ -22,7 +22,7 @@ from deployments.building import BuildOrder
 from deployments.models import Build
 from deployments.selectors.builds import build_get
 from deployments.services.choosing import cluster_default
-from deployments.services.claims import broke_off, columns_of, due, put_back, state_of, write_end
+from deployments.services.claims import begin, broke_off, due, put_back, state_of, write_end
 from deployments.services.serving import runs_with, service_named
 from deployments.services.turning import check_ready
 from integrations.clusters.base import Job, JobKind
@@ -101,15 +101,9 @@ def build_begin(*, build_id: int, now: datetime, lease: timedelta) -> BuildClaim
     pending = Build.objects.filter(status=Status.PENDING.value)
     if pending.filter(cluster=row.cluster_id, next_try_at__gt=now).exclude(claim=None).exists():
         return None  # a plan's kernels are measured while it is built
-    state = attempts.begin(state_of(row), now, lease)
-    claim_id = uuid.uuid4()
-    with transaction.atomic():
-        mine = pending.filter(pk=row.pk, attempts=row.attempts, next_try_at=row.next_try_at, claim=row.claim)
-        begun = state.status is Status.PENDING
-        fresh: dict[str, Any] = {"progress": {}, "digest": "", "size_bytes": 0}
-        ended = {} if begun else {"finished_at": now}
-        if not mine.update(**columns_of(state), **ended, **fresh, claim=claim_id if begun else None) or not begun:
-            return None
+    claim_id = begin(row, now=now, lease=lease, progress={}, digest="", size_bytes=0)
+    if claim_id is None:
+        return None
     return BuildClaim(claim_id, row.pk, row.cluster_id, _job(row, claim_id))
 
 

@@ -1,6 +1,7 @@
 """What replays, tunings, builds and trials have in common as rows that a worker holds (`deployments.attempts`)."""
 
-from datetime import datetime
+import uuid
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from django.db.models import QuerySet
@@ -31,6 +32,20 @@ def due(rows: QuerySet[Any], *, now: datetime, limit: int) -> list[int]:
     """Return the ids of rows that are to be begun, those that waited longest first."""
     waiting = rows.filter(status=Status.PENDING.value, next_try_at__lte=now)
     return list(waiting.order_by("next_try_at", "pk").values_list("pk", flat=True)[:limit])
+
+
+def begin(row: Tuning | Build | Trial, *, now: datetime, lease: timedelta, **fresh: object) -> uuid.UUID | None:
+    """Return a new claim on a row as it was read, which begins with these columns; None where somebody else was first.
+
+    A row whose attempts are used up has FAILED then, and has no claim.
+    """
+    state = attempts.begin(state_of(row), now, lease)
+    begun = state.status is Status.PENDING
+    claim = uuid.uuid4() if begun else None
+    ended = {} if begun else {"finished_at": now}
+    as_read = {"pk": row.pk, "attempts": row.attempts, "next_try_at": row.next_try_at, "claim": row.claim}
+    mine = type(row)._default_manager.filter(status=Status.PENDING.value, **as_read)
+    return claim if mine.update(**columns_of(state), **ended, **fresh, claim=claim) else None
 
 
 def put_back(held: QuerySet[Any], *, now: datetime, **progress: object) -> None:

@@ -21,7 +21,7 @@ from deployments.attempts import AttemptState, Status
 from deployments.models import Trial
 from deployments.selectors.trials import trial_get
 from deployments.services.choosing import cluster_default
-from deployments.services.claims import broke_off, columns_of, due, put_back, state_of, write_end
+from deployments.services.claims import begin, broke_off, due, put_back, state_of, write_end
 from deployments.services.turning import check_ready
 from deployments.trying.trial import ARGUMENTS, Tried, request_text
 from integrations.clusters.base import Job, JobKind
@@ -102,14 +102,9 @@ def trial_begin(*, trial_id: int, now: datetime, lease: timedelta) -> TrialClaim
     running = pending.filter(cluster=row.cluster_id, next_try_at__gt=now).exclude(claim=None)
     if running.count() >= MOST_AT_A_TIME:
         return None
-    state = attempts.begin(state_of(row), now, lease)
-    claim_id = uuid.uuid4()
-    with transaction.atomic():
-        held = pending.filter(pk=row.pk, attempts=row.attempts, next_try_at=row.next_try_at, claim=row.claim)
-        begun = state.status is Status.PENDING
-        ended = {} if begun else {"finished_at": now}
-        if not held.update(**columns_of(state), **ended, claim=claim_id if begun else None, stage="") or not begun:
-            return None
+    claim_id = begin(row, now=now, lease=lease, stage="")
+    if claim_id is None:
+        return None
     version = row.model_version
     return TrialClaim(claim_id, row.pk, row.cluster_id, version.model.name, version.number, _job(row, claim_id))
 

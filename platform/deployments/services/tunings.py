@@ -19,7 +19,7 @@ from deployments.attempts import STOPPED, AttemptState, Status
 from deployments.models import Tuning
 from deployments.selectors.tunings import tuning_get
 from deployments.services.choosing import cluster_default
-from deployments.services.claims import broke_off, columns_of, due, put_back, state_of, write_end
+from deployments.services.claims import begin, broke_off, due, put_back, state_of, write_end
 from deployments.services.serving import runs_with, service_named, spec_of
 from deployments.services.turning import check_ready
 from deployments.spec import content_of
@@ -100,14 +100,9 @@ def tuning_begin(*, tuning_id: int, now: datetime, lease: timedelta) -> TuningCl
     pending = Tuning.objects.filter(status=Status.PENDING.value)
     if pending.filter(cluster=row.cluster_id, next_try_at__gt=now).exclude(claim=None).exists():
         return None  # two at a time would measure each other
-    state = attempts.begin(state_of(row), now, lease)
-    claim_id = uuid.uuid4()
-    with transaction.atomic():
-        held = pending.filter(pk=row.pk, attempts=row.attempts, next_try_at=row.next_try_at, claim=row.claim)
-        begun = state.status is Status.PENDING
-        ended = {} if begun else {"finished_at": now}
-        if not held.update(**columns_of(state), **ended, claim=claim_id if begun else None, progress={}) or not begun:
-            return None
+    claim_id = begin(row, now=now, lease=lease, progress={})
+    if claim_id is None:
+        return None
     return TuningClaim(claim_id, row.pk, row.cluster_id, _job(row))
 
 
