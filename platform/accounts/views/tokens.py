@@ -47,8 +47,6 @@ class Row:
 def token_list_page(request: HttpRequest) -> HttpResponse:
     """Show the tokens; on POST make one and show its secret, this once."""
     made = _create(request) if request.method == "POST" else None
-    if made is not None and is_fragment(request):
-        return render(request, "accounts/_token_made.html", {"made": made})
     token, now = page_token(request), timezone.now()
     rows, older = newest(request, token_list(user=_whose(token)))
     context = {
@@ -60,7 +58,8 @@ def token_list_page(request: HttpRequest) -> HttpResponse:
         "scopes": [scope.value for scope in _scopes(token)],
         "lifetime": durations.render(settings.TOKEN_LIFETIME),
     }
-    return render(request, "accounts/token_list.html", context)
+    in_place = made is not None and is_fragment(request)
+    return render(request, "accounts/_token_answer.html" if in_place else "accounts/token_list.html", context)
 
 
 @require_POST

@@ -31,6 +31,10 @@ def test_a_new_token_is_shown_once_and_opens_what_it_says(browser: Browser) -> N
     made = client.post("/tokens/", ASKED, headers=HTMX)
     secret = made.content.decode().split('id="made-token">')[1].split("<")[0]
     assert "<html" not in made.content.decode()
+    rows = made.content.decode().split('id="tokens"')[1]
+    assert "<td>ci<" in rows, "the list has it without a reload"
+    assert secret not in rows
+    assert 'name="name" required' in rows.split('id="token-form"')[1], "and the form is empty again"
     assert secret not in page(client, "/tokens/")
     token = ApiToken.objects.get(name="ci")
     assert (token.user.username, token.scope) == ("robot", "write")
