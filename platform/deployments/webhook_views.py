@@ -18,6 +18,7 @@ from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
 from deployments import webhooks
 from deployments.deliveries import DELIVERED, EVENTS, FAILED, PENDING
+from deployments.event_groups import grouped
 from deployments.models import WebhookDelivery
 from deployments.webhooks import Teams, Wish
 
@@ -40,7 +41,7 @@ def webhook_list_page(request: HttpRequest) -> HttpResponse:
         "rows": rows,
         "older": older,
         "made": made,
-        "events": EVENTS,
+        "groups": grouped(EVENTS),
         "teams": [team.name for team in (of if teams is None else of.filter(name__in=teams))],
         "may_for_all": is_administrator(token),
     }
@@ -149,7 +150,7 @@ def _detail(request: HttpRequest, webhook_id: int, *, made: webhooks.CreatedWebh
         "older": older,
         "status": status,
         "statuses": _STATUSES,
-        "events": EVENTS,
+        "groups": grouped(EVENTS),
         "made": made,
     }
     return render(request, "deployments/webhook_detail.html", context)

@@ -169,9 +169,11 @@ def _checked(wish: Wish) -> Wish:
         check_url(wish["url"])
     if "events" in wish:
         unknown = sorted(set(wish["events"]) - {*EVENTS})
-        if not wish["events"] or unknown:
-            found = f"{unknown[0][:60]!r}, which is no event" if unknown else "empty"
-            raise InvalidInput(f"events is {found}; expected some of {', '.join(EVENTS)}", field="events")
+        if not wish["events"]:
+            raise InvalidInput("events is empty; choose at least one event", field="events")
+        if unknown:
+            found = f"{unknown[0][:60]!r}, which is no event"
+            raise InvalidInput(f"events has {found}; expected some of {', '.join(EVENTS)}", field="events")
         wish = {**wish, "events": sorted(set(wish["events"]))}
     if len(wish.get("description", "")) > _MAX_DESCRIPTION:
         raise InvalidInput(f"description has more than {_MAX_DESCRIPTION} characters", field="description")

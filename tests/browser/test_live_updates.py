@@ -62,7 +62,7 @@ def is_as_if_loaded_now(tab: Page) -> None:
 
 def told(tab: Page) -> list[str]:
     """Return what the page says, but for how long ago something was."""
-    words = re.sub(r"\d+ (second|minute)s? ago|just now|\d+m? ?\d*s", "", tab.evaluate(_WORDS))
+    words = re.sub(r"\d+ (second|minute)s? ago|a moment ago|\d+m? ?\d*s", "", tab.evaluate(_WORDS))
     return [line.strip() for line in words.splitlines() if line.strip()]
 
 

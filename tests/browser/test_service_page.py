@@ -38,7 +38,7 @@ def test_traffic_is_drawn_by_revision_told_in_words_and_walked_through_with_the_
     requests = page.locator("traffic-plot[data-measure=per_second]")
     drawing, readout = requests.locator(".drawing"), requests.locator(".readout")
     expect(page.locator("traffic-plot canvas")).to_have_count(4)
-    expect(readout).to_have_text(re.compile(r"^(just now|\d+ seconds ago) · stable 30/s · canary 7\.47/s$"))
+    expect(readout).to_have_text(re.compile(r"^(a moment ago|\d+ seconds ago) · stable 30/s · canary 7\.47/s$"))
     expect(drawing).to_have_attribute("aria-label", re.compile(r"^Requests per second over time\. "))
     height = requests.bounding_box()["height"]
 

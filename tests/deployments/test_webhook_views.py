@@ -102,7 +102,7 @@ def test_a_webhook_is_changed_disabled_and_deleted() -> None:
 def test_a_wrong_form_is_told_about_where_notices_are() -> None:
     answer = browser().post("/webhooks/", {**ASKED, "events": []}, headers=HTMX)
     assert (answer.status_code, answer["HX-Retarget"]) == (400, "#notices")
-    assert "Events is empty" in answer.content.decode()
+    assert "Events is empty; choose at least one event" in answer.content.decode()
 
 
 def test_the_answer_to_a_test_is_followed_until_it_is_there() -> None:

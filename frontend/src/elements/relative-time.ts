@@ -17,7 +17,7 @@ export function exact(when: Date): string {
 
 export function describe(then: Date, now: Date): string {
   const seconds = Math.round((then.getTime() - now.getTime()) / 1000);
-  if (Math.abs(seconds) < 5) return "just now";
+  if (Math.abs(seconds) < 5) return "a moment ago";
   const step = STEPS.find(([limit]) => Math.abs(seconds) < limit);
   return step ? words.format(Math.trunc(seconds / step[1]), step[2]) : "";
 }

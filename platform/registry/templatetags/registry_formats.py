@@ -42,6 +42,12 @@ def latency(us: float) -> str:
 
 
 @register.filter
+def seconds(value: float) -> str:
+    """Return `4.2 ms` for 0.0042 seconds."""
+    return duration(value * 1_000_000)
+
+
+@register.filter
 def rate(per_second: float) -> str:
     """Return `12,300` for 12345: three telling digits are enough of a rate."""
     digits = max(0, len(str(int(per_second))) - 3)

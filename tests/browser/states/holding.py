@@ -48,7 +48,7 @@ _CUT_OFF = """() => [...document.body.querySelectorAll("*")].filter((element) =>
 
 _TIMES = r"""() => {
   const exact = /(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC/;
-  const relative = /\d+ ?([smhd]|(second|minute|hour|day)s?) ago\b|\bin \d+ (second|minute|hour|day)s?\b|^just now$/;
+  const relative = /\d+ ?([smhd]|(second|minute|hour|day)s?) ago\b|\bin \d+ (second|minute|hour|day)s?\b|^a moment ago/;
   const found = [];
   for (const time of document.querySelectorAll("time")) {
     const told = exact.exec(time.title);
