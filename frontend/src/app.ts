@@ -28,7 +28,10 @@ htmx.config.responseHandling = [
 // What a form narrows stays in the address, so that it can be passed on and is there again on the way back.
 document.addEventListener("htmx:afterRequest", (event) => {
   const { elt, pathInfo, successful } = (event as CustomEvent).detail;
-  if (successful && elt.hasAttribute("data-in-address")) history.replaceState(null, "", pathInfo.finalRequestPath);
+  if (!successful) return;
+  const told = (event as CustomEvent<{ xhr: XMLHttpRequest }>).detail.xhr.getResponseHeader("Page-Address");
+  const address = told ?? (elt.hasAttribute("data-in-address") ? pathInfo.finalRequestPath : null);
+  if (address !== null) history.replaceState(null, "", address);
 });
 
 // A part that is fetched anew every few seconds keeps what the reader has unfolded in it.

@@ -9,6 +9,7 @@ from zlib import crc32
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
@@ -49,7 +50,9 @@ def trial_start_action(request: HttpRequest, model: str, number: int) -> HttpRes
     hints.send(tasks.try_version, row.pk)
     if not is_fragment(request):
         return redirect("deployments:trial", model, number, row.pk)
-    return render(request, _OUTCOME, context | _outcome(row, context))
+    shown_now = render(request, _OUTCOME, context | _outcome(row, context))
+    shown_now["Page-Address"] = reverse("deployments:trial", args=(model, number, row.pk))
+    return shown_now
 
 
 @never_cache
