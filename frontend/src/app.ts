@@ -25,12 +25,12 @@ htmx.config.responseHandling = [
   { code: "[45]..", swap: true, error: true },
 ];
 
-// What a form narrows stays in the address, so that it can be passed on and is there again on the way back.
+// What a form narrows, or where an answer says it is, stays in the address: it can be passed on, and a reload finds it.
 document.addEventListener("htmx:afterRequest", (event) => {
-  const { elt, pathInfo, successful } = (event as CustomEvent).detail;
+  const { elt, pathInfo, successful, xhr } = (event as CustomEvent).detail;
   if (!successful) return;
-  const told = (event as CustomEvent<{ xhr: XMLHttpRequest }>).detail.xhr.getResponseHeader("Page-Address");
-  const address = told ?? (elt.hasAttribute("data-in-address") ? pathInfo.finalRequestPath : null);
+  const narrowed = elt.hasAttribute("data-in-address") ? pathInfo.finalRequestPath : null;
+  const address = xhr.getResponseHeader("Page-Address") ?? narrowed;
   if (address !== null) history.replaceState(null, "", address);
 });
 
