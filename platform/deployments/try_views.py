@@ -27,6 +27,7 @@ from registry.lifecycle import Status
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
 from registry.signature import parse
+from registry.storage import labels_of
 
 _RUNTIME_SAID_CHARACTERS = 2000
 
@@ -56,7 +57,7 @@ def try_send_action(request: HttpRequest, model: str, number: int) -> HttpRespon
     try:
         body = checked(context["fields"], said)
         context["code"] = code(body, reach, context["version"])
-        context |= _asked(body, reach, number)
+        context |= _asked(body, reach, context["version"])
     except FairleadError as error:
         context["problem"] = error.message
     context |= {"said": said, "is_sent": True}
@@ -119,14 +120,14 @@ def code(made: Request, reach: Reach | None, version: ModelVersion) -> Code:
     return code_of(made, url=url, model=name, version=version.number)
 
 
-def _asked(made: Request, reach: Reach, number: int) -> dict[str, Any]:
+def _asked(made: Request, reach: Reach, version: ModelVersion) -> dict[str, Any]:
     """Return what the service answered, as the page shows it."""
     body = json.dumps(made, ensure_ascii=False, allow_nan=False).encode()
-    answer = inference.infer(f"{reach.url}/versions/{number}/infer", body, within_s=settings.TRY_TIMEOUT_S)
+    answer = inference.infer(f"{reach.url}/versions/{version.number}/infer", body, within_s=settings.TRY_TIMEOUT_S)
     found: dict[str, Any] = {"took_ms": answer.took_ms, "revision": answer.revision, "status": answer.status}
     if answer.status != 200:
         return found | {"problem": _runtime_said(answer.status, answer.body)}
-    return found | {"outputs": shown(v2.outputs_of(answer.body))}
+    return found | {"outputs": shown(v2.outputs_of(answer.body), labels_of(version))}
 
 
 def _runtime_said(status: int, body: bytes) -> str:

@@ -13,6 +13,7 @@ from django.conf import settings
 
 from integrations.artifact_archives import Member
 from integrations.artifacts import ArtifactStore, StoredArtifact
+from integrations.model_labels import Labels, labels_in
 from registry.models import ModelVersion
 
 
@@ -21,6 +22,11 @@ def store() -> ArtifactStore:
     return ArtifactStore(
         settings.ARTIFACTS_FOLDER, max_bytes=settings.MAX_ARTIFACT_BYTES, max_files=settings.MAX_ARTIFACT_FILES
     )
+
+
+def labels_of(version: ModelVersion) -> Labels:
+    """Return the labels of the classes that a version's outputs give; empty where its files have none."""
+    return labels_in(store().path_of(version.digest))
 
 
 def store_folder(folder: Path, *, owner: str) -> StoredArtifact:

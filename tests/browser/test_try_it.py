@@ -6,6 +6,7 @@ import re
 import struct
 import subprocess
 import sys
+import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,13 @@ pytestmark = pytest.mark.browser
 WAIT_MS = 120_000
 
 
+COLOURS_CONFIG = """
+max_batch_size: 8
+input [{ name: "image" data_type: TYPE_FP32 dims: [3, 32, 24] }]
+output [{ name: "colours" data_type: TYPE_FP32 dims: [3] label_filename: "labels.txt" }]
+"""
+
+
 def png(path: Path, width: int, height: int, rgb: tuple[int, int, int]) -> Path:
     """Write a picture of one colour."""
 
@@ -44,7 +52,7 @@ def png(path: Path, width: int, height: int, rgb: tuple[int, int, int]) -> Path:
 
 
 def colours_model(path: Path) -> Path:
-    """Write a model that gives the mean of each colour of a picture."""
+    """Write a folder's archive with a model that gives the mean of each colour of a picture, and labels for those."""
     graph = helper.make_graph(
         [helper.make_node("ReduceMean", ["image"], ["colours"], axes=[2, 3], keepdims=0)],
         "colours",
@@ -53,7 +61,10 @@ def colours_model(path: Path) -> Path:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     onnx.checker.check_model(model)
-    path.write_bytes(model.SerializeToString())
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("1/model.onnx", model.SerializeToString())
+        archive.writestr("config.pbtxt", COLOURS_CONFIG)
+        archive.writestr("labels.txt", "red\ngreen\nblue\n")
     return path
 
 
@@ -89,7 +100,7 @@ def test_a_model_is_dropped_deployed_and_asked_with_a_picture(
     page.wait_for_url(re.compile(r"://[^/]+/$"))
 
     page.goto("/models/")
-    drop(page, colours_model(tmp_path / "colours.onnx"))
+    drop(page, colours_model(tmp_path / "colours.zip"))
     page.get_by_role("button", name="Upload", exact=True).click()
     page.wait_for_url("**/models/colours/versions/1/")
     expect(page.get_by_text("READY", exact=True)).to_be_visible(timeout=WAIT_MS)  # without a reload by hand
@@ -102,7 +113,11 @@ def test_a_model_is_dropped_deployed_and_asked_with_a_picture(
         timeout=WAIT_MS
     )
     best = tried.locator(".scores tbody tr")
-    assert [row.split()[:2] for row in best.all_inner_texts()] == [["2", "1"], ["1", "0.2"], ["0", "0"]]
+    assert [row.split()[:3] for row in best.all_inner_texts()] == [
+        ["blue", "2", "1"],
+        ["green", "1", "0.2"],
+        ["red", "0", "0"],
+    ]
     expect(tried.get_by_text(re.compile(r"^[\d.,]+ ms, the median of 5$"))).to_be_visible()
     page.wait_for_url("**/models/colours/versions/1/try/trials/1/")
     assert violations(page) == []
@@ -127,7 +142,11 @@ def test_a_model_is_dropped_deployed_and_asked_with_a_picture(
     expect(answer.get_by_text("colours-00001")).to_be_visible(timeout=WAIT_MS)
     rows = answer.locator(".scores tbody tr")
     expect(rows).to_have_count(3)
-    assert [row.split()[:2] for row in rows.all_inner_texts()] == [["2", "0.8"], ["1", "0.4"], ["0", "0"]]
+    assert [row.split()[:3] for row in rows.all_inner_texts()] == [
+        ["blue", "2", "0.8"],
+        ["green", "1", "0.4"],
+        ["red", "0", "0"],
+    ]
     expect(answer.get_by_text(re.compile(r"^[\d.,]+ ms, by revision"))).to_be_visible()
     assert violations(page) == []
     page.screenshot(path=screenshots / "try-answer.png", full_page=True)

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -20,6 +21,7 @@ from accounts.scopes import Scope
 from deployments.models import InferenceService
 from integrations.v2 import MOST_BYTES
 from registry.models import ModelVersion
+from registry.storage import store
 from tests import scenes
 from tests.accounts.views.conftest import Browser, browser, page
 from tests.deployments.conftest import Platform
@@ -108,6 +110,21 @@ def test_the_answer_of_the_service_is_shown(browser: Browser, service: Inference
     for text in ("[7]", "70.0", "digits-00001", " ms"):
         assert text in shown
     assert not AuditEntry.objects.filter(actor__contains="dora", action__contains="try").exists()
+
+
+def test_classes_have_the_labels_of_the_versions_files(
+    browser: Browser, service: InferenceService, gateway: Gateway, settings: Settings, tmp_path: Path
+) -> None:
+    settings.ARTIFACTS_FOLDER = tmp_path
+    folder = store().path_of(ModelVersion.objects.get(number=1).digest)
+    (folder / "1").mkdir(parents=True)
+    (folder / "config.pbtxt").write_text('output { name: "scores" label_filename: "labels.txt" }')
+    (folder / "labels.txt").write_text("great white shark\ncat <b>\n")
+    gateway.answers = [told(SCORES)]
+    shown = send(browser())
+    assert '<span class="label">cat &lt;b&gt;</span> <span class="faint">1</span>' in shown
+    assert "great white shark" in shown
+    assert '<th scope="row">2</th>' in shown  # more classes than labels
 
 
 def test_what_the_runtime_says_comes_in_its_words(

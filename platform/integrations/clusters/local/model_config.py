@@ -34,16 +34,16 @@ def rewrite(text: str, *, name: str, fields: Mapping[str, object]) -> str:
             "the model config has a name of its own; leave it out, the service's name is served", field="name"
         )
     replaced = {"name", *fields}
-    kept = [part for field, part in _top_level(text) if field not in replaced]
+    kept = [part for field, part in top_level(text) if field not in replaced]
     lines = [f"name: {_quoted(name)}", *(part.strip() for part in kept)]
     for field, value in fields.items():
         lines.extend(_rendered(field, value, field))
     return "\n".join(lines) + "\n"
 
 
-def _top_level(text: str) -> Iterator[tuple[str, str]]:
+def top_level(text: str) -> Iterator[tuple[str, str]]:
     """Yield each top-level field's name and its source text, in order."""
-    tokens = [token for token in _tokens(text) if token.lastgroup != "skip"]
+    tokens = list(tokens_of(text))
     index = 0
     while index < len(tokens):
         start = tokens[index]
@@ -80,13 +80,15 @@ def _value_end(tokens: Sequence[re.Match[str]], index: int, field: str) -> int:
     return index
 
 
-def _tokens(text: str) -> Iterator[re.Match[str]]:
+def tokens_of(text: str) -> Iterator[re.Match[str]]:
+    """Yield words, strings, colons and brackets, which `lastgroup` tells apart; raises InvalidInput."""
     position = 0
     while position < len(text):
         token = _TOKEN.match(text, position)
         if token is None:
             raise InvalidInput(f"config.pbtxt has an unfinished string at offset {position}")
-        yield token
+        if token.lastgroup != "skip":
+            yield token
         position = token.end()
 
 
