@@ -118,6 +118,8 @@ class Measuring:
         return running
 
     def _turns(self, number: int, point: Point, started: dict[str, tuple[Peer, Running]]) -> None:
+        if point == next(each for each in self._plan.points if each.model == point.model and each.calls > 1):
+            self._alone(number, point)  # right before Fairlead's turn, which is compared with it
         for name, (peer, running) in list(started.items()):
             if not _asked(peer, running, point):
                 continue
@@ -129,8 +131,6 @@ class Measuring:
                 self._tell(peer, error)
                 running.process.stop()
                 del started[name]
-        if point == next(each for each in self._plan.points if each.model == point.model and each.calls > 1):
-            self._alone(number, point)
 
     @contextmanager
     def _telling(self, peer: Peer) -> Iterator[None]:

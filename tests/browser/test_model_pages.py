@@ -124,7 +124,7 @@ def test_a_description_that_tries_to_run_is_only_text(page: Page) -> None:
     )
     RegisteredModel.objects.update(description=text)
     page.goto("/models/digits/")
-    expect(page.get_by_text("onerror")).to_be_visible()
+    expect(page.locator(".prose").get_by_text("onerror")).to_be_visible()
     expect(page.get_by_role("link", name="p", exact=True)).to_be_visible()
     assert page.title() == "digits · Fairlead"
     assert page.locator(".prose img").count() == 0
