@@ -32,8 +32,6 @@ _STATUSES = (FAILED, PENDING, DELIVERED)
 def webhook_list_page(request: HttpRequest) -> HttpResponse:
     """Show the webhooks that the caller may manage; on POST make one and show its secret, this once."""
     made = _create(request) if request.method == "POST" else None
-    if made is not None and is_fragment(request):
-        return render(request, "deployments/_webhook_secret.html", {"made": made})
     token, teams = page_token(request), _teams(request)
     of = team_query(token=token).order_by("name")
     rows, older = newest(request, webhooks.webhook_query(teams=teams))
@@ -45,7 +43,8 @@ def webhook_list_page(request: HttpRequest) -> HttpResponse:
         "teams": [team.name for team in (of if teams is None else of.filter(name__in=teams))],
         "may_for_all": is_administrator(token),
     }
-    return render(request, "deployments/webhook_list.html", context)
+    in_place = made is not None and is_fragment(request)
+    return render(request, "deployments/_webhook_answer.html" if in_place else "deployments/webhook_list.html", context)
 
 
 @never_cache

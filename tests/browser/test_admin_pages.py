@@ -123,6 +123,9 @@ def test_a_webhook_is_made_and_tested_and_its_answer_comes_by_itself(page: Page,
     page.get_by_label("RolloutHealthy").check()
     page.get_by_role("button", name="Make webhook").click()
     expect(page.locator("#made-secret")).to_contain_text("whsec_")
+    expect(page.locator("#webhooks").get_by_role("link", name=receiver)).to_be_visible()
+    expect(page.get_by_label("Address")).to_have_value("")
+    expect(page.get_by_label("RolloutHealthy")).not_to_be_checked()
     page.locator("#made").get_by_role("link").click()
 
     page.get_by_role("button", name="Test").click()

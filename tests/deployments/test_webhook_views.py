@@ -46,6 +46,9 @@ def test_a_new_webhook_shows_its_secret_once() -> None:
     hook = Webhook.objects.get()
     assert (hook.events, hook.description, hook.team) == (["RolloutHealthy", "VersionRejected"], "ours", None)
     secret = made.split('id="made-secret">')[1].split("<")[0]
+    assert f'<a class="name" href="/webhooks/{hook.pk}/">' in made  # the list, which htmx puts in the place of the old
+    assert made.count('hx-swap-oob="true"') == 2
+    assert "checked" not in made
     assert secret.startswith("whsec_")
     assert secret not in page(client, "/webhooks/") + page(client, f"/webhooks/{hook.pk}/")
     renewed = client.post(f"/webhooks/{hook.pk}/secret").content.decode()
