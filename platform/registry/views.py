@@ -18,7 +18,6 @@ from common.pages import is_fragment, leave, newest
 from integrations.model_files import ACCEPTED
 from registry import annotations, imports, selectors, services, usage, works
 from registry.annotations import Changes
-from registry.beside import beside
 from registry.curves import drawing, measured
 from registry.filters import OF_MODELS
 from registry.import_lifecycle import ImportStatus
@@ -107,21 +106,6 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
         "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
     }
     return render(request, "registry/version_detail.html", context)
-
-
-@never_cache
-@require_safe
-@page_scope(Scope.READ)
-def version_compare_page(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """Show a version beside the one that `with` names: what would change for clients, facts and measurements."""
-    require(page_token(request), Scope.READ, Place.model(name))
-    other = request.GET.get("with", "").strip()
-    if not (other.isascii() and other.isdecimal() and len(other) < 10):
-        raise InvalidInput(f"with is {other[:40]!r}; expected the number of a version to compare with", field="with")
-    new = selectors.model_version_get(model=name, number=number)
-    old = selectors.model_version_get(model=name, number=int(other))
-    context = {"old": old, "new": new, "versions": (old, new), "beside": beside(old, new)}
-    return render(request, "registry/version_compare.html", context)
 
 
 def _limits() -> dict[str, Any]:

@@ -1,6 +1,11 @@
 """Two versions beside each other, and their page."""
 
+import re
+
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries
 
 from registry.beside import beside
 from registry.models import ModelVersion
@@ -12,6 +17,13 @@ WIDE = {
     "outputs": [{"name": "label", "datatype": "INT64", "shape": [-1]}],
 }
 PAGE = "/models/digits/versions/2/compare"
+PICKER = "/models/digits/compare"
+
+
+def chosen(shown: str) -> dict[str, str]:
+    """Return the options that are chosen, by the name of their field."""
+    fields = re.findall(r'<select id="(\w+)"(.*?)</select>', shown, re.DOTALL)
+    return {name: "".join(re.findall(r'value="(\d+)" selected', options)) for name, options in fields}
 
 
 def profile(*latencies: tuple[int, float]) -> dict[str, object]:
@@ -59,9 +71,45 @@ def test_the_page_says_what_clients_would_meet(browser: Browser, two: tuple[Mode
 def test_a_version_that_is_not_there_is_refused(browser: Browser, two: tuple[ModelVersion, ModelVersion]) -> None:
     client = browser()
     assert client.get(f"{PAGE}?with=7").status_code == 404
-    for asked in ("", "?with=", "?with=-1", "?with=champion"):
+    for asked in ("?with=-1", "?with=champion"):
         answer = client.get(f"{PAGE}{asked}")
         assert (answer.status_code, b"expected the number of a version" in answer.content) == (400, True)
+
+
+def test_without_a_second_version_two_are_chosen(browser: Browser, two: tuple[ModelVersion, ModelVersion]) -> None:
+    client = browser()
+    for asked in ("", "?with="):
+        assert client.get(f"{PAGE}{asked}").headers["Location"] == f"{PICKER}?version=2"
+    shown = page(client, f"{PICKER}?version=1")
+    assert chosen(shown) == {"version": "1", "with": "2"}
+    assert chosen(page(client, PICKER)) == {"version": "2", "with": "1"}
+    assert chosen(page(client, f"{PICKER}?with=2")) == {"version": "1", "with": "2"}
+    scenes.model_version(3)
+    assert chosen(page(client, f"{PICKER}?version=2")) == {"version": "2", "with": "1"}
+    assert client.get(f"{PICKER}?version=2&with=1").headers["Location"] == f"{PAGE}?with=1"
+    assert f'href="{PICKER}"' in page(client, "/models/digits/")
+
+
+def test_what_cannot_be_compared_is_said(browser: Browser, two: tuple[ModelVersion, ModelVersion]) -> None:
+    client = browser()
+    assert "Version 2 was chosen twice" in page(client, f"{PICKER}?version=2&with=2")
+    assert client.get(f"{PICKER}?version=2&with=x").status_code == 400
+    assert client.get(f"{PICKER}?version=7&with=1", follow=True).status_code == 404
+    assert client.get("/models/nothing/compare").status_code == 404
+    two[1].delete()
+    assert "There is only version 1" in page(client, PICKER)
+
+
+def test_the_choice_asks_the_same_number_of_queries_for_many_versions(
+    browser: Browser, two: tuple[ModelVersion, ModelVersion], django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    client = browser()
+    with CaptureQueriesContext(connection) as seen:
+        page(client, PICKER)
+    for number in range(3, 9):
+        scenes.model_version(number)
+    with django_assert_num_queries(len(seen)):
+        page(client, PICKER)
 
 
 def test_a_versions_page_draws_its_measurements_and_offers_the_others(

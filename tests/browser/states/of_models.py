@@ -9,7 +9,7 @@ from deployments.models import InferenceService
 from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
 from tests import scenes
 from tests.browser.states.of_home import LONGEST
-from tests.browser.states.state import PageStates, Stage, State
+from tests.browser.states.state import Arrange, PageStates, Stage, State
 
 LONGEST_MODEL = "a-model-with-a-name-as-long-as-they-come-" + "y" * 22
 DESCRIPTION = (
@@ -151,6 +151,21 @@ def _compared_with_nothing(_: Stage) -> str:
     return "/models/digits/versions/1/compare?with=newest"
 
 
+def _nothing_to_compare(_: Stage) -> str:
+    scenes.model_version(1)
+    return "/models/digits/compare"
+
+
+def _choices(asked: str) -> Arrange:
+    def arrange(_: Stage) -> str:
+        for number in range(1, 5):
+            scenes.model_version(number)
+        rejected(5)
+        return f"/models/digits/compare{asked}"
+
+    return arrange
+
+
 def _deploy_empty(_: Stage) -> str:
     scenes.model_version(1)
     return "/deploy/digits/1/"
@@ -224,6 +239,14 @@ PAGES = {
             "empty": State(_version_checked, "waits for a worker"),
             "busy": State(_version_busy, "99th percentile"),
             "error": State(_version_rejected, REJECTED),
+        },
+    ),
+    "registry:model-compare": PageStates(
+        title="Compare versions of digits",
+        states={
+            "empty": State(_nothing_to_compare, "There is only version 1"),
+            "busy": State(_choices("?version=4"), "Compared with"),
+            "error": State(_choices("?version=4&with=4"), "was chosen twice"),
         },
     ),
     "registry:version-compare": PageStates(
