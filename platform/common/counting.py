@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import IntegerField, QuerySet, Subquery
 
 MOST = 1000
 """So many are counted; of more, pages say only that they are more."""
@@ -11,6 +11,20 @@ MOST = 1000
 def count_up_to(rows: QuerySet[Any], most: int = MOST) -> int:
     """Return how many rows there are, and one more than `most` for any larger number."""
     return rows.order_by()[: most + 1].count()
+
+
+class CountUpTo(Subquery):
+    """How many related rows a row has, for `annotate`, counted as by `count_up_to`.
+
+    Args:
+        rows: the related ones, tied to the row by `OuterRef`.
+    """
+
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) AS counted_up_to)"
+    output_field = IntegerField()
+
+    def __init__(self, rows: QuerySet[Any], most: int = MOST) -> None:
+        super().__init__(rows.order_by().values("pk")[: most + 1])
 
 
 def counted(number: int, most: int = MOST) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count
+from django.db.models import OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -14,8 +14,10 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.access import Place, may, require
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.scopes import Scope
+from common.counting import CountUpTo
 from common.errors import Conflict, FairleadError, InvalidInput
 from common.pages import is_fragment, leave, newest
+from deployments.models import InferenceService
 from deployments.policy import stored_policy
 from deployments.policy_drawing import document_in, drawing_of, problem_of, read
 from deployments.policy_form import changed, digest_of, done, form_of, has_comments
@@ -38,13 +40,15 @@ steps:
   pause: true
 """
 
+_USING = InferenceService.objects.filter(policy=OuterRef("pk"))
+
 
 @never_cache
 @require_safe
 @page_scope(Scope.READ)
 def policy_list_page(request: HttpRequest) -> HttpResponse:
     """Show the policies with what their steps give and how many services name them."""
-    rows, older = newest(request, policy_query().annotate(used=Count("services")))
+    rows, older = newest(request, policy_query().annotate(used=CountUpTo(_USING)))
     context = {
         "policies": [(row, drawing_of(stored_policy(row.document))) for row in rows],
         "older": older,
