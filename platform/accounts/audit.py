@@ -1,10 +1,12 @@
-"""How the audit log is looked through: its filters, and an entry's before and after as the fields that differ."""
+"""How the audit log is looked through: its filters, an entry's before and after as the fields that differ, its page."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db.models import Q
+from django.urls import NoReverseMatch, reverse
 
 from common.filters import Filter, Kind
 
@@ -41,6 +43,25 @@ FILTERS = (
 )
 
 
+_EMPTY = (None, '""', "null", "{}", "[]")
+_VERSION = r"models/(?P<model>[^/]+)/versions/(?P<number>\d+)"
+_PAGES = (
+    (f"{_VERSION}/builds/(?P<build_id>\\d+)", "deployments:build-detail"),
+    (f"{_VERSION}/tunings/(?P<tuning_id>\\d+)", "deployments:tuning-detail"),
+    (r"models/(?P<name>[^/]+)/versions/(?P<number>\d+)(?P<under>/.+)?", "registry:version-detail"),
+    (r"models/(?P<name>[^/]+)(?P<under>/.+)?", "registry:model-detail"),
+    (r"services/(?P<namespace>[^/]+)/(?P<name>[^/]+)(?P<under>/.+)?", "deployments:service-detail"),
+    (r"clusters/(?P<name>[^/]+)/repartitions/\d+", "deployments:cluster-gpus"),
+    (r"clusters/(?P<name>[^/]+)", "deployments:cluster-detail"),
+    (r"policies/(?P<name>[^/]+)", "deployments:policy-detail"),
+    (r"webhooks/(?P<webhook_id>\d+)", "deployments:webhook-detail"),
+    (r"teams/(?P<team>[^/]+)(?P<under>/.+)?", "accounts:team-detail"),
+    (r"tokens/\d+", "accounts:token-list"),
+    (r"users/(?P<user>.+)", "accounts:user-detail"),
+)
+"""Paths of objects, the first that fits, and the names of their pages; what is `under` one is on its page."""
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A field that a change made, changed or took away; None stands for nothing there."""
@@ -51,13 +72,31 @@ class Difference:
 
 
 def differences(before: object, after: object) -> tuple[Difference, ...]:
-    """Return the fields that differ, by their paths such as `document.spec.predictor.minReplicas`."""
+    """Return the fields that differ, by their paths such as `document.spec.predictor.minReplicas`.
+
+    One that was empty, or not there, and still is says nothing and is left out.
+    """
     old, new = _flat(before), _flat(after)
+    found = (Difference(path, old.get(path), new.get(path)) for path in dict.fromkeys([*old, *new]))
     return tuple(
-        Difference(path, old.get(path), new.get(path))
-        for path in dict.fromkeys([*old, *new])
-        if old.get(path) != new.get(path)
+        each for each in found if each.before != each.after and not (each.before in _EMPTY and each.after in _EMPTY)
     )
+
+
+def page_of(target: str, action: str) -> str:
+    """Return the address of an object's page by its path in the log; empty where it has none or was deleted."""
+    for pattern, name in _PAGES:
+        match = re.fullmatch(pattern, target)
+        if match is None:
+            continue
+        said = match.groupdict()
+        if not said.pop("under", None) and action.endswith(".delete"):
+            return ""
+        try:
+            return reverse(name, kwargs=said)
+        except NoReverseMatch:
+            return ""
+    return ""
 
 
 def _flat(value: object, path: str = "") -> dict[str, str]:

@@ -10,7 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.access import Place, require
-from accounts.audit import FILTERS, Difference, differences
+from accounts.audit import FILTERS, Difference, differences, page_of
 from accounts.audit_export import Format, pieces
 from accounts.models import AuditEntry
 from accounts.permissions import page_scope, page_token
@@ -25,9 +25,16 @@ _DIFFERENCES_SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An entry with what it changed: the first few fields, and the rest, which is unfolded."""
+    """An entry with what it changed: the first few fields, and the rest, which is unfolded.
+
+    Attributes:
+        detail: what else is said of it, as fields that were made.
+        page: the address of its object's page; empty where there is none.
+    """
 
     entry: AuditEntry
+    detail: tuple[Difference, ...]
+    page: str
     first: tuple[Difference, ...]
     rest: tuple[Difference, ...]
 
@@ -36,7 +43,8 @@ class Row:
         """Return the row of an entry."""
         found = differences(entry.before, entry.after)
         shown = len(found) if len(found) == _DIFFERENCES_SHOWN + 1 else _DIFFERENCES_SHOWN
-        return cls(entry, found[:shown], found[shown:])
+        detail = differences(None, entry.detail)
+        return cls(entry, detail, page_of(entry.target, entry.action), found[:shown], found[shown:])
 
 
 @never_cache

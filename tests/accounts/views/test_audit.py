@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from accounts.audit import Difference, differences
+from accounts.audit import Difference, differences, page_of
 from accounts.audit_export import Format, pieces
 from accounts.roles import Role
 from accounts.scopes import Scope
@@ -93,13 +93,50 @@ def test_a_long_log_comes_page_by_page_and_stays_narrowed(
     [
         pytest.param(None, {"a": {"b": 1}}, (Difference("a.b", None, "1"),), id="made"),
         pytest.param({"a": [1, 2]}, {"a": [1]}, (Difference("a[1]", "2", None),), id="taken away"),
-        pytest.param({"a": "1"}, {"a": "2", "b": None}, (Difference("a", "1", "2"), Difference("b", None, "null"))),
-        pytest.param({"a": {}}, {"a": ""}, (Difference("a", "{}", '""'),), id="empty values"),
+        pytest.param({"a": "1"}, {"a": "2", "b": None}, (Difference("a", "1", "2"),), id="made empty"),
+        pytest.param({"a": {}, "b": 0}, {"a": "", "b": False}, (Difference("b", "0", "false"),), id="no less empty"),
+        pytest.param({"a": "x"}, {"a": ""}, (Difference("a", "x", '""'),), id="emptied"),
         pytest.param(None, {}, (), id="nothing of it"),
     ],
 )
 def test_differences_are_told_by_field(before: object, after: object, found: tuple[Difference, ...]) -> None:
     assert differences(before, after) == found
+
+
+@pytest.mark.parametrize(
+    ("target", "action", "found"),
+    [
+        ("models/digits", "model.create", "/models/digits/"),
+        ("models/digits/aliases/champion", "alias.delete", "/models/digits/"),
+        ("models/digits/versions/2", "model_version.annotate", "/models/digits/versions/2/"),
+        ("models/digits/versions/2/trials/7", "trial.start", "/models/digits/versions/2/"),
+        ("models/digits/versions/2/builds/7", "build.start", "/models/digits/versions/2/builds/7/"),
+        ("models/digits/versions/2/tunings/7", "tuning.stop", "/models/digits/versions/2/tunings/7/"),
+        ("services/default/digits", "service.apply", "/services/default/digits/"),
+        ("services/default/digits/recordings/3", "recording.delete", "/services/default/digits/"),
+        ("clusters/local", "cluster.apply", "/platform/clusters/local/"),
+        ("clusters/local/repartitions/4", "repartition.propose", "/platform/clusters/local/gpus"),
+        ("policies/careful", "policy.apply", "/policies/careful/"),
+        ("webhooks/3", "webhook.create", "/webhooks/3/"),
+        ("teams/red/members/a/b", "member.set", "/teams/red/"),
+        ("users/a/b", "user.switch", "/users/a/b/"),
+        ("tokens/9", "token.create", "/tokens/"),
+        pytest.param("policies/careful", "policy.delete", "", id="it is gone"),
+        pytest.param("rollouts/7", "rollout.promote", "", id="its page has the service's name, which is not said"),
+        pytest.param("//evil.example/", "model.create", "", id="no object"),
+        pytest.param("models/\n", "model.create", "/models/%0A/", id="a name as nobody has it"),
+    ],
+)
+def test_an_object_has_its_page(target: str, action: str, found: str) -> None:
+    assert page_of(target, action) == found
+
+
+def test_what_is_empty_is_not_told(browser: Browser) -> None:
+    note(after={"name": "digits", "note": ""}, detail={"reason": "", "from": {"address": "10.0.0.7"}})
+    shown = page(browser(), "/audit/?action=model.create")
+    assert "<dt>from.address</dt><dd>10.0.0.7</dd>" in shown
+    for left_out in ("<dt>reason</dt>", "<dt>note</dt>"):
+        assert left_out not in shown
 
 
 def exported(client: Client, query: str) -> str:
