@@ -20,11 +20,14 @@ from deployments.breaking import accepted_by_form, may_accept, planned_with_brea
 from deployments.connecting import driver_of
 from deployments.looking import look, survey
 from deployments.models import InferenceService
+from deployments.naming import first_free, names_for
+from deployments.spec.file import LONGEST_NAME
 from deployments.spec.model import format_of
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
 
 _SERVICES_SHOWN = 50
+_NAMESPACE = "default"
 
 
 @never_cache
@@ -39,6 +42,9 @@ def deploy_page(request: HttpRequest, model: str, number: int) -> HttpResponse:
         "version": version,
         "asked": asked,
         "services": _services_of(request, version),
+        "namespace": _NAMESPACE,
+        "suggested": _suggested(model),
+        "longest_name": LONGEST_NAME,
         "policies": selectors.policy_query().order_by("name").values_list("name", flat=True)[:_SERVICES_SHOWN],
     }
     if asked["service"]:
@@ -85,6 +91,13 @@ def _services_of(request: HttpRequest, version: ModelVersion) -> list[InferenceS
     found = list(seen.order_by("-pk")[:_SERVICES_SHOWN])
     writable = may_names(token, Scope.WRITE, Owned.NAMESPACE, {row.namespace for row in found})
     return [row for row in found if row.namespace in writable]
+
+
+def _suggested(model: str) -> str:
+    """Return a name for a new service of the model that is free in the namespace which the form proposes."""
+    names = names_for(model)
+    taken = InferenceService.objects.filter(namespace=_NAMESPACE, name__in=names).values_list("name", flat=True)
+    return first_free(names, set(taken))
 
 
 def _foreseen(request: HttpRequest, version: ModelVersion, namespace: str, name: str, *, policy: str) -> dict[str, Any]:

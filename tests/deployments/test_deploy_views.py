@@ -73,6 +73,7 @@ def test_what_is_refused_is_said_in_the_place_of_the_plan(browser: Browser, serv
     shown = page(browser(), PLAN)
     assert "not possible" in shown
     assert "Start the rollout" not in shown
+    assert "by policy a/b<" in page(browser(), f"{PLAN}&policy=a/b")
 
 
 def test_a_service_is_made_of_a_version(browser: Browser, service: InferenceService) -> None:
@@ -90,6 +91,26 @@ def test_a_service_is_made_of_a_version(browser: Browser, service: InferenceServ
     wrong = client.post(f"{PAGE}service", {**asked, "name": "Not A Name"})
     assert wrong.status_code == 400
     assert client.post(f"{PAGE}service", {**asked, "name": "x", "replicas": "many"}).status_code == 400
+
+
+def test_a_new_service_is_called_as_nothing_is_and_the_one_there_is_offered(
+    browser: Browser, service: InferenceService
+) -> None:
+    shown = page(browser(), PAGE)
+    assert 'name="name" value="digits-2"' in shown
+    assert '<a href="?service=default/digits">plan for default/digits</a>' in shown
+    assert 'href="/policies/"' in shown
+    scenes.model_version(1, "Letters_A")
+    alone = page(browser(), "/deploy/Letters_A/1/")
+    assert 'name="name" value="letters-a"' in alone
+    assert "is served already" not in alone
+
+
+def test_policies_are_a_link_away_where_they_are_named(browser: Browser, service: InferenceService) -> None:
+    client = browser()
+    assert 'by policy <a href="/policies/careful/">careful</a>' in page(client, f"{PLAN}&policy=careful")
+    assert '<dd><a href="/policies/careful/">careful</a></dd>' in page(client, "/services/default/digits/")
+    assert 'href="/policies/careful/">look at careful</a>' in page(client, "/services/default/digits/config/")
 
 
 def test_who_only_reads_gets_no_page_and_no_button(browser: Browser, service: InferenceService) -> None:
