@@ -18,7 +18,7 @@ def json_object(text: bytes | memoryview) -> dict[str, Any]:
     """Return the object; raises InvalidArgument for anything else."""
     if len(text) > _MANY_BYTES:
         text = bytes(text)
-        check_containers(text)
+        _check_containers(text)
     try:
         content = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -28,7 +28,7 @@ def json_object(text: bytes | memoryview) -> dict[str, Any]:
     return content
 
 
-def check_containers(text: bytes) -> None:
+def _check_containers(text: bytes) -> None:
     """Raise InvalidArgument for a JSON text of too many arrays and objects."""
     found = np.frombuffer(text, np.uint8)
     if len(found) > _MANY_BYTES and np.count_nonzero(found | _CASE == _BRACE) > _MAX_CONTAINERS:
