@@ -1,8 +1,9 @@
-"""The part of the service's page that shows how a shadow's answers differ from stable's."""
+"""How answers differ from those of stable, as pages show it: a shadow's, and those of a replay."""
 
 from dataclasses import dataclass
 
 from deployments.charts import OutputChart, Scale, ShownTensor, output_charts, scale_of, tensors_of
+from deployments.comparison.summary import Summary
 from deployments.comparison.worst import Worst
 from deployments.selectors import ComparisonView, RolloutView, comparison_newest
 
@@ -17,14 +18,20 @@ class WorstShown:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the template needs; `step` counts from 1, `uncompared` tells of pairs that were not compared."""
+    """What the template needs.
 
-    view: ComparisonView
-    step: int
+    Attributes:
+        uncompared: tells of pairs that were not compared; empty without any.
+        view, step: of a rollout's step, which counts from 1; None and 0 of a replay.
+    """
+
+    summary: Summary
     scale: Scale | None
     outputs: list[OutputChart]
     worst: list[WorstShown]
     uncompared: str
+    view: ComparisonView | None = None
+    step: int = 0
 
 
 def comparison_of(rollout: RolloutView | None) -> Comparison | None:
@@ -34,18 +41,24 @@ def comparison_of(rollout: RolloutView | None) -> Comparison | None:
     view = comparison_newest(rollout_id=rollout.id)
     if view is None:
         return None
+    return compared(view.summary, view)
+
+
+def compared(summary: Summary, view: ComparisonView | None = None) -> Comparison:
+    """Return what is shown of a comparison; `view` is the rollout's step that it is of, None for a replay."""
     return Comparison(
+        summary,
+        scale_of(summary),
+        output_charts(summary),
+        [WorstShown(each, tensors_of(each.inputs, each.stable, each.shadow)) for each in summary.worst],
+        _uncompared(summary),
         view,
-        view.step_index + 1,
-        scale_of(view.summary),
-        output_charts(view.summary),
-        [WorstShown(each, tensors_of(each.inputs, each.stable, each.shadow)) for each in view.summary.worst],
-        _uncompared(view),
+        0 if view is None else view.step_index + 1,
     )
 
 
-def _uncompared(view: ComparisonView) -> str:
-    summary, parts = view.summary, []
+def _uncompared(summary: Summary) -> str:
+    parts = []
     if count := sum(summary.outcomes.get(name, 0) for name in ("StableFailed", "BothFailed")):
         parts.append(f"{count} without an answer of stable's to compare with")
     if count := summary.outcomes.get("NothingAsked", 0):

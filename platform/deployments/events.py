@@ -34,12 +34,17 @@ from deployments.feed import NOTHING, Feed, Marks, Topic
 from deployments.gpu_page import gpu_page
 from deployments.home_page import home_page
 from deployments.pages import Page, detail_page, list_page
+from deployments.recording_pages import recording_page, replay_page
 from deployments.rollout_page import rollout_page
 from deployments.selectors import (
     build_get,
     change_marks,
     cluster_get,
     gpu_marks,
+    recording_get,
+    recording_marks,
+    replay_get,
+    replay_marks,
     rollout_of_service,
     service_detail,
     tuning_get,
@@ -64,6 +69,7 @@ class Source:
 
 _OF_SERVICES, _OF_GPUS = Source(change_marks, Scope.READ), Source(gpu_marks, Scope.ADMIN)
 _OF_BUILDS, _OF_TUNINGS = Source(build_marks, Scope.READ), Source(tuning_marks, Scope.READ)
+_OF_RECORDINGS, _OF_REPLAYS = Source(recording_marks, Scope.READ), Source(replay_marks, Scope.READ)
 
 
 @never_cache
@@ -147,11 +153,34 @@ async def tuning_stream(request: HttpRequest, model: str, number: int, tuning_id
     return await sync_to_async(_stream)(request, topic, place, _OF_TUNINGS)
 
 
+@never_cache
+@require_GET
+@page_scope(Scope.READ)
+async def recording_stream(request: HttpRequest, namespace: str, name: str, recording_id: int) -> StreamingHttpResponse:
+    """Stream what changes on a recording's page; raises NotFound."""
+    row = await sync_to_async(recording_get)(namespace=namespace, name=name, recording_id=recording_id)
+    load = partial(_or_none, partial(recording_page, namespace, name, recording_id))
+    topic = Topic.of_row(row.pk, load, key=("recording", row.pk))
+    return await sync_to_async(_stream)(request, topic, Place.namespace(namespace), _OF_RECORDINGS)
+
+
+@never_cache
+@require_GET
+@page_scope(Scope.READ)
+async def replay_stream(request: HttpRequest, namespace: str, name: str, replay_id: int) -> StreamingHttpResponse:
+    """Stream what changes on a replay's page; raises NotFound."""
+    row = await sync_to_async(replay_get)(namespace=namespace, name=name, replay_id=replay_id)
+    load = partial(_or_none, partial(replay_page, namespace, name, replay_id))
+    topic = Topic.of_row(row.pk, load, key=("replay", row.pk))
+    return await sync_to_async(_stream)(request, topic, Place.namespace(namespace), _OF_REPLAYS)
+
+
 def _stream(request: HttpRequest, topic: Topic, place: Place, source: Source = _OF_SERVICES) -> StreamingHttpResponse:
     token: ApiToken = request.token  # type: ignore[attr-defined]
     extra: dict[str, object] = {
         "csrf_token": get_token(request),
         "may_write": may(token, Scope.WRITE, place),
+        "may_admin": may(token, Scope.ADMIN, place),
         "viewer": token.user.username,
     }
     may_watch = partial(_may_watch, request, place, source.scope)

@@ -20,6 +20,8 @@ from integrations.clusters.base import Exchange
 
 _PURPOSE = "recording of requests"
 _SUFFIX = ".sealed"
+_TAIL_BYTES = 4 << 20
+_TAIL_UNPACKED_BYTES = 32 << 20
 
 
 def append(recording_id: int, exchanges: Sequence[Exchange], *, at: int) -> int:
@@ -60,6 +62,40 @@ def read(recording_id: int, *, length: int) -> Iterator[Exchange]:
                 yield from (Exchange(**each) for each in json.loads(content))
     except OSError as error:
         raise Unavailable(f"the recording's file {place} cannot be read: {error}") from error
+
+
+def newest(recording_id: int, *, length: int, most: int) -> list[Exchange]:
+    """Return up to `most` of the last exchanges in the first `length` bytes, the last one first.
+
+    Reads the end of the file alone, so there can be fewer, even none, where single requests are large.
+
+    Raises:
+        Unavailable: as `read` raises.
+    """
+    if not length:
+        return []
+    place, begin = _place(recording_id), max(0, length - _TAIL_BYTES)
+    try:
+        with place.open("rb") as file:
+            file.seek(begin)
+            tail = file.read(length - begin)
+    except OSError as error:
+        raise Unavailable(f"the recording's file {place} cannot be read: {error}") from error
+    lines = tail.splitlines()
+    if begin:
+        del lines[0]  # the rest of one that began before
+    found: list[Exchange] = []
+    room = _TAIL_UNPACKED_BYTES
+    for line in reversed(lines):
+        unpacking = zlib.decompressobj()
+        content = unpacking.decompress(unseal_bytes(line, purpose=_PURPOSE), room)
+        room -= len(content)
+        if not unpacking.eof:
+            break
+        found += [Exchange(**each) for each in reversed(json.loads(content))]
+        if len(found) >= most or room <= 0:
+            break
+    return found[:most]
 
 
 def reseal(recording_id: int, *, length: int) -> bool:

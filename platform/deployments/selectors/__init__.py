@@ -19,14 +19,28 @@ from deployments.selectors.events import (
 from deployments.selectors.evidence import Evidence, Series, evidence
 from deployments.selectors.gpus import gpu_marks
 from deployments.selectors.policies import cluster_get, cluster_query, policy_get, policy_query
-from deployments.selectors.recordings import recording_get, recording_query, recordings_newest
+from deployments.selectors.recordings import (
+    recording_get,
+    recording_marks,
+    recording_query,
+    recording_running,
+    recordings_newest,
+)
 from deployments.selectors.repartitions import (
     repartition_get,
     repartition_query,
     repartitions_open,
     repartitions_settled,
 )
-from deployments.selectors.replays import ReplayView, replay_get, replay_query, replay_summary, replays_newest
+from deployments.selectors.replays import (
+    ReplayView,
+    replay_get,
+    replay_marks,
+    replay_query,
+    replay_summary,
+    replays_newest,
+    replays_of,
+)
 from deployments.selectors.revisions import earlier_stable_query, revision_query, revision_views, stable_before
 from deployments.selectors.rollouts import (
     rollout_detail,
@@ -101,16 +115,20 @@ __all__ = [
     "policy_query",
     "prices_of",
     "recording_get",
+    "recording_marks",
     "recording_query",
+    "recording_running",
     "recordings_newest",
     "repartition_get",
     "repartition_query",
     "repartitions_open",
     "repartitions_settled",
     "replay_get",
+    "replay_marks",
     "replay_query",
     "replay_summary",
     "replays_newest",
+    "replays_of",
     "resources_used",
     "revision_query",
     "revision_views",

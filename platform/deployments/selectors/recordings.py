@@ -1,8 +1,12 @@
 """Recordings of a service."""
 
+import zlib
+from collections.abc import Collection
+
 from django.db.models import QuerySet
 
 from common.errors import NotFound
+from deployments.feed import Marks
 from deployments.models import InferenceService, Recording
 
 
@@ -27,3 +31,14 @@ def recording_get(*, namespace: str, name: str, recording_id: int) -> Recording:
 def recordings_newest(*, service_id: int, limit: int) -> list[Recording]:
     """Return the newest recordings of a service."""
     return list(Recording.objects.filter(service=service_id).order_by("-pk")[:limit])
+
+
+def recording_running(*, service_id: int) -> Recording | None:
+    """Return the recording of a service that runs; None where none does."""
+    return Recording.objects.filter(service=service_id, ended_at=None).first()
+
+
+def recording_marks(recordings: Collection[int]) -> Marks:
+    """Return by what a poller sees that something of these recordings changed; of all it says nothing."""
+    columns = Recording.objects.filter(pk__in=recordings).values_list("pk", "requests", "bytes", "ended_at")
+    return Marks(0, {pk: (requests, zlib.crc32(repr(said).encode())) for pk, requests, *said in columns})

@@ -1,5 +1,7 @@
 """Replays of a service."""
 
+import zlib
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
@@ -10,6 +12,7 @@ from deployments.comparison.stored import stored_report
 from deployments.comparison.summary import Summary, summary_of
 from deployments.comparison.terms import Terms
 from deployments.document import Document
+from deployments.feed import Marks
 from deployments.models import InferenceService, Replay
 from deployments.policy.comparison import parse_terms
 
@@ -40,8 +43,25 @@ def replay_get(*, namespace: str, name: str, replay_id: int) -> Replay:
 
 def replays_newest(*, service_id: int, limit: int) -> list[ReplayView]:
     """Return the newest replays of a service."""
-    rows = Replay.objects.select_related("model_version").filter(service=service_id).order_by("-pk")[:limit]
+    rows = Replay.objects.select_related("model_version").filter(service=service_id)
+    return replay_views(rows.order_by("-pk")[:limit])
+
+
+def replays_of(*, recording_id: int, limit: int) -> list[ReplayView]:
+    """Return the newest replays of a recording."""
+    rows = Replay.objects.select_related("model_version").filter(recording=recording_id)
+    return replay_views(rows.order_by("-pk")[:limit])
+
+
+def replay_views(rows: Iterable[Replay]) -> list[ReplayView]:
+    """Return replays as pages show them, in the order given."""
     return [ReplayView(row, replay_summary(row) if row.status == Status.DONE else None) for row in rows]
+
+
+def replay_marks(replays: Collection[int]) -> Marks:
+    """Return by what a poller sees that something of these replays changed; of all it says nothing."""
+    columns = Replay.objects.filter(pk__in=replays).values_list("pk", "done", "status", "reason", "claim", "recording")
+    return Marks(0, {pk: (done, zlib.crc32(repr(said).encode())) for pk, done, *said in columns})
 
 
 def replay_summary(row: Replay) -> Summary:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from accounts.scopes import Scope
 from tests import scenes
-from tests.browser.states import of_accounts, of_home, of_models, of_platform, of_services, of_works
+from tests.browser.states import of_accounts, of_home, of_models, of_platform, of_recordings, of_services, of_works
 from tests.browser.states.state import PageStates, Stage, State
 
 PAGES: dict[str, PageStates] = {
     **of_home.PAGES,
     **of_services.PAGES,
+    **of_recordings.PAGES,
     **of_models.PAGES,
     **of_platform.PAGES,
     **of_accounts.PAGES,
@@ -32,6 +33,8 @@ NO_PAGES = {
     "deployments:cluster-gpus-stream": "events of the page of GPUs",
     "deployments:build-stream": "events of a build's page",
     "deployments:tuning-stream": "events of a tuning's page",
+    "deployments:recording-stream": "events of a recording's page",
+    "deployments:replay-stream": "events of a replay's page",
     "deployments:delivery": "the answer to a test of a webhook, a part of its page",
     "accounts:audit-export": "a file",
     "accounts:provider-back": "leads on to the page that was wanted; what goes wrong is shown by the sign-in page",

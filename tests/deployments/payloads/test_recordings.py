@@ -292,3 +292,23 @@ def test_an_order_that_cannot_be_names_its_field(changed: dict[str, Any], field:
     with pytest.raises(InvalidInput) as refused:
         replace(RecordingOrder(CONSENT), **changed).check()
     assert refused.value.field == field
+
+
+def test_the_newest_are_read_from_the_end_of_the_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = [Exchange(f"r{number}", "digits-00001", "1", number, {}, {}) for number in range(30)]
+    lengths = [0]
+    for begin in range(0, 30, 10):
+        lengths.append(files.append(1, told[begin : begin + 10], at=lengths[-1]))
+    files.append(1, told, at=lengths[-1])  # what a turn left behind that did not come to its end
+
+    def newest(most: int, length: int = lengths[-1]) -> list[str]:
+        return [each.request_id for each in files.newest(1, length=length, most=most)]
+
+    assert newest(12) == [f"r{number}" for number in range(29, 17, -1)]
+    assert newest(99) == [f"r{number}" for number in range(29, -1, -1)]
+    assert newest(99, length=lengths[1]) == [f"r{number}" for number in range(9, -1, -1)]
+    assert newest(99, length=0) == []
+    monkeypatch.setattr(files, "_TAIL_BYTES", lengths[-1] - lengths[1] - 5)
+    assert newest(99) == [f"r{number}" for number in range(29, 19, -1)]
+    monkeypatch.setattr(files, "_TAIL_UNPACKED_BYTES", 40)
+    assert newest(99) == []
