@@ -28,6 +28,7 @@ class Field:
     Attributes:
         kind: text, number, limit (a number, or off), flag, part (an object that is there or not), pause or choice.
         choices: values with their labels.
+        usual: what holds where the file says nothing.
     """
 
     path: Path
@@ -35,6 +36,7 @@ class Field:
     kind: str = "number"
     help: str = ""
     choices: tuple[tuple[str, str], ...] = ()
+    usual: str = ""
 
     @property
     def name(self) -> str:
@@ -100,13 +102,18 @@ class PolicyForm:
 
 
 _STRATEGIES = (
-    (Strategy.CANARY.value, "canary: a rising share of requests"),
-    (Strategy.SHADOW.value, "shadow: copies, which nobody sees answered"),
-    (Strategy.BLUE_GREEN.value, "blue/green: a preview, then one switch"),
+    (Strategy.CANARY.value, "canary"),
+    (Strategy.SHADOW.value, "shadow"),
+    (Strategy.BLUE_GREEN.value, "blue/green"),
 )
-_UNDECIDED = (("pause", "waits for a person"), ("abort", "is aborted"))
-_THEN = (("pause", "a person promotes it"), ("promote", "it goes live"), ("end", "it ends"))
-_PAUSES = (("", "goes on"), (_PEOPLE, "waits for a person"), (_APPROVALS, "waits for approvals"))
+_STRATEGY_HELP = {
+    Strategy.CANARY.value: "a rising share of requests",
+    Strategy.SHADOW.value: "copies; clients see none of its answers",
+    Strategy.BLUE_GREEN.value: "a preview, then all requests at once",
+}
+_UNDECIDED = (("pause", "wait for a person"), ("abort", "abort the rollout"))
+_THEN = (("pause", "wait for a person"), ("promote", "make it live"), ("end", "end it"))
+_PAUSES = (("", "go on"), (_PEOPLE, "wait for a person"), (_APPROVALS, "wait for approvals"))
 
 
 def form_of(document: Mapping[str, Any], *, is_new: bool = False) -> PolicyForm | None:
@@ -181,24 +188,29 @@ def dotted(path: Iterable[str | int]) -> str:
 
 def _head(document: Mapping[str, Any], strategy: object, *, is_new: bool) -> Iterable[Field]:
     if is_new:
-        yield Field(("name",), "Name", "text", "small letters, digits and hyphens")
-    yield Field(("strategy",), "Strategy", "choice", "how requests come to the new revision", _STRATEGIES)
-    yield Field(("approval",), "Before it begins", "part", "", (("", "nobody is asked"), ("yes", "people approve")))
+        yield Field(("name",), "Name", "text", "lower-case letters, digits and hyphens")
+    about = _STRATEGY_HELP.get(str(strategy), "how requests reach the new revision")
+    yield Field(("strategy",), "Strategy", "choice", about, _STRATEGIES, usual="canary")
+    yield Field(("approval",), "Approval to begin", "part", "", (("", "not needed"), ("yes", "needed")))
     if isinstance(document.get("approval"), Mapping):
         yield from _approval(("approval",))
-    yield Field(("onInconclusive",), "Undecided, it", "choice", "when an analysis' time is up", _UNDECIDED)
+    late = "when an analysis runs out of time"
+    yield Field(("onInconclusive",), "If undecided", "choice", late, _UNDECIDED, "wait for a person")
     if strategy == Strategy.SHADOW:
-        yield Field(("then",), "After the last step", "choice", "", _THEN)
-    yield Field(("deadline",), "Over after", "text", "such as 2h; empty is never")
+        yield Field(("then",), "After the last step", "choice", "", _THEN, "wait for a person")
+    yield Field(("deadline",), "Longest duration", "text", "of the whole rollout, such as 2h", usual="no limit")
     if document.get("deadline"):
-        yield Field(("onDeadline",), "Then it", "choice", "when that time is up", _UNDECIDED)
-    yield Field(("scaleDownDelay",), "Old one kept for", "text", "after it was replaced, such as 30s")
-    yield Field(("progressDeadline",), "Not ready for", "text", "so long at most, such as 2m")
+        over = "for longer than that"
+        yield Field(("onDeadline",), "If it takes longer", "choice", over, _UNDECIDED, "abort the rollout")
+    yield Field(("scaleDownDelay",), "Keep the old revision for", "text", "after it was replaced", usual="30s")
+    yield Field(("progressDeadline",), "Time to become ready", "text", "else the rollout fails", usual="2m")
 
 
 def _approval(path: Path) -> Iterable[Field]:
-    yield Field((*path, "approvals"), "Approvals", help="of different people")
-    yield Field((*path, "fourEyes"), "By others than its author", "flag", "", (("", "anybody"), ("yes", "only others")))
+    yield Field((*path, "approvals"), "Approvals", help="by different people")
+    yield Field(
+        (*path, "fourEyes"), "Approved by", "flag", "", (("", "anybody who may"), ("yes", "others than its author"))
+    )
     yield Field((*path, "expires"), "An approval counts for", "text", "such as 24h")
 
 
@@ -229,30 +241,31 @@ def _of_step(path: Path, step: Mapping[str, Any], strategy: object) -> Iterable[
     if strategy == Strategy.SHADOW:
         yield Field((*path, "weight"), "Copies, %", help="of clients' requests")
     elif strategy == Strategy.BLUE_GREEN:
-        yield Field((*path, "weight"), "Weight, %", help="100: all, after the preview")
+        yield Field((*path, "weight"), "Requests, %", help="after the preview", usual="100")
     else:
         yield Field((*path, "weight"), "Requests, %", help="that the canary answers")
         yield Field((*path, "mirror"), "Or copies, %", help="in place of requests")
-    yield Field((*path, "hold"), "At least for", "text", "such as 10m")
-    yield Field((*path, "pause"), "Then it", "pause", "", _PAUSES)
+    yield Field((*path, "hold"), "Stay for", "text", "at least, such as 10m", usual="0s")
+    yield Field((*path, "pause"), "Then", "pause", "", _PAUSES)
     if isinstance(step.get("pause"), Mapping):
         yield from _approval((*path, "pause"))
-    yield Field((*path, "analysis"), "Analysis", "part", "", (("", "none: passes on time"), ("yes", "has to pass it")))
+    yield Field((*path, "analysis"), "Analysis", "part", "", (("", "none"), ("yes", "must succeed")))
 
 
 def _of_analysis(path: Path) -> Iterable[Field]:
-    yield Field((*path, "minRequests"), "Requests to judge by", help="at least; 100")
-    yield Field((*path, "maxErrorPercent"), "Most errors, %", help="of its requests; 1")
-    yield Field((*path, "maxErrorIncreasePercent"), "More errors than stable, points", "limit", "1, or off")
-    yield Field((*path, "maxSlowPercent"), "Most slow requests, %", "limit", "15, or off")
-    yield Field((*path, "latencyQuantile"), "Slow is above stable's quantile", help="0.95")
-    yield Field((*path, "minThroughputPercent"), "Least throughput, %", help="of stable's; empty is any")
-    yield Field((*path, "deadline"), "To be decided within", "text", "such as 5m")
+    yield Field((*path, "minRequests"), "Fewest requests", help="before it can succeed", usual="100")
+    yield Field((*path, "maxErrorPercent"), "Most errors, %", help="of the requests", usual="1")
+    more = "points at most, or off"
+    yield Field((*path, "maxErrorIncreasePercent"), "Errors above stable", "limit", more, usual="1")
+    yield Field((*path, "maxSlowPercent"), "Most slow requests, %", "limit", "of the requests, or off", usual="15")
+    yield Field((*path, "latencyQuantile"), "Slow is above quantile", help="of stable's latency", usual="0.95")
+    yield Field((*path, "minThroughputPercent"), "Least throughput, %", help="of stable's", usual="no limit")
+    yield Field((*path, "deadline"), "Undecided after", "text", "since the first request", usual="5m")
 
 
 def _of_metric(path: Path) -> Iterable[Field]:
-    yield Field((*path, "name"), "Measurement", "text", "a name of its own")
-    yield Field((*path, "query"), "Query to Prometheus", "text", "may select by {{revision}}")
+    yield Field((*path, "name"), "Name", "text", "of its own")
+    yield Field((*path, "query"), "Prometheus query", "text", "may select by {{revision}}")
     yield Field((*path, "max"), "At most")
     yield Field((*path, "min"), "At least")
     yield Field((*path, "maxIncreasePercent"), "Above stable, %", help="at most")
@@ -298,6 +311,8 @@ def _shown(document: Mapping[str, Any], field: Field) -> str:
         case "limit" if value is None:
             around = _at(document, field.path[:-1])
             return OFF if isinstance(around, Mapping) and field.path[-1] in around else ""
+        case _ if isinstance(value, float) and value.is_integer():
+            return str(int(value))
         case _:
             return "" if value is None or isinstance(value, Mapping | list) else str(value)
 

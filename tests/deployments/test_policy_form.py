@@ -63,6 +63,26 @@ def test_what_it_does_not_say_is_named_where_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param({"name": "a", "deadline": "9h", "steps": [{"weight": 10, "analysis": {}}]}, id="canary"),
+        pytest.param({"name": "a", "strategy": "shadow", "steps": [{"weight": 10, "analysis": {}}]}, id="shadow"),
+        pytest.param({"name": "a", "strategy": "blueGreen", "steps": [{"analysis": {}}]}, id="blue/green"),
+    ],
+)
+def test_what_stands_in_an_empty_field_is_what_it_means(document: dict[str, Any]) -> None:
+    form = form_of(document)
+    assert form is not None
+    empty = [each.field for each in form.fields if not each.value]
+    usual = {field.name: field for field in empty if field.usual not in ("", "no limit")}
+    assert {"onInconclusive", "scaleDownDelay", "steps.0.analysis.maxErrorPercent", "steps.0.hold"} <= usual.keys()
+    for name, field in usual.items():
+        value = next((value for value, label in field.choices if label == field.usual), field.usual)
+        assert parse_policy(changed(document, {name: value})) == parse_policy(document), name
+        assert not field.choices or value != field.usual or name == "strategy", "a choice that there is"
+
+
+@pytest.mark.parametrize(
     "document", [pytest.param(WHOLE, id="as written"), pytest.param(policy_json(parse_policy(WHOLE)), id="as stored")]
 )
 def test_a_form_that_nobody_changed_changes_nothing(document: dict[str, Any]) -> None:
