@@ -14,9 +14,9 @@ from integrations.clusters.local.model_config import tokens_of, top_level
 from integrations.model_files import ensemble_in
 
 _CONFIG = "config.pbtxt"
-_MOST_BYTES = (
-    1 << 20
-)  # of a configuration, and of all label files of a model; ImageNet's 21,841 classes have half of it
+_MOST_BYTES = 1 << 20
+"""Of a configuration, and of all label files of a model; ImageNet's 21,841 classes have half of it."""
+
 _MOST_KEPT = 16
 _MOST_CHARACTERS = 200  # of a label
 _ESCAPED = re.compile(r"\\(.)")
