@@ -20,6 +20,7 @@ from accounts.roles import Owned
 from accounts.scopes import Scope
 from common.errors import FairleadError, NotFound
 from common.pages import is_fragment, leave
+from deployments.connecting import LOCAL
 from deployments.cost import REPLICA
 from deployments.gpu_page import gpu_page
 from deployments.models import Cluster
@@ -40,6 +41,7 @@ from deployments.shapes import EventView
 
 EVENTS_SHOWN = 25
 SERVICES_SHOWN = 50
+_OTHERS_SHOWN = 20
 _WELL = (ServicePhase.READY, ServicePhase.PROGRESSING)
 _DONE = {
     "approve": "Approved; the node is drained, and then cut.",
@@ -134,13 +136,16 @@ def cluster_check_page(request: HttpRequest, name: str) -> HttpResponse:
 def cluster_gpus_page(request: HttpRequest, name: str) -> HttpResponse:
     """Ask the cluster now for its GPUs, and draw them as they are cut; one that is silent is drawn as it was."""
     require(page_token(request), Scope.ADMIN, Place.installation())
-    problem = ""
+    problem, cluster = "", cluster_get(name=name)
     try:
-        gpus_ask(cluster=cluster_get(name=name), now=timezone.now())
+        gpus_ask(cluster=cluster, now=timezone.now())
     except FairleadError as error:
         problem = error.message
     page = gpu_page(name, problem)
-    return render(request, page.template, {**page.context, "cursor": page.cursor})
+    context = {**page.context, "cursor": page.cursor}
+    if cluster.kind == LOCAL and not context["nodes"]:
+        context["others"] = cluster_query().exclude(kind=LOCAL).order_by("name")[:_OTHERS_SHOWN]
+    return render(request, page.template, context)
 
 
 @require_POST

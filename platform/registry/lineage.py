@@ -60,6 +60,20 @@ class Lineage:
         return {**asdict(self), **parts}
 
 
+_FLAGS = {
+    "source_commit": ("commit", "--source-commit"),
+    "run_url": ("CI run", "--run-url"),
+    "data_reference": ("data", "--data"),
+}
+
+
+def untold(lineage: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Return what nobody said of a version that was pushed, with the flag of `fairlead models push` that says it."""
+    if lineage.get("built_from"):
+        return ()
+    return tuple(told for name, told in _FLAGS.items() if not lineage.get(name))
+
+
 def origin_of(lineage: Mapping[str, object]) -> str:
     """Return where the files of a stored lineage can be had once more by who may read there; empty for nowhere."""
     uri = str(lineage.get("source_uri", ""))

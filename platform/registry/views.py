@@ -22,7 +22,7 @@ from registry.curves import drawing, measured
 from registry.filters import OF_MODELS
 from registry.import_lifecycle import ImportStatus
 from registry.lifecycle import Status
-from registry.lineage import Lineage
+from registry.lineage import Lineage, untold
 from registry.storage import store
 from registry.usage import Use
 
@@ -92,9 +92,11 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
     uses = usage.uses_of([version.pk])
     seen = seen_names(page_token(request), Owned.NAMESPACE, [use.namespace for use in uses])
     told = [use for use in uses if use.namespace in seen]
+    lineage = {**Lineage().as_json(), **version.lineage}
     context = {
         "version": version,
-        "lineage": {**Lineage().as_json(), **version.lineage},
+        "lineage": lineage,
+        "untold": untold(lineage),
         "measured": measured(version.profile),
         "drawing": drawing([(f"version {number}", measured(version.profile))]),
         "others": selectors.version_list(model=name).exclude(pk=version.pk).order_by("-pk")[:_OTHERS_SHOWN],

@@ -56,6 +56,17 @@ def page(db: None, settings: Settings, tmp_path: Path) -> Callable[[], str]:
     return shown
 
 
+def test_a_local_cluster_leads_to_those_that_give_gpus_out(page: Callable[[], str]) -> None:
+    Cluster.objects.create(name="gpus", kind="kubernetes", document=CLUSTER, created_at=timezone.now())
+    shown = page()
+    assert 'href="/platform/clusters/gpus/gpus"' in shown
+    assert 'href="/platform/clusters/new"' in shown
+    Cluster.objects.filter(name="gpus").delete()
+    assert "GPUs of cluster gpus" not in page()
+    see(GPU_NODE)
+    assert "Where GPUs are given out" not in page()
+
+
 def test_a_node_is_drawn_as_it_is_cut_with_who_is_on_it(page: Callable[[], str]) -> None:
     see(GPU_NODE)
     shown = page()

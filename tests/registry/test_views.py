@@ -49,6 +49,19 @@ def test_the_list_has_each_model_with_its_latest_version_aliases_and_tags(
         assert text in shown
 
 
+def test_what_nobody_said_of_a_version_is_one_line(browser: Browser, version: ModelVersion) -> None:
+    client = browser()
+    assert "Not said" not in page(client, VERSION)
+    ModelVersion.objects.update(lineage={"run_url": "https://ci.example/run/7"})
+    shown = page(client, VERSION)
+    assert "Not said: commit, data." in shown
+    assert "<code>--source-commit</code>, <code>--data</code>" in shown
+    for left_out in ("<dt>Commit</dt>", "<dt>Data</dt>", "--run-url"):
+        assert left_out not in shown
+    ModelVersion.objects.update(lineage={"built_from": "models:/digits/3"})
+    assert "Not said" not in page(client, VERSION)
+
+
 @pytest.mark.parametrize(
     ("query", "is_there"),
     [
