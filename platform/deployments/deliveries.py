@@ -21,6 +21,7 @@ from common.sealing import unseal
 from deployments import hints
 from deployments.history import Kind
 from deployments.models import Event, Webhook, WebhookDelivery
+from registry.approval import Approval
 from registry.lifecycle import Status
 from registry.models import ModelVersion
 
@@ -29,7 +30,8 @@ TEST = "Test"
 CONFIRM = "ConfirmRollout"
 """No event, but what a webhook is registered for that may be asked whether a rollout goes on (`questions`)."""
 OF_VERSIONS = {Status.READY: "VersionReady", Status.REJECTED: "VersionRejected"}
-EVENTS: tuple[str, ...] = (*Kind, *OF_VERSIONS.values(), CONFIRM)
+OF_DECISIONS = {Approval.APPROVED: "VersionApproved", Approval.DECLINED: "VersionDeclined"}
+EVENTS: tuple[str, ...] = (*Kind, *OF_VERSIONS.values(), *OF_DECISIONS.values(), CONFIRM)
 PENDING, DELIVERED, FAILED = "PENDING", "DELIVERED", "FAILED"
 RETRY_AFTER = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 120, 600, 1800, 7200, 21600))
 TRY_TAKES = timedelta(seconds=60)
@@ -118,6 +120,17 @@ def version_checked(version: ModelVersion, status: Status, reason: str, now: dat
     message = f"model {model} version {version.number} is {status.value}" + (f": {reason}" if reason else "")
     about = {"model": model, "version": version.number}
     deliveries_queue([Notice(OF_VERSIONS[status], now, message, about, (Owned.MODEL, model))])
+
+
+def version_decided(version: ModelVersion) -> None:
+    """Queue that somebody approved or declined a version; the registry calls it in the transaction of the decision."""
+    decision, model, at = Approval(version.approval), version.model.name, version.approval_at
+    if at is None:
+        return  # nothing was decided
+    why = f": {version.approval_comment}" if version.approval_comment else ""
+    message = f"model {model} version {version.number} was {decision} by {version.approval_by}{why}"
+    about = {"model": model, "version": version.number, "by": version.approval_by}
+    deliveries_queue([Notice(OF_DECISIONS[decision], at, message, about, (Owned.MODEL, model))])
 
 
 def deliveries_queue(notices: Sequence[Notice]) -> None:

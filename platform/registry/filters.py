@@ -9,6 +9,7 @@ from accounts.roles import DEFAULT_TEAM, Owned
 from common.errors import InvalidInput
 from common.filters import Filter
 from registry import tags
+from registry.approval import Approval
 from registry.lifecycle import Status
 from registry.models import Alias, ModelVersion
 
@@ -64,4 +65,8 @@ OF_MODELS = (
     _Team("team", "", "Only models that this team owns."),
     _Platform("platform", "", "Only models with a version of this platform, such as `onnxruntime_onnx`."),
 )
-OF_VERSIONS = (TAG, Filter("status", "status", "Only versions with this status.", choices=tuple(Status)))
+OF_VERSIONS = (
+    TAG,
+    Filter("status", "status", "Only versions with this status.", choices=tuple(Status)),
+    Filter("approval", "approval", "Only versions of which people decided this.", choices=tuple(Approval)),
+)

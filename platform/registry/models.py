@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from registry.approval import DECISIONS, Approval, unfit
 from registry.import_lifecycle import ImportState, ImportStatus
 from registry.lifecycle import CheckState, Status
 
@@ -11,12 +12,16 @@ class RegisteredModel(models.Model):
 
     `latest_number` only rises, so that the number of a deleted version never comes back as another file.
     `compatible_with` (`@alias` or a number, or empty) names the version that new ones must be able to stand in for.
+    `protected_aliases` are the names, sorted, of aliases that only admins of the owning team set, move and delete; with
+    `requires_approval` only approved versions come into services.
     """
 
     name = models.CharField(max_length=128, unique=True)
     description = models.TextField(blank=True)
     tags = models.JSONField(default=dict, blank=True)
     compatible_with = models.CharField(max_length=65, blank=True)
+    protected_aliases = models.JSONField(default=list, blank=True, db_default=models.Value([], models.JSONField()))
+    requires_approval = models.BooleanField(default=False, db_default=False)
     latest_number = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
@@ -33,7 +38,7 @@ class ModelVersion(models.Model):
 
     `claim` is the id of the running check: who holds it may write the outcome, until `next_check_at` lets another
     begin. `lineage` is `Lineage.as_json()`. `required_signature` is what the version was registered to fit
-    (`registry.compatibility`).
+    (`registry.compatibility`). `approval_by` is the user who decided last, at `approval_at`, and why.
     """
 
     model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="versions")
@@ -51,6 +56,15 @@ class ModelVersion(models.Model):
     profile = models.JSONField(default=dict, blank=True)
     status = models.CharField(max_length=10, choices=[(s.value, s.value) for s in Status], default=Status.PENDING.value)
     reason = models.TextField(blank=True)
+    approval = models.CharField(
+        max_length=10,
+        choices=[(a.value, a.value) for a in Approval],
+        default=Approval.UNREVIEWED.value,
+        db_default=Approval.UNREVIEWED.value,
+    )
+    approval_comment = models.TextField(blank=True, default="", db_default="")
+    approval_by = models.CharField(max_length=150, blank=True, default="", db_default="")
+    approval_at = models.DateTimeField(null=True, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     next_check_at = models.DateTimeField(null=True, blank=True)
     claim = models.UUIDField(null=True, blank=True)
@@ -63,6 +77,11 @@ class ModelVersion(models.Model):
             models.UniqueConstraint(fields=["model", "digest"], name="version_digest_once"),
             models.CheckConstraint(
                 condition=models.Q(status__in=[status.value for status in Status]), name="version_status_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(approval=Approval.UNREVIEWED.value, approval_at=None)
+                | models.Q(approval__in=[decision.value for decision in DECISIONS], approval_at__isnull=False),
+                name="version_approval_known",
             ),
         ]
         indexes = [
@@ -80,6 +99,20 @@ class ModelVersion(models.Model):
     def uri(self) -> str:
         """Return what a service file calls this version."""
         return f"models:/{self.model.name}/{self.number}"
+
+    @property
+    def unfit(self) -> str:
+        """Return why it may not be brought into a service, as the end of a sentence; empty where people agree."""
+        return unfit(
+            Approval(self.approval),
+            is_required=self.model.requires_approval,
+            by=self.approval_by,
+            comment=self.approval_comment,
+        )
+
+    def brought_by(self) -> list[str]:
+        """Return who registered it or imported its files, as the audit log names them."""
+        return [self.created_by, *self.imports.values_list("created_by", flat=True).distinct()]
 
     @property
     def check_state(self) -> CheckState:
@@ -101,6 +134,11 @@ class Alias(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model.name}@{self.name}"
+
+    @property
+    def is_protected(self) -> bool:
+        """Return whether only admins may move or delete it."""
+        return self.name in self.model.protected_aliases
 
 
 class ModelImport(models.Model):

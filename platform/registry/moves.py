@@ -1,9 +1,10 @@
-"""Who wants to know that an alias moved? Whoever does registers a listener; the registry knows none."""
+"""Who wants to know that what may be rolled out changed? Whoever does registers a listener; the registry knows none."""
 
 from collections.abc import Callable
 
 Listener = Callable[[str], None]
-"""Takes the model's name; called in the transaction in which an alias of it is moved or deleted."""
+"""Takes the model's name; called in the transaction in which an alias of it is moved or deleted,
+or a version of it may be served now that might not before."""
 
 _listeners: list[Listener] = []
 

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import ProtectedError, RestrictedError
 
 from accounts.services import audit_record
-from common.errors import Conflict
+from common.errors import Conflict, NotPermitted
 from common.names import check_alias, check_model_name
 from integrations.artifacts import StoredArtifact
 from registry import compatibility, moves, tags, usage
@@ -37,9 +37,16 @@ def model_create(*, name: str, description: str, now: datetime, actor: str) -> R
 
 
 @transaction.atomic
-def model_delete(*, name: str, now: datetime, actor: str) -> None:
-    """Delete the model with its versions and aliases; raises Conflict while a version is in use."""
+def model_delete(*, name: str, now: datetime, actor: str, by_admin: bool = False) -> None:
+    """Delete the model with its versions and aliases; raises Conflict while a version is in use.
+
+    Args:
+        by_admin: whether an admin of the owning team asks, who alone may delete protected aliases.
+    """
     model = _locked(model_get(name=name))
+    if not by_admin:
+        for alias in model.aliases.filter(name__in=model.protected_aliases).order_by("name")[:1]:
+            _refuse_protected(model, alias.name)
     versions = list(model.versions.values_list("pk", flat=True))
     _refuse_if_used(versions, f"model {name!r}")
     _delete(model, f"model {name!r}")
@@ -127,11 +134,19 @@ def version_delete(*, model: str, number: int, now: datetime, actor: str) -> Non
 
 
 @transaction.atomic
-def alias_set(*, model: str, name: str, number: int, now: datetime, actor: str) -> tuple[Alias, bool]:
-    """Point the alias at a version and return it, and whether it is new. Only a READY version can have one."""
+def alias_set(
+    *, model: str, name: str, number: int, now: datetime, actor: str, by_admin: bool = False
+) -> tuple[Alias, bool]:
+    """Point the alias at a version and return it, and whether it is new. Only a READY version can have one.
+
+    Args:
+        by_admin: whether an admin of the owning team asks, who alone may move protected aliases.
+    """
     check_alias(name)
     version = model_version_get(model=model, number=number)
-    _locked(version.model)
+    owner = _locked(version.model)
+    if not by_admin:
+        _refuse_protected(owner, name)
     version.refresh_from_db(fields=["status"])
     if version.status != Status.READY.value:
         told = f" because {version.reason.rstrip('.')}" if version.reason else ""
@@ -158,9 +173,15 @@ def alias_set(*, model: str, name: str, number: int, now: datetime, actor: str) 
 
 
 @transaction.atomic
-def alias_delete(*, model: str, name: str, now: datetime, actor: str) -> None:
-    """Delete the alias; raises NotFound."""
+def alias_delete(*, model: str, name: str, now: datetime, actor: str, by_admin: bool = False) -> None:
+    """Delete the alias; raises NotFound.
+
+    Args:
+        by_admin: whether an admin of the owning team asks, who alone may delete protected aliases.
+    """
     alias = alias_get(model=model, name=name)
+    if not by_admin:
+        _refuse_protected(_locked(alias.model), name)
     number = alias.version.number
     alias.delete()
     moves.tell(model)
@@ -170,9 +191,16 @@ def alias_delete(*, model: str, name: str, now: datetime, actor: str) -> None:
 
 
 def _locked(model: RegisteredModel) -> RegisteredModel:
-    """Lock the model's row until the transaction ends; raises NotFound if it went away meanwhile."""
-    RegisteredModel.objects.select_for_update().filter(pk=model.pk).first() or model_get(name=model.name)
-    return model
+    """Return the model, its row locked until the transaction ends; raises NotFound if it went away meanwhile."""
+    return RegisteredModel.objects.select_for_update().filter(pk=model.pk).first() or model_get(name=model.name)
+
+
+def _refuse_protected(model: RegisteredModel, alias: str) -> None:
+    if alias in model.protected_aliases:
+        raise NotPermitted(
+            f"the alias {alias!r} of model {model.name!r} is protected: only an admin of the team that owns the model "
+            "may set, move or delete it"
+        )
 
 
 def _refuse_if_used(version_ids: Iterable[int], what: str) -> None:

@@ -142,3 +142,24 @@ def test_the_progress_of_an_import_moves_until_its_end(page: Page, settings: Set
     expect(page.get_by_text("80.0 MiB of 120 MiB")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("FAILED", exact=True)).to_be_visible()
+
+
+def test_a_version_is_approved_with_a_comment_and_its_alias_protected(page: Page) -> None:
+    scenes.model_version(1)
+    page.goto("/models/digits/")
+    page.get_by_label("Alias").fill("champion")
+    page.get_by_role("button", name="Protect alias").click()
+    expect(page.get_by_text("means no version yet")).to_be_visible()
+    page.get_by_role("button", name="Ask for it…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Ask for it", exact=True).click()
+    expect(page.get_by_text("Only approved versions come into services.")).to_be_visible()
+
+    page.get_by_role("link", name="1", exact=True).click()
+    expect(page.locator(".title-line")).to_contain_text("needs approval")
+    page.get_by_role("button", name="Approve…").click()
+    page.get_by_label("What you looked at").fill("its answers on ten pictures")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_text("its answers on ten pictures")).to_be_visible()
+    expect(page.locator(".title-line")).to_contain_text("approved")
+    assert ModelVersion.objects.get().approval == "approved"
+    assert RegisteredModel.objects.get().protected_aliases == ["champion"]

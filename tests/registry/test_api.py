@@ -27,6 +27,8 @@ class TestModels:
             "compatible_with": "",
             "latest_version": None,
             "aliases": [],
+            "protected_aliases": [],
+            "requires_approval": False,
             "created_by": "alice (token alice-write)",
         }
         assert client.get("/api/v1/models/digits").json() == made.json()
@@ -97,6 +99,7 @@ class TestVersions:
                 "parameters": {},
             },
             "compatible_with": None,
+            "approval": {"state": "unreviewed", "by": None, "at": None, "comment": ""},
             "aliases": ["champion"],
             "created_at": "2026-01-01T12:00:00Z",
             "created_by": "alice",

@@ -14,7 +14,7 @@ from accounts.models import AuditEntry
 from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from common.uris import parse_prefixes
-from registry import imports
+from registry import governance, imports
 from registry.models import ModelImport, ModelVersion, RegisteredModel
 from registry.services import alias_set
 from tests import scenes
@@ -205,6 +205,7 @@ def test_the_pages_ask_the_database_equally_often_for_many_rows(browser: Browser
         copy.pk, copy.number, copy.digest = None, number, f"sha256:{number}"
         copy.save()
         alias_set(model="digits", name=f"a{number}", number=number, now=now + timedelta(seconds=1), actor="test")
+        governance.alias_protect(model="digits", name=f"a{number}", now=now, actor="test")
         RegisteredModel.objects.create(name=f"m{number}", created_at=now, created_by="test")
     assert {address: queries(address) for address in before} == before
 
@@ -290,3 +291,79 @@ def test_a_viewer_deletes_nothing(browser: Browser, version: ModelVersion) -> No
         assert "confirm-delete" not in page(viewer, address)
         assert viewer.post(f"{address}delete").status_code == 403
     assert ModelVersion.objects.exists()
+
+
+def test_an_admin_protects_an_alias_which_a_deployer_then_cannot_move(browser: Browser, version: ModelVersion) -> None:
+    admin = browser("default", Role.ADMIN)
+    assert "every deployer of the team moves every alias" in page(admin, MODEL)
+    assert admin.post(f"{MODEL}protection", {"alias": "@champion"})["Location"] == MODEL
+    shown = page(admin, MODEL)
+    assert "Only admins may move the alias champion now." in shown
+    assert shown.count('<span class="visually-hidden">protected </span>') == 3  # above, in the list and by the rule
+    assert 'id="unprotect-1"' in shown
+    assert 'id="alias-1"' in page(admin, VERSION)
+
+    deployer = browser("default", Role.DEPLOYER)
+    for address in (MODEL, VERSION):
+        assert '<span class="visually-hidden">protected </span>' in page(deployer, address)
+    assert "unprotect-1" not in page(deployer, MODEL)
+    assert "Protect alias" not in page(deployer, MODEL)
+    assert "Admins of the team change these rules." in page(deployer, MODEL)
+    assert 'id="alias-1"' not in page(deployer, VERSION)
+    assert "Only admins of the team move champion." in page(deployer, VERSION)
+    for wish in ({"alias": "champion"}, {"alias": "champion", "remove": "yes"}):
+        refused = deployer.post(f"{VERSION}aliases", wish)
+        assert (refused.status_code, b"is protected: only an admin of the team" in refused.content) == (403, True)
+    assert deployer.post(f"{MODEL}protection", {"alias": "champion", "remove": "yes"}).status_code == 403
+    assert deployer.post(f"{MODEL}delete").status_code == 403
+
+    admin = browser("default", Role.ADMIN)
+    assert admin.post(f"{VERSION}aliases", {"alias": "champion"}).status_code == 302
+    admin.post(f"{MODEL}protection", {"alias": "champion", "remove": "yes"})
+    assert RegisteredModel.objects.get().protected_aliases == []
+
+
+def test_a_deployer_approves_or_declines_what_somebody_else_registered(browser: Browser, version: ModelVersion) -> None:
+    deployer = browser("default", Role.DEPLOYER, Scope.WRITE)
+    shown = page(deployer, VERSION)
+    assert "Nobody decided yet, and its model asks for no approval." in shown
+    assert "unreviewed" in shown
+    address = f"{VERSION}approval"
+    assert deployer.post(address, {"state": "approved", "comment": "looks <right>"})["Location"] == VERSION
+    shown = page(deployer, VERSION)
+    for text in ("Version 1 is approved.", "Approved by dora", "looks &lt;right&gt;", 'data-state="go">approved'):
+        assert text in shown
+    assert "confirm-approve" not in shown
+    assert 'data-state="go">approved' in page(deployer, MODEL)
+    for wish in ({"state": "declined"}, {"state": "maybe", "comment": "x"}, {"comment": "x"}):
+        assert deployer.post(address, wish).status_code == 400
+    assert deployer.post(address, {"state": "declined", "comment": "slow"}).status_code == 302
+    assert 'data-state="no">declined' in page(deployer, VERSION)
+
+    ModelVersion.objects.update(created_by="dora (token ci)")
+    shown = page(deployer, VERSION)
+    assert "You cannot approve it: dora registered it, and it takes four eyes; somebody else has to approve." in shown
+    assert "confirm-approve" not in shown
+    assert deployer.post(address, {"state": "approved"}).status_code == 403
+
+    viewer = browser("default", Role.VIEWER)
+    assert "confirm-decline" not in page(viewer, VERSION)
+    assert viewer.post(address, {"state": "approved"}).status_code == 403
+
+
+def test_an_admin_asks_for_approvals(browser: Browser, version: ModelVersion) -> None:
+    deployer = browser("default", Role.DEPLOYER)
+    assert "needs approval" not in page(deployer, MODEL)
+    assert deployer.post(f"{MODEL}approval", {"required": "yes"}).status_code == 403
+    admin = browser("default", Role.ADMIN)
+    assert admin.post(f"{MODEL}approval", {"required": "perhaps"}).status_code == 400
+    assert admin.post(f"{MODEL}approval", {"required": "yes"})["Location"] == MODEL
+    shown = page(admin, MODEL)
+    assert "Only approved versions come into services." in shown
+    for address in (MODEL, VERSION):
+        assert 'data-state="wait">needs approval' in page(admin, address)
+    deploy = page(admin, "/deploy/digits/1/")
+    assert "Version 1 is not approved, which its model asks for" in deploy
+    assert "Make the service" not in deploy
+    admin.post(f"{MODEL}approval", {"required": "no"})
+    assert "Make the service" in page(admin, "/deploy/digits/1/")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from common import durations
+from common import actors, durations
 from deployments.policy import ApprovalRule
 
 
@@ -84,7 +84,7 @@ class Author:
 
     def is_user(self, username: str) -> bool:
         """Return whether that is the user, with whichever token."""
-        return self.actor == username or self.actor.startswith(f"{username} (token ")
+        return actors.is_user(self.actor, username)
 
 
 @dataclass(frozen=True, slots=True)

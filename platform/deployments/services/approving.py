@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from accounts.models import User
+from common.comments import check_comment
 from common.errors import Conflict, InvalidInput, InvalidTransition, NotPermitted
 from deployments import rollout as machine
 from deployments import rows
@@ -12,7 +13,6 @@ from deployments.recording import Change
 from deployments.rollout import RolloutState
 from deployments.rollout.approvals import Tally, refusal
 from deployments.selectors import approval_tally
-from deployments.services.commenting import check_comment
 from deployments.services.rollouts import rollout_move
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db import transaction
 
 from accounts.services import audit_record
+from common.comments import check_comment
 from common.errors import Conflict, InvalidInput
 from deployments.connecting import file_of
 from deployments.history import Kind
@@ -21,7 +22,6 @@ from deployments.placement.repartition import objection
 from deployments.placement.wanting import demand_json, stored_demand
 from deployments.repartition_rows import Change, cut_json, event_add, plan_of, repartition_changing, state_of
 from deployments.selectors.repartitions import repartition_get
-from deployments.services.commenting import check_comment
 from deployments.services.lacking import Lack, RepartitionOrder, lack_of
 from integrations.clusters.base import NodeGpus, Nodes
 

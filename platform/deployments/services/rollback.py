@@ -14,8 +14,9 @@ from deployments.phases import Phase
 from deployments.recording import Change, changing
 from deployments.selectors import earlier_stable_query, revision_query, stable_before
 from deployments.services.serving import service_named, spec_of
-from deployments.services.turning import begin_back, check_ready
+from deployments.services.turning import begin_back, check_agreed, check_ready
 from deployments.spec import RevisionContent, file_saying, stored_logger, stored_placement, stored_transformer
+from registry.approval import Approval
 
 
 @transaction.atomic
@@ -31,7 +32,8 @@ def service_rollback(*, namespace: str, name: str, revision: str | None, actor: 
 
     Raises:
         NotFound: no such service or revision.
-        Conflict: the revision is live, on its way, or never was stable; there is none before; its version is not READY.
+        Conflict: the revision is live, on its way, or never was stable; there is none before; its version is not READY,
+            or was declined, and its model asks for approvals.
     """
     found = service_named(namespace, name)
     with changing(found.pk, now=now) as change:
@@ -42,6 +44,8 @@ def service_rollback(*, namespace: str, name: str, revision: str | None, actor: 
         earlier = _before(change, stable) if revision is None else _named(service, revision)
         _check(change, stable, earlier)
         check_ready(earlier.model_version)
+        if earlier.model_version.approval == Approval.DECLINED:  # one that served before approvals were asked for may
+            check_agreed(earlier.model_version)
         row = begin_back(change, stable, earlier, actor=actor)
         _write_into_document(service, row.to_revision)
         audit_record(

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from django.db import transaction
 
 from accounts.services import audit_record
+from common.comments import check_comment
 from common.errors import Conflict, InvalidInput, InvalidTransition, NotFound
 from deployments import hints, rows
 from deployments import rollout as machine
@@ -23,10 +24,9 @@ from deployments.questions import questions_let_pass
 from deployments.recording import Change, changing
 from deployments.rollout import RolloutState
 from deployments.rollout.approvals import Author
-from deployments.services.commenting import check_comment
 from deployments.services.contracts import accepted
 from deployments.services.serving import policy_named, service_named, spec_of
-from deployments.services.turning import begin, check_ready
+from deployments.services.turning import begin, check_agreed, check_ready
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
 
@@ -55,7 +55,7 @@ def rollout_start(
     Raises:
         InvalidInput: `version` has another form, or no policy is named.
         NotFound: no such service, version, alias or policy.
-        Conflict: the version is live or on its way already, or not READY.
+        Conflict: the version is live or on its way already, not READY, or not approved where its model asks for that.
         ContractBroken: it would break clients of the live one.
     """
     found = service_named(namespace, name)
@@ -122,6 +122,7 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = 
 
     Raises:
         InvalidTransition: it is in another phase, is not the service's newest, or the service went elsewhere meanwhile.
+        Conflict: its version is not approved any more, and its model asks for that.
     """
     check_comment(comment)
 
@@ -135,6 +136,8 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = 
         after = machine.retry(state, now)
         if stable is None or stable.pk != row.from_revision_id:
             raise InvalidTransition(f"rollout {rollout_id} began at {row.from_revision}, which is not stable any more")
+        if row.to_revision.model_version_id != stable.model_version_id:
+            check_agreed(row.to_revision.model_version)
         _say(change, row, f"{actor} retries the rollout to {row.to_revision.name}", comment)
         row.latency_edges_us = {}
         row.authors = [*row.authors, asdict(Author(actor, "started it again"))]

@@ -51,7 +51,8 @@ def service_apply(
     Raises:
         InvalidInput: the file is wrong, or names files elsewhere that may not be imported.
         NotFound: the model, version, alias, policy or cluster it names is not there.
-        Conflict: the version is not READY; the service is being deleted, or runs on another cluster.
+        Conflict: the version is not READY, or not approved where its model asks for that; the service is being deleted,
+            or runs on another cluster.
         ContractBroken: what it serves would break clients of what is live.
     """
     spec = parse_service(document, namespace=namespace, name=name)

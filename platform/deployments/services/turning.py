@@ -44,6 +44,12 @@ def check_ready(version: ModelVersion) -> None:
     raise Conflict(f"{version} is {version.status}, not READY{why}; {what_to_do}")
 
 
+def check_agreed(version: ModelVersion) -> None:
+    """Raise Conflict where people have not agreed that the version is served, and its model asks for that."""
+    if version.unfit:
+        raise Conflict(f"{version} {version.unfit}")
+
+
 def check_measurable(policy: Policy) -> None:
     """Raise Conflict where the policy wants numbers of Prometheus and there is none to ask.
 
@@ -80,13 +86,14 @@ def turn_to(
         accept: why `actor` accepts what would break clients; None where that is refused.
 
     Raises:
-        Conflict: the version cannot be served; it does not fit.
+        Conflict: the version cannot be served, is not approved where its model asks for that, or does not fit.
         ContractBroken: it would break clients of the live one.
     """
     stable = change.revision(Role.STABLE)
     check_ready(version)
     if stable is None or change.service.live_at is None:
         if stable is None or not rows.is_what(stable, spec, version.pk):
+            check_agreed(version)
             _replace(change, stable, spec, version, actor)
         return None
     going = change.rollout
@@ -115,8 +122,11 @@ def begin(
     """Start a rollout to a new revision; one in progress is superseded. Without a policy there are no steps.
 
     Raises:
+        Conflict: the version is another one, and people have not agreed that it is served.
         ContractBroken: it would break clients of the stable revision, and no reason is given to accept that.
     """
+    if version.pk != stable.model_version_id:
+        check_agreed(version)
     contract = contract_agreed(stable, spec=spec, version=version, accept=accept, actor=actor)
     chosen = DIRECT if policy is None else stored_policy(policy.document)
     check_measurable(chosen)

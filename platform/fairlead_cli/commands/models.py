@@ -30,6 +30,7 @@ VERSION_FACTS: render.Columns = {
     "size": lambda row: render.size(row["size_bytes"]),
     "memory": lambda row: render.size((row["profile"] or {}).get("memory_bytes")),
     "aliases": "aliases",
+    "approval": lambda row: _approval(row),  # noqa: PLW0108 - it is written below
     "tags": lambda row: render.pairs(row.get("tags")),
     "description": lambda row: row.get("description"),
     "commit": lambda row: (row.get("lineage") or {}).get("source_commit"),
@@ -164,12 +165,15 @@ def show_model(call: Call) -> None:
             "description": "description",
             "tags": lambda row: render.pairs(row.get("tags")),
             "compatible with": "compatible_with",
+            "protected aliases": "protected_aliases",
+            "requires approval": "requires_approval",
             "created": "created_at",
         },
     )
     columns: render.Columns = {
         "version": "number",
         "status": "status",
+        "approval": lambda row: row.get("approval", {}).get("state"),
         "aliases": "aliases",
         "tags": lambda row: render.pairs(row.get("tags")),
         "size": lambda row: render.size(row["size_bytes"]),
@@ -201,6 +205,14 @@ def delete_version(call: Call) -> None:
     options = call.options
     call.client.delete(path("models", options.name, "versions", options.version))
     call.done(f"deleted {options.name} version {options.version}", deleted=options.version, model=options.name)
+
+
+def _approval(version: Json) -> str:
+    """Return what people decided of a version: `approved by ann: looks right`."""
+    said = version.get("approval") or {}
+    by = f" by {said['by']}" if said.get("by") else ""
+    why = f": {said['comment']}" if said.get("comment") else ""
+    return f"{said.get('state', '')}{by}{why}"
 
 
 def alias_argument(parser: argparse.ArgumentParser) -> None:

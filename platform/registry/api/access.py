@@ -2,7 +2,11 @@
 
 from typing import Any
 
-from accounts.access import Place
+from rest_framework.request import Request
+
+from accounts.access import Place, may
+from accounts.permissions import caller_token
+from accounts.scopes import Scope
 
 
 class OfModel:
@@ -13,3 +17,7 @@ class OfModel:
     def place(self) -> Place:
         """Return the model, which need not be there yet."""
         return Place.model(self.kwargs["name"])
+
+    def is_by_admin(self, request: Request) -> bool:
+        """Return whether an admin of the owning team asks."""
+        return may(caller_token(request), Scope.ADMIN, self.place())

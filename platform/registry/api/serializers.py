@@ -5,8 +5,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from common.comments import MAX_COMMENT
 from common.requests import RequestSerializer
 from registry.annotations import Changes
+from registry.approval import DECISIONS, Approval
 from registry.lineage import Lineage
 from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
 from registry.offers import Offer, OfferedFile
@@ -18,9 +20,11 @@ class AliasSerializer(serializers.ModelSerializer[Alias]):
 
     version = serializers.IntegerField(source="version.number")
 
+    is_protected = serializers.BooleanField(help_text="Whether only admins of the owning team may move or delete it.")
+
     class Meta:
         model = Alias
-        fields = ["name", "version", "moved_at"]
+        fields = ["name", "version", "is_protected", "moved_at"]
         read_only_fields = fields
 
 
@@ -36,6 +40,9 @@ class ModelSerializer(serializers.ModelSerializer[RegisteredModel]):
     latest_version = serializers.IntegerField(allow_null=True)
     tags = serializers.DictField(child=serializers.CharField())
     aliases = AliasSerializer(many=True)
+    protected_aliases = serializers.ListField(
+        child=serializers.CharField(), help_text="Names that only admins of the owning team set, move and delete."
+    )
 
     class Meta:
         model = RegisteredModel
@@ -46,6 +53,8 @@ class ModelSerializer(serializers.ModelSerializer[RegisteredModel]):
             "compatible_with",
             "latest_version",
             "aliases",
+            "protected_aliases",
+            "requires_approval",
             "created_at",
             "created_by",
         ]
@@ -137,6 +146,28 @@ class SignatureSerializer(serializers.Serializer[Any]):
     outputs = TensorSerializer(many=True)
 
 
+class ApprovalRuleSerializer(RequestSerializer[RegisteredModel]):
+    """Whether only approved versions of the model come into services."""
+
+    required = serializers.BooleanField()
+
+
+class DecisionSerializer(RequestSerializer[ModelVersion]):
+    """What somebody decides of a version; one that declines says why."""
+
+    state = serializers.ChoiceField(choices=[each.value for each in DECISIONS])
+    comment = serializers.CharField(default="", allow_blank=True, max_length=MAX_COMMENT)
+
+
+class ApprovalSerializer(serializers.Serializer[Any]):
+    """Whether people agree that the version is served; who said so last, when and why."""
+
+    state = serializers.ChoiceField(choices=[each.value for each in Approval])
+    by = serializers.CharField(allow_null=True)
+    at = serializers.DateTimeField(allow_null=True)
+    comment = serializers.CharField()
+
+
 class VersionSerializer(serializers.ModelSerializer[ModelVersion]):
     """One version of a model."""
 
@@ -146,6 +177,7 @@ class VersionSerializer(serializers.ModelSerializer[ModelVersion]):
     tags = serializers.DictField(child=serializers.CharField())
     lineage = serializers.SerializerMethodField()
     compatible_with = serializers.SerializerMethodField()
+    approval = serializers.SerializerMethodField()
 
     class Meta:
         model = ModelVersion
@@ -164,6 +196,7 @@ class VersionSerializer(serializers.ModelSerializer[ModelVersion]):
             "tags",
             "lineage",
             "compatible_with",
+            "approval",
             "aliases",
             "created_at",
             "created_by",
@@ -184,6 +217,18 @@ class VersionSerializer(serializers.ModelSerializer[ModelVersion]):
         """Return the number of the version that this one was registered to stand in for."""
         number: int | None = version.required_signature.get("version")
         return number
+
+    @extend_schema_field(ApprovalSerializer)
+    def get_approval(self, version: ModelVersion) -> dict[str, Any]:
+        """Return what people decided of the version."""
+        return ApprovalSerializer(
+            {
+                "state": version.approval,
+                "by": version.approval_by or None,
+                "at": version.approval_at,
+                "comment": version.approval_comment,
+            }
+        ).data
 
     def get_aliases(self, version: ModelVersion) -> list[str]:
         """Return the names that point here."""

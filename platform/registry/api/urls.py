@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from registry.api import imports, offers, views
+from registry.api import governance, imports, offers, views
 
 app_name = "registry_api"
 urlpatterns = [
@@ -16,4 +16,13 @@ urlpatterns = [
     path("models/<str:name>/imports/<int:import_id>", imports.ImportDetailView.as_view(), name="import-detail"),
     path("models/<str:name>/aliases", views.AliasListView.as_view(), name="alias-list"),
     path("models/<str:name>/aliases/<str:alias>", views.AliasDetailView.as_view(), name="alias-detail"),
+    path(
+        "models/<str:name>/aliases/<str:alias>/protection",
+        governance.ProtectedAliasView.as_view(),
+        name="alias-protection",
+    ),
+    path("models/<str:name>/approval", governance.ApprovalRuleView.as_view(), name="approval-rule"),
+    path(
+        "models/<str:name>/versions/<int:number>/approval", governance.ApprovalView.as_view(), name="version-approval"
+    ),
 ]

@@ -81,7 +81,9 @@ class ModelDetailView(OfModel, APIView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Delete the model with its versions and aliases; refused while a service uses one."""
-        services.model_delete(name=name, now=timezone.now(), actor=actor_of(request))
+        services.model_delete(
+            name=name, now=timezone.now(), actor=actor_of(request), by_admin=self.is_by_admin(request)
+        )
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -186,7 +188,7 @@ class AliasDetailView(OfModel, APIView):
 
     @extend_schema(request=AliasSetSerializer, responses={200: AliasSerializer, 201: AliasSerializer})
     def put(self, request: Request, name: str, alias: str) -> Response:
-        """Point the alias at a READY version; services that follow the alias roll out to it."""
+        """Point the alias at a READY version; services that follow it roll out to it. Admins move protected ones."""
         asked = AliasSetSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         found, created = services.alias_set(
@@ -195,11 +197,14 @@ class AliasDetailView(OfModel, APIView):
             number=asked.validated_data["version"],
             now=timezone.now(),
             actor=actor_of(request),
+            by_admin=self.is_by_admin(request),
         )
         return Response(AliasSerializer(found).data, status=status.HTTP_201_CREATED if created else status.HTTP_200_OK)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, alias: str) -> Response:
         """Delete the alias."""
-        services.alias_delete(model=name, name=alias, now=timezone.now(), actor=actor_of(request))
+        services.alias_delete(
+            model=name, name=alias, now=timezone.now(), actor=actor_of(request), by_admin=self.is_by_admin(request)
+        )
         return Response(status=status.HTTP_204_NO_CONTENT)

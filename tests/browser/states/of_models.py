@@ -21,6 +21,7 @@ LINEAGE = {
     "data_reference": "s3://data/digits/2026-01-01/",
     "parameters": {"learning_rate": 0.001, "a_parameter_with_a_long_name_that_wraps": "x" * 80},
 }
+COMMENT = "Compared it with the champion on the evaluation set of June; see https://a.example/reports/" + "7" * 40
 IMPORT_FAILED = "https://models.example/digits.onnx answered 403 Forbidden; let the address be read without a password"
 REJECTED = "model.onnx is not an ONNX model: it is not a protobuf message"
 PICTURES = {
@@ -104,7 +105,17 @@ def _model_busy(_: Stage) -> str:
         version = ModelVersion.objects.get(number=number)
         Alias.objects.create(model=model, name=name, version=version, moved_at=timezone.now())
     _imports("digits", "PENDING", "IMPORTED")
+    _decided(4, "approved")
+    _decided(3, "declined")
     return "/models/digits/"
+
+
+def _decided(number: int, approval: str) -> None:
+    """Let the model ask for approvals, have protected aliases, and somebody have decided of a version."""
+    aliases = ["challenger-of-the-champion", "champion", "x" * 64]
+    RegisteredModel.objects.update(protected_aliases=aliases, requires_approval=True)
+    said = {"approval_by": "bob", "approval_at": timezone.now(), "approval_comment": COMMENT}
+    ModelVersion.objects.filter(number=number).update(approval=approval, **said)
 
 
 def _model_error(_: Stage) -> str:
@@ -125,6 +136,26 @@ def _version_busy(_: Stage) -> str:
         scenes.service(name)
     scenes.model_version(2)
     measured(ModelVersion.objects.get(number=1))
+    _decided(1, "approved")
+    version = ModelVersion.objects.get(number=1)
+    Alias.objects.create(model=version.model, name="champion", version=version, moved_at=timezone.now())
+    return "/models/digits/versions/1/"
+
+
+def _version_unreviewed(_: Stage) -> str:
+    scenes.model_version(1)
+    RegisteredModel.objects.update(requires_approval=True)
+    return "/models/digits/versions/1/"
+
+
+def _is_about_to_approve(page: Page) -> None:
+    page.get_by_role("button", name="Approve…").click()
+    expect(page.get_by_label("What you looked at")).to_be_focused()
+
+
+def _version_declined(_: Stage) -> str:
+    scenes.model_version(1)
+    _decided(1, "declined")
     return "/models/digits/versions/1/"
 
 
@@ -184,6 +215,13 @@ def _deploy_refused(_: Stage) -> str:
     return "/deploy/digits/2/?service=default/digits&policy=careful"
 
 
+def _deploy_unapproved(_: Stage) -> str:
+    scenes.service()
+    scenes.model_version(2)
+    RegisteredModel.objects.update(requires_approval=True)
+    return "/deploy/digits/2/?service=default/digits&policy=careful"
+
+
 def _answers_with_errors(page: Page) -> None:
     page.get_by_label("Name", exact=True).fill("Not A Name")
     page.get_by_role("button", name="Make the service").click()
@@ -238,7 +276,10 @@ PAGES = {
         states={
             "empty": State(_version_checked, "waits for a worker"),
             "busy": State(_version_busy, "99th percentile"),
+            "busy-unreviewed": State(_version_unreviewed, "comes into no service before"),
+            "busy-asks": State(_version_unreviewed, "Approve this version?", act=_is_about_to_approve),
             "error": State(_version_rejected, REJECTED),
+            "error-declined": State(_version_declined, "Declined by bob"),
         },
     ),
     "registry:model-compare": PageStates(
@@ -269,6 +310,7 @@ PAGES = {
             "empty": State(_deploy_empty, "No service that you may change serves this model"),
             "busy": State(_deploy_busy, "What its analysis could find"),
             "error": State(_deploy_refused, "not possible"),
+            "error-unapproved": State(_deploy_unapproved, "is not approved, which its model asks for"),
             "error-form": State(_deploy_empty, "Not A Name", act=_answers_with_errors, is_refused=True),
         },
     ),

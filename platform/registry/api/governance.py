@@ -1,0 +1,71 @@
+"""Which aliases of a model are protected, whether its versions need an approval, and what people decide of them."""
+
+from typing import ClassVar
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.permissions import actor_of, caller_token
+from accounts.scopes import Scope
+from registry import governance, selectors
+from registry.api.access import OfModel
+from registry.api.serializers import ApprovalRuleSerializer, DecisionSerializer, ModelSerializer, VersionSerializer
+from registry.approval import parse_decision
+
+
+class ProtectedAliasView(OfModel, APIView):
+    """An alias that only admins of the owning team set, move and delete."""
+
+    scopes: ClassVar = {"PUT": Scope.ADMIN, "DELETE": Scope.ADMIN}
+
+    @extend_schema(request=None, responses=ModelSerializer)
+    def put(self, request: Request, name: str, alias: str) -> Response:
+        """Protect the alias, which need not be there yet."""
+        governance.alias_protect(model=name, name=alias, now=timezone.now(), actor=actor_of(request))
+        return Response(ModelSerializer(selectors.model_get(name=name)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str, alias: str) -> Response:
+        """Let every deployer of the team set, move and delete the alias again."""
+        governance.alias_unprotect(model=name, name=alias, now=timezone.now(), actor=actor_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ApprovalRuleView(OfModel, APIView):
+    """Whether versions of the model need an approval."""
+
+    scopes: ClassVar = {"PUT": Scope.ADMIN}
+
+    @extend_schema(request=ApprovalRuleSerializer, responses=ModelSerializer)
+    def put(self, request: Request, name: str) -> Response:
+        """Let only approved versions into services from now on, or all of them; what is served already goes on."""
+        asked = ApprovalRuleSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        governance.approval_require(
+            model=name, is_required=asked.validated_data["required"], now=timezone.now(), actor=actor_of(request)
+        )
+        return Response(ModelSerializer(selectors.model_get(name=name)).data)
+
+
+class ApprovalView(OfModel, APIView):
+    """What people decided of a version."""
+
+    @extend_schema(request=DecisionSerializer, responses=VersionSerializer)
+    def put(self, request: Request, name: str, number: int) -> Response:
+        """Approve or decline the version; none approves what he registered, and the newest decision counts."""
+        asked = DecisionSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        version = governance.version_decide(
+            model=name,
+            number=number,
+            decision=parse_decision(asked.validated_data["state"]),
+            comment=asked.validated_data["comment"],
+            username=caller_token(request).user.username,
+            now=timezone.now(),
+            actor=actor_of(request),
+        )
+        return Response(VersionSerializer(version).data)
