@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
+from accounts.scopes import Scope
 from common.uris import parse_prefixes
 from deployments.models import Rollout
 from registry import imports
@@ -144,10 +145,13 @@ def test_the_progress_of_an_import_moves_until_its_end(page: Page, settings: Set
     expect(page.get_by_text("FAILED", exact=True)).to_be_visible()
 
 
-def test_a_version_is_approved_with_a_comment_and_its_alias_protected(page: Page) -> None:
+def test_a_version_is_approved_with_a_comment_and_its_alias_protected(context: BrowserContext) -> None:
+    page = context.new_page()
+    page.goto(f"/signin/#token={scenes.token(Scope.ADMIN)}")
+    page.wait_for_url(re.compile(r"://[^/]+/$"))
     scenes.model_version(1)
     page.goto("/models/digits/")
-    page.get_by_label("Alias").fill("champion")
+    page.get_by_role("textbox", name="Alias").fill("champion")
     page.get_by_role("button", name="Protect alias").click()
     expect(page.get_by_text("means no version yet")).to_be_visible()
     page.get_by_role("button", name="Ask for it…").click()
