@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from registry import compare_views, views
+from registry import compare_views, governance_views, views
 
 app_name = "registry"
 urlpatterns = [
@@ -11,14 +11,14 @@ urlpatterns = [
     path("models/<str:name>/tags", views.tag_action, name="model-tag"),
     path("models/<str:name>/description", views.description_action, name="model-describe"),
     path("models/<str:name>/delete", views.model_delete_action, name="model-delete"),
-    path("models/<str:name>/protection", views.protection_action, name="model-protect"),
-    path("models/<str:name>/approval", views.approval_rule_action, name="model-approval"),
+    path("models/<str:name>/protection", governance_views.protection_action, name="model-protect"),
+    path("models/<str:name>/approval", governance_views.approval_rule_action, name="model-approval"),
     path("models/<str:name>/imports/<int:import_id>/stop", views.import_stop_action, name="import-stop"),
     path("models/<str:name>/compare", compare_views.model_compare_page, name="model-compare"),
     path("models/<str:name>/versions/<int:number>/", views.version_detail_page, name="version-detail"),
     path("models/<str:name>/versions/<int:number>/compare", compare_views.version_compare_page, name="version-compare"),
     path("models/<str:name>/versions/<int:number>/aliases", views.alias_action, name="version-alias"),
-    path("models/<str:name>/versions/<int:number>/approval", views.approval_action, name="version-approval"),
+    path("models/<str:name>/versions/<int:number>/approval", governance_views.approval_action, name="version-approval"),
     path("models/<str:name>/versions/<int:number>/description", views.description_action, name="version-describe"),
     path("models/<str:name>/versions/<int:number>/delete", views.version_delete_action, name="version-delete"),
     path("models/<str:name>/versions/<int:number>/tags", views.tag_action, name="version-tag"),

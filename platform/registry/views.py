@@ -16,9 +16,9 @@ from accounts.scopes import Scope
 from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
 from integrations.model_files import ACCEPTED
-from registry import annotations, governance, imports, selectors, services, usage, works
+from registry import annotations, imports, selectors, services, usage, works
 from registry.annotations import Changes
-from registry.approval import parse_decision, refusal
+from registry.approval import refusal
 from registry.curves import drawing, measured
 from registry.filters import OF_MODELS
 from registry.import_lifecycle import ImportStatus
@@ -201,55 +201,6 @@ def alias_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
     else:
         services.alias_set(**said, number=number)
         messages.success(request, f"The alias {alias} means version {number} now.")
-    return leave(request, "registry:version-detail", name, number)
-
-
-@require_POST
-@page_scope(Scope.ADMIN)
-def protection_action(request: HttpRequest, name: str) -> HttpResponse:
-    """Protect an alias of the model, or end that where the form says so, and go back to the page."""
-    require(page_token(request), Scope.ADMIN, Place.model(name))
-    alias = request.POST.get("alias", "").strip().removeprefix("@")
-    said: dict[str, Any] = {"model": name, "name": alias, "now": timezone.now(), "actor": page_actor(request)}
-    if "remove" in request.POST:
-        governance.alias_unprotect(**said)
-        messages.success(request, f"Every deployer may move the alias {alias} now.")
-    else:
-        governance.alias_protect(**said)
-        messages.success(request, f"Only admins may move the alias {alias} now.")
-    return leave(request, "registry:model-detail", name)
-
-
-@require_POST
-@page_scope(Scope.ADMIN)
-def approval_rule_action(request: HttpRequest, name: str) -> HttpResponse:
-    """Let only approved versions into services, or all of them, as the form says, and go back to the page."""
-    require(page_token(request), Scope.ADMIN, Place.model(name))
-    asked = request.POST.get("required", "")
-    if asked not in ("yes", "no"):
-        raise InvalidInput(f"required is {asked[:40]!r}; expected yes or no", field="required")
-    governance.approval_require(model=name, is_required=asked == "yes", now=timezone.now(), actor=page_actor(request))
-    which = "Only approved versions come" if asked == "yes" else "Versions come without an approval"
-    messages.success(request, f"{which} into services now.")
-    return leave(request, "registry:model-detail", name)
-
-
-@require_POST
-@page_scope(Scope.WRITE)
-def approval_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """Approve or decline the version, as the form says, and go back to the page."""
-    require(page_token(request), Scope.WRITE, Place.model(name))
-    decision = parse_decision(request.POST.get("state", ""))
-    governance.version_decide(
-        model=name,
-        number=number,
-        decision=decision,
-        comment=request.POST.get("comment", ""),
-        username=page_token(request).user.username,
-        now=timezone.now(),
-        actor=page_actor(request),
-    )
-    messages.success(request, f"Version {number} is {decision}.")
     return leave(request, "registry:version-detail", name, number)
 
 

@@ -146,10 +146,10 @@ class TestDecisions:
         register()
         admin = api(Scope.ADMIN)
         for required in (True, True, False):
-            changed = admin.put(f"{MODEL}/approval", {"required": required}, format="json")
+            changed = admin.put(f"{MODEL}/approval", {"requires_approval": required}, format="json")
             assert changed.json()["requires_approval"] is required
         assert AuditEntry.objects.filter(action="model.require_approval").count() == 2
-        assert api(Scope.WRITE).put(f"{MODEL}/approval", {"required": True}, format="json").status_code == 403
+        assert api(Scope.WRITE).put(f"{MODEL}/approval", {"requires_approval": True}, format="json").status_code == 403
 
 
 @pytest.mark.parametrize(

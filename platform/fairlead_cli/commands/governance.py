@@ -30,7 +30,9 @@ def rule_arguments(parser: argparse.ArgumentParser) -> None:
 def require_approval(call: Call) -> None:
     """Let only approved versions of a model into services from now on, or all of them again."""
     options = call.options
-    changed = call.client.put(path("models", options.name, "approval"), {"required": options.required == "yes"})
+    changed = call.client.put(
+        path("models", options.name, "approval"), {"requires_approval": options.required == "yes"}
+    )
     rule = "only approved versions come" if changed["requires_approval"] else "versions come without an approval"
     call.done(f"model {options.name}: {rule} into services", **changed)
 

@@ -4,7 +4,9 @@ import argparse
 import hashlib
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -173,8 +175,8 @@ def show_model(call: Call) -> None:
     columns: render.Columns = {
         "version": "number",
         "status": "status",
-        "approval": lambda row: row.get("approval", {}).get("state"),
         "aliases": "aliases",
+        "approval": "approval.state",
         "tags": lambda row: render.pairs(row.get("tags")),
         "size": lambda row: render.size(row["size_bytes"]),
         "created": "created_at",
@@ -207,7 +209,7 @@ def delete_version(call: Call) -> None:
     call.done(f"deleted {options.name} version {options.version}", deleted=options.version, model=options.name)
 
 
-def _approval(version: Json) -> str:
+def _approval(version: Mapping[str, Any]) -> str:
     """Return what people decided of a version: `approved by ann: looks right`."""
     said = version.get("approval") or {}
     by = f" by {said['by']}" if said.get("by") else ""

@@ -46,7 +46,10 @@ class ApprovalRuleView(OfModel, APIView):
         asked = ApprovalRuleSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         governance.approval_require(
-            model=name, is_required=asked.validated_data["required"], now=timezone.now(), actor=actor_of(request)
+            model=name,
+            is_required=asked.validated_data["requires_approval"],
+            now=timezone.now(),
+            actor=actor_of(request),
         )
         return Response(ModelSerializer(selectors.model_get(name=name)).data)
 

@@ -149,7 +149,7 @@ class SignatureSerializer(serializers.Serializer[Any]):
 class ApprovalRuleSerializer(RequestSerializer[RegisteredModel]):
     """Whether only approved versions of the model come into services."""
 
-    required = serializers.BooleanField()
+    requires_approval = serializers.BooleanField()
 
 
 class DecisionSerializer(RequestSerializer[ModelVersion]):
