@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -18,8 +19,9 @@ from deployments import selectors, services
 from deployments.applying import service_planned
 from deployments.breaking import accepted_by_form, may_accept, planned_with_breaks
 from deployments.connecting import driver_of
+from deployments.desired import Role
 from deployments.looking import look, survey
-from deployments.models import InferenceService
+from deployments.models import InferenceService, Revision
 from deployments.naming import first_free, names_for
 from deployments.spec.file import LONGEST_NAME
 from deployments.spec.model import format_of
@@ -84,10 +86,15 @@ def service_create_action(request: HttpRequest, model: str, number: int) -> Http
 
 
 def _services_of(request: HttpRequest, version: ModelVersion) -> list[InferenceService]:
-    """Return the services of the version's model that the caller may change, the newest first."""
+    """Return the services of the version's model that the caller may change, the newest first.
+
+    Each has `live_number`, that of the version which takes its requests; the file may name another.
+    """
     token = page_token(request)
+    stable = Revision.objects.filter(service=OuterRef("pk"), role=Role.STABLE)
     rows = InferenceService.objects.filter(model_version__model=version.model_id, deleting_at=None)
-    seen = rows.filter(visible(token, Owned.NAMESPACE, "namespace")).select_related("model_version", "policy")
+    rows = rows.annotate(live_number=Subquery(stable.values("model_version__number")[:1]))
+    seen = rows.filter(visible(token, Owned.NAMESPACE, "namespace")).select_related("policy")
     found = list(seen.order_by("-pk")[:_SERVICES_SHOWN])
     writable = may_names(token, Scope.WRITE, Owned.NAMESPACE, {row.namespace for row in found})
     return [row for row in found if row.namespace in writable]

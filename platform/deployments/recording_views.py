@@ -17,6 +17,7 @@ from common.pages import leave, newest
 from deployments import selectors, services, tasks
 from deployments.access import require_model_use
 from deployments.connecting import can_record
+from deployments.desired import Role
 from deployments.models import InferenceService
 from deployments.recording_form import recording_order, replay_terms_said
 from deployments.recording_pages import recording_page, replay_page, request_log
@@ -68,7 +69,7 @@ def recording_detail_page(request: HttpRequest, namespace: str, name: str, recor
         "may_write": may(token, Scope.WRITE, place),
         "log": request_log(recording),
         "replays": selectors.replays_of(recording_id=recording.pk, limit=_SHOWN),
-        "versions": _versions(selectors.service_get(namespace=namespace, name=name)),
+        "versions": _versions(recording.service),
     }
     return render(request, page.template, context)
 
@@ -136,9 +137,10 @@ def _start(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 
 def _versions(service: InferenceService) -> list[dict[str, Any]]:
     """Return the versions that can answer a recording, the newest first."""
-    live = service.model_version
-    if live is None:
+    stable = service.revisions.select_related("model_version__model").filter(role=Role.STABLE).first()
+    if stable is None:
         return []
+    live = stable.model_version
     ready = version_list(model=live.model.name).filter(status=Status.READY).order_by("-number")
     numbers = ready.values_list("number", flat=True)[:_VERSIONS_SHOWN]
     return [{"number": number, "is_live": number == live.number} for number in numbers]

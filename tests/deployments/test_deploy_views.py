@@ -2,11 +2,13 @@
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.roles import Role
 from accounts.scopes import Scope
-from deployments.models import InferenceService, Rollout
+from deployments.models import InferenceService, Rollout, RolloutPolicy
+from deployments.services import rollout_abort
 from registry.models import ModelVersion
 from tests import scenes
 from tests.accounts.views.conftest import Browser, browser, page
@@ -43,6 +45,26 @@ def test_the_plan_is_shown_and_nothing_is_begun(browser: Browser, service: Infer
     assert "Start the rollout in default/digits" in shown
     assert "can begin" in shown
     assert not Rollout.objects.exists()
+
+
+def test_what_is_live_now_is_told_also_where_the_file_names_another(
+    browser: Browser, service: InferenceService
+) -> None:
+    rollout_abort(rollout_id=scenes.rollout(service).pk, actor="alice", now=timezone.now())
+    service.refresh_from_db()
+    assert service.model_version == ModelVersion.objects.get(number=2)
+    assert 'data-label="Now">version 1 ' in page(browser(), PAGE)
+
+
+def test_without_any_policy_one_is_to_be_written_first(browser: Browser, service: InferenceService) -> None:
+    client = browser()
+    assert "There is no rollout policy yet" not in page(client, PAGE)
+    InferenceService.objects.update(policy=None)
+    RolloutPolicy.objects.all().delete()
+    shown = page(client, PAGE)
+    assert "There is no rollout policy yet" in shown
+    assert 'aria-label="Policy for default/digits" required>' in shown
+    assert 'aria-current="page">Models' in shown
 
 
 def test_the_rollout_is_started_and_its_page_shown(browser: Browser, service: InferenceService) -> None:

@@ -15,6 +15,7 @@ from accounts.roles import Owned, Role
 from accounts.teams import ownership_set
 from deployments.models import Cluster, Recording, Replay
 from deployments.payloads import files
+from deployments.services import rollout_abort
 from tests import scenes
 from tests.accounts.views.conftest import Browser, browser, page
 from tests.deployments.cluster_file.test_file import LEAST
@@ -145,6 +146,15 @@ def test_a_replay_is_begun_from_a_recording_with_what_is_asked_of_the_answers() 
     assert replay.terms["tolerances"] == {"label": {"abs": 2.0}}
     for path in (address, LIST, "/services/default/digits/"):
         assert f"/services/default/digits/replays/{replay.pk}/" in text(client, path)
+
+
+def test_live_is_what_takes_requests_also_where_the_file_names_another() -> None:
+    service = scenes.service()
+    client = signed_in()
+    row, address = begun(client)
+    filled(row)
+    rollout_abort(rollout_id=scenes.rollout(service).pk, actor="alice", now=timezone.now())
+    assert '<option value="2">version 2</option><option value="1">version 1 (live)</option>' in text(client, address)
 
 
 @pytest.mark.parametrize(
