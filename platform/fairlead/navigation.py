@@ -9,6 +9,9 @@ from accounts.access import administered, is_administrator
 from accounts.models import ApiToken
 from accounts.scopes import Scope
 
+_ALSO = {"Models": "/deploy/", "Platform": "/policies/"}
+"""Pages that belong to a link's and are not below its address."""
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -38,8 +41,8 @@ def navigation(request: HttpRequest) -> dict[str, list[Link]]:
         views["Users"] = "accounts:user-list"
         views["Audit log"] = "accounts:audit-list"
     urls = {label: reverse(view) for label, view in views.items()}
-    return {"navigation": [Link(label, url, _is_at(request.path, url)) for label, url in urls.items()]}
+    return {"navigation": [Link(label, url, _is_at(request.path, label, url)) for label, url in urls.items()]}
 
 
-def _is_at(path: str, url: str) -> bool:
-    return path == url or (url != "/" and path.startswith(url))
+def _is_at(path: str, label: str, url: str) -> bool:
+    return path == url or (url != "/" and path.startswith((url, _ALSO.get(label, url))))
