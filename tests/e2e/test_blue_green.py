@@ -52,7 +52,8 @@ def test_preview_switch_and_the_way_back(anywhere: Platform, models: Path, tmp_p
             assert {request.revision for request in log.requests} == {"digits-00001"}, "clients saw nothing of it"
             done = platform.fairlead("rollouts", "status", str(rollout), *wait, check=False)
             assert done.returncode == 0, done.stderr
-            assert json.loads(done.stdout)["analysis_runs"][0]["requests"]["canary"] == 60
+            decided_on = json.loads(done.stdout)["analysis_runs"][0]["requests"]["canary"]
+            assert 30 <= decided_on <= 60, "at the least asked for, perhaps while the others were on their way"
             until(lambda: (log.read(), log.requests[-1].revision == "digits-00002")[1], WAIT_S, "the switch")
             assert service()["preview_url"] is None
 
