@@ -21,34 +21,26 @@ BUILD, TUNING = "deployments/_build_state.html", "deployments/_tuning_state.html
 
 
 @dataclass(frozen=True, slots=True)
-class BuildRow:
-    """A build with its order in words, and what it is at."""
+class WorkRow:
+    """A build or tuning with its order in words; `told` is what it is at or came to, empty where it only ended."""
 
-    row: Build
+    row: Build | Tuning
     what: str
-    stage: str
+    told: str
 
 
-@dataclass(frozen=True, slots=True)
-class TuningRow:
-    """A tuning with its order in words, what it is at, and what it came to."""
-
-    row: Tuning
-    what: str
-    stage: str
-    conclusion: str
-
-
-def build_rows(rows: Iterable[Build]) -> list[BuildRow]:
+def build_rows(rows: Iterable[Build]) -> list[WorkRow]:
     """Return builds as a list shows them."""
-    return [BuildRow(row, BuildOrder.from_json(row.order).words, stage_of(row)) for row in rows]
+    return [WorkRow(row, BuildOrder.from_json(row.order).words, _told(row)) for row in rows]
 
 
-def tuning_rows(rows: Iterable[Tuning]) -> list[TuningRow]:
+def tuning_rows(rows: Iterable[Tuning]) -> list[WorkRow]:
     """Return tunings as a list shows them."""
-    return [
-        TuningRow(row, TuningOrder.from_json(row.order).words, stage_of(row), _conclusion(row.report)) for row in rows
-    ]
+    return [WorkRow(row, TuningOrder.from_json(row.order).words, _told(row) or _conclusion(row.report)) for row in rows]
+
+
+def _told(row: Build | Tuning) -> str:
+    return stage_of(row) if row.status == Status.PENDING else row.reason
 
 
 def build_page(model: str, number: int, build_id: int) -> Page:
