@@ -46,9 +46,9 @@ def test_sign_in_leads_nowhere_else(client: Client, target: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        pytest.param("hunter2", "that is no API token", id="not a token"),
-        pytest.param("flt_unknown", "this token is not known here", id="an unknown token"),
-        pytest.param("", "that is no API token", id="nothing"),
+        pytest.param("hunter2", "That is no API token", id="not a token"),
+        pytest.param("flt_unknown", "This token is not known here", id="an unknown token"),
+        pytest.param("", "That is no API token", id="nothing"),
     ],
 )
 def test_a_wrong_token_is_told_about_in_the_form(client: Client, typed: str, sentence: str) -> None:
