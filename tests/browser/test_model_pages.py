@@ -27,7 +27,7 @@ def _no_complaints(complaints: list[str]) -> Iterator[None]:
 
 def test_a_tag_is_set_and_removed_on_the_page_of_a_version(page: Page) -> None:
     scenes.model_version(1)
-    page.get_by_role("link", name="Models").click()
+    page.get_by_role("link", name="Models", exact=True).click()
     page.get_by_role("link", name="digits").click()
     page.get_by_role("link", name="1", exact=True).click()
     page.get_by_label("Key").fill("stage")
