@@ -90,6 +90,7 @@ class ModelVersion(models.Model):
             ),
             models.Index(fields=["model", "-id"], name="version_newest"),
             models.Index(fields=["model", "size_bytes", "id"], name="version_by_size"),
+            models.Index(fields=["model", "platform"], name="version_by_platform"),
         ]
 
     def __str__(self) -> str:
