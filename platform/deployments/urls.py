@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments import (
+from deployments.web import (
     build_views,
     cluster_views,
     config_views,

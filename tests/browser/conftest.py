@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from accounts.scopes import Scope
-from deployments import events
+from deployments.web import events
 from tests import scenes
 from tests.browser.serving import DEADLINE_S, Running
 from tests.browser.states import gallery

@@ -7,9 +7,9 @@ from django.db import transaction
 from playwright.sync_api import BrowserContext, Page, expect
 
 from accounts.scopes import Scope
-from deployments import log_views
 from deployments.models import Rollout
 from deployments.phases import Code, Phase
+from deployments.web import log_views
 from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from tests import scenes
 from tests.browser.axe import violations

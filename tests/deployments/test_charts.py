@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from deployments.charts import MOST_DECADES, output_charts, scale_of, tensors_of
 from deployments.comparison.answers import Answer, compare
 from deployments.comparison.report import Report, add
 from deployments.comparison.summary import Summary, summary_of
 from deployments.comparison.terms import Terms
+from deployments.web.charts import MOST_DECADES, output_charts, scale_of, tensors_of
 from tests.deployments.comparison.pairs import report_of, tensor
 
 

@@ -9,11 +9,11 @@ import yaml
 
 from accounts.models import AuditEntry
 from accounts.scopes import Scope
-from deployments.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
 from deployments.connecting import opened
 from deployments.models import Cluster
-from deployments.policy_form import digest_of
-from deployments.service_text import text_of
+from deployments.web.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
+from deployments.web.policy_form import digest_of
+from deployments.web.service_text import text_of
 from tests import scenes
 from tests.deployments.cluster_file.test_file import LEAST
 from tests.deployments.test_views import signed_in, text

@@ -1,7 +1,7 @@
 """Events by what they are about."""
 
 from deployments.deliveries import EVENTS
-from deployments.event_groups import Group, grouped
+from deployments.web.event_groups import Group, grouped
 
 
 def test_every_event_is_in_one_group_and_none_is_left_over() -> None:

@@ -15,12 +15,12 @@ from accounts.models import ApiToken, User
 from accounts.scopes import Scope
 from accounts.services import token_revoke
 from accounts.teams import member_delete
-from deployments import events
 from deployments.models import InferenceService, Rollout
-from deployments.pages import Page
 from deployments.phases import Phase
 from deployments.selectors import service_detail
 from deployments.services import rollout_abort
+from deployments.web import events
+from deployments.web.pages import Page
 from fairlead.asgi import application
 from tests import scenes
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.example import curl_line
+from deployments.web.example import curl_line
 
 URL = "http://127.0.0.1:8090/serving/default/digits/v2/models/digits"
 

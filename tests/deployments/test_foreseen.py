@@ -1,7 +1,7 @@
-from deployments.foreseen import foreseen_of
 from deployments.models import AnalysisRun
 from deployments.policy import Gate, Policy, Step
 from deployments.selectors import AnalysisRunView, rollout_policy
+from deployments.web.foreseen import foreseen_of
 from tests.deployments.conftest import Platform
 from tests.deployments.test_views import DETAIL, signed_in, text
 

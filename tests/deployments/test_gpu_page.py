@@ -12,12 +12,12 @@ from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
-from deployments.gpu_page import gpu_page
 from deployments.models import Cluster, Repartition
 from deployments.placement.carrying_out import Phase
 from deployments.selectors import gpu_marks
 from deployments.services import gpus
 from deployments.services.placing import LOOKS_EVERY, gpus_due, gpus_note
+from deployments.web.gpu_page import gpu_page
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
 from tests.deployments.fakes import FakeCluster

@@ -11,10 +11,10 @@ from accounts.models import ApiToken
 from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from accounts.teams import member_delete, member_set, ownership_set, team_create
-from deployments.home_page import SHOWN
 from deployments.models import Cluster, InferenceService, Repartition, Rollout
 from deployments.phases import Code, Phase
 from deployments.services import rollout_abort
+from deployments.web.home_page import SHOWN
 from tests import scenes
 from tests.deployments.test_views import signed_in, text
 

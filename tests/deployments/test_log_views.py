@@ -3,7 +3,7 @@
 import pytest
 
 from accounts.scopes import Scope
-from deployments import log_views
+from deployments.web import log_views
 from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from tests import scenes
 from tests.deployments.conftest import Platform

@@ -3,8 +3,8 @@
 import pytest
 
 from common.names import check_dns_label
-from deployments.naming import first_free, names_for
 from deployments.spec.file import LONGEST_NAME
+from deployments.web.naming import first_free, names_for
 
 
 @pytest.mark.parametrize(

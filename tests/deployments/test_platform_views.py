@@ -13,10 +13,10 @@ from pytest_django.fixtures import Settings
 
 from accounts.scopes import Scope
 from deployments.models import Cluster, InferenceService
-from deployments.platform_views import Part, parts_of
 from deployments.services import cluster_default
 from deployments.tasks import sweep
 from deployments.watching import note_components
+from deployments.web.platform_views import Part, parts_of
 from integrations.clusters.base import Component, Nodes
 from tests import scenes
 from tests.deployments.cluster_file.test_file import LEAST

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from deployments.policy import parse_policy, policy_json
-from deployments.policy_form import OFF, changed, digest_of, done, form_of, has_comments
+from deployments.web.policy_form import OFF, changed, digest_of, done, form_of, has_comments
 
 WHOLE: dict[str, Any] = yaml.safe_load(
     """

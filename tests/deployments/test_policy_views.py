@@ -10,8 +10,8 @@ from pytest_django import DjangoAssertNumQueries
 from accounts.models import AuditEntry
 from accounts.scopes import Scope
 from deployments.models import RolloutPolicy
-from deployments.policy_form import digest_of
 from deployments.services import policy_apply
+from deployments.web.policy_form import digest_of
 from tests import scenes
 from tests.deployments.test_views import signed_in, text
 

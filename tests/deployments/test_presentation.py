@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from deployments.presentation import actions_of, headline_of, progress_of, replicas_of, runs_newest_first
 from deployments.selectors import (
     AnalysisRunView,
     ReasonView,
@@ -16,6 +15,7 @@ from deployments.selectors import (
     StepView,
 )
 from deployments.shapes import FileView, ModelStatusView
+from deployments.web.presentation import actions_of, headline_of, progress_of, replicas_of, runs_newest_first
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STEPS = tuple(StepView(weight, 10.0, pause=False, analysis=None) for weight in (10, 25, 50))

@@ -4,7 +4,7 @@ import pytest
 
 from common.errors import InvalidInput
 from deployments.phases import ServicePhase
-from deployments.service_filter import ServiceFilter, parse_filter
+from deployments.web.service_filter import ServiceFilter, parse_filter
 
 
 @pytest.mark.parametrize(

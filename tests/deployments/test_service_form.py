@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from deployments.service_form import changed, fields_of, filled
+from deployments.web.service_form import changed, fields_of, filled
 
 FIELDS = fields_of(("careful", "quick"))
 DOCUMENT: dict[str, Any] = {

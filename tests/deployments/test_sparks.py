@@ -1,6 +1,6 @@
 """Small drawings of rates."""
 
-from deployments.sparks import spark_of
+from deployments.web.sparks import spark_of
 
 
 def test_the_highest_rate_is_at_the_top_and_none_at_the_bottom() -> None:

@@ -8,7 +8,7 @@ from django.utils import timezone
 from deployments.models import AnalysisRun
 from deployments.phases import Phase
 from deployments.selectors import rollout_detail
-from deployments.stations import Standing, stations_of
+from deployments.web.stations import Standing, stations_of
 from tests import scenes
 
 pytestmark = pytest.mark.django_db

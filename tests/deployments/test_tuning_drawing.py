@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from deployments.tuning_drawing import HEIGHT, WIDTH, drawing_of, points_of
+from deployments.web.tuning_drawing import HEIGHT, WIDTH, drawing_of, points_of
 
 
 def point(p99_ms: float, per_s: float, **more: int) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from django import template
 from django.urls import reverse
 
 from common import counting, durations
-from deployments import presentation
 from deployments.analysis.verdict import Measurement
 from deployments.approval_shapes import ApprovalsView
 from deployments.comparison.agreement import shown_percent
 from deployments.shapes import AnalysisRunView, RolloutView
 from deployments.trying import Field
+from deployments.web import presentation
 
 register = template.Library()
 

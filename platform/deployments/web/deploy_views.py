@@ -17,14 +17,14 @@ from common.errors import FairleadError, InvalidInput
 from common.pages import leave
 from deployments import selectors, services
 from deployments.applying import service_planned
-from deployments.breaking import accepted_by_form, may_accept, planned_with_breaks
 from deployments.connecting import driver_of
 from deployments.desired import Role
 from deployments.looking import look, survey
 from deployments.models import InferenceService, Revision
-from deployments.naming import first_free, names_for
 from deployments.spec.file import LONGEST_NAME
 from deployments.spec.model import format_of
+from deployments.web.breaking import accepted_by_form, may_accept, planned_with_breaks
+from deployments.web.naming import first_free, names_for
 from registry.models import ModelVersion
 from registry.selectors import model_version_get
 

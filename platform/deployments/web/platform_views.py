@@ -22,7 +22,6 @@ from common.errors import FairleadError, NotFound
 from common.pages import is_fragment, leave
 from deployments.connecting import LOCAL
 from deployments.cost import REPLICA
-from deployments.gpu_page import gpu_page
 from deployments.models import Cluster
 from deployments.phases import ServicePhase
 from deployments.selectors import cluster_events_newest, cluster_get, cluster_query, prices_of, resources_used
@@ -38,6 +37,7 @@ from deployments.services import (
     repartition_propose,
 )
 from deployments.shapes import EventView
+from deployments.web.gpu_page import gpu_page
 
 EVENTS_SHOWN = 25
 SERVICES_SHOWN = 50

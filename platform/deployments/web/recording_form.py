@@ -9,8 +9,8 @@ from typing import Any
 
 from common import durations
 from common.errors import InvalidInput
-from deployments.service_text import document_of
 from deployments.services.recordings import RecordingOrder
+from deployments.web.service_text import document_of
 
 _AGREEMENT = "minAgreementPercent"
 _MIB = 1 << 20

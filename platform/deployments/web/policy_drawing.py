@@ -9,8 +9,8 @@ from common.errors import InvalidInput
 from deployments.phases import Phase
 from deployments.policy import Policy, Strategy, parse_policy
 from deployments.selectors.rollouts import step_view
-from deployments.service_text import UnreadableText, document_of, line_of
-from deployments.stations import Standing, Station
+from deployments.web.service_text import UnreadableText, document_of, line_of
+from deployments.web.stations import Standing, Station
 
 _LINES_AROUND = 2
 

@@ -1,4 +1,4 @@
-"""The pages of a build and of a tuning as values, as `deployments.pages` has those of services."""
+"""The pages of a build and of a tuning as values, as `deployments.web.pages` has those of services."""
 
 import zlib
 from collections.abc import Iterable, Mapping
@@ -10,12 +10,12 @@ import yaml
 from deployments.attempts import Status
 from deployments.building import BuildOrder
 from deployments.models import Build, Tuning
-from deployments.pages import Page
 from deployments.selectors import build_get, tuning_get
 from deployments.selectors.trying import reaches_of
 from deployments.selectors.works import build_marks, stage_of, tuning_marks
 from deployments.tuning import TuningOrder
-from deployments.tuning_drawing import drawing_of, points_of
+from deployments.web.pages import Page
+from deployments.web.tuning_drawing import drawing_of, points_of
 
 BUILD, TUNING = "deployments/_build_state.html", "deployments/_tuning_state.html"
 

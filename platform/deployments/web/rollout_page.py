@@ -1,18 +1,6 @@
-"""The page of one rollout as a value, as `deployments.pages` has those of services: the one to leave open on a wall."""
+"""The page of one rollout as a value, as `pages` has those of services: the one to leave open on a wall."""
 
-from deployments.comparison_panel import comparison_of
-from deployments.foreseen import foreseen_of
-from deployments.pages import Page
 from deployments.phases import Phase
-from deployments.presentation import (
-    actions_of,
-    background_of,
-    is_copying,
-    is_preview,
-    progress_of,
-    runs_newest_first,
-    subject_of,
-)
 from deployments.selectors import (
     AnalysisRunView,
     RolloutView,
@@ -23,7 +11,19 @@ from deployments.selectors import (
     rollout_views,
     service_detail,
 )
-from deployments.stations import stations_of
+from deployments.web.comparison_panel import comparison_of
+from deployments.web.foreseen import foreseen_of
+from deployments.web.pages import Page
+from deployments.web.presentation import (
+    actions_of,
+    background_of,
+    is_copying,
+    is_preview,
+    progress_of,
+    runs_newest_first,
+    subject_of,
+)
+from deployments.web.stations import stations_of
 
 EVENTS_SHOWN = 30
 SIBLINGS_SHOWN = 8

@@ -23,8 +23,8 @@ from common.pages import is_fragment
 from deployments import selectors, services, tasks
 from deployments.attempts import Status
 from deployments.models import Trial
-from deployments.try_views import checked, code, form_context
 from deployments.trying import Field, shown, steps_at
+from deployments.web.try_views import checked, code, form_context
 from integrations import v2
 
 _OUTCOME, _PAGE = "deployments/_try_outcome.html", "deployments/try.html"

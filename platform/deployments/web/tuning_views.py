@@ -17,11 +17,11 @@ from common import hints
 from common.errors import FairleadError, InvalidInput
 from common.pages import is_fragment, leave, newest
 from deployments import selectors, services, tasks
-from deployments.config_look import looked_at
 from deployments.selectors import service_get
 from deployments.selectors.trying import reaches_of
-from deployments.work_forms import NUMBERS, shapes_of, tuning_order
-from deployments.work_pages import tuning_page, tuning_rows
+from deployments.web.config_look import looked_at
+from deployments.web.work_forms import NUMBERS, shapes_of, tuning_order
+from deployments.web.work_pages import tuning_page, tuning_rows
 from registry.lifecycle import Status
 from registry.models import ModelVersion
 from registry.selectors import model_version_get

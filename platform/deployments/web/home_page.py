@@ -11,9 +11,7 @@ from accounts.models import ApiToken
 from accounts.roles import Owned
 from accounts.scopes import Scope
 from deployments.models import Rollout
-from deployments.pages import Page
 from deployments.phases import Phase
-from deployments.presentation import ServiceRow, progress_of, service_row
 from deployments.selectors import NO_TRAFFIC, RolloutView, change_marks, rollout_views, service_views, traffic_of
 from deployments.selectors.home import (
     clusters_broken,
@@ -26,6 +24,8 @@ from deployments.selectors.home import (
 )
 from deployments.selectors.repartitions import repartitions_proposed
 from deployments.selectors.works import works_failed, works_going
+from deployments.web.pages import Page
+from deployments.web.presentation import ServiceRow, progress_of, service_row
 from registry.selectors import model_list
 
 BADLY_WITHIN = timedelta(days=1)

@@ -13,24 +13,7 @@ from django.utils import timezone
 from accounts.access import visible
 from accounts.models import ApiToken
 from accounts.roles import Owned
-from deployments.comparison_panel import comparison_of
-from deployments.example import curl_line
-from deployments.foreseen import foreseen_of
 from deployments.phases import Phase, ServicePhase
-from deployments.presentation import (
-    Rollback,
-    actions_of,
-    background_of,
-    headline_of,
-    is_copying,
-    is_preview,
-    progress_of,
-    replicas_of,
-    rollback_to,
-    runs_newest_first,
-    service_row,
-    subject_of,
-)
 from deployments.selectors import (
     NO_TRAFFIC,
     AnalysisRunView,
@@ -50,8 +33,25 @@ from deployments.selectors import (
     traffic_of,
 )
 from deployments.selectors.replicas import replica_views
-from deployments.service_filter import EVERYTHING, LIMIT, ServiceFilter
-from deployments.stations import stations_of
+from deployments.web.comparison_panel import comparison_of
+from deployments.web.example import curl_line
+from deployments.web.foreseen import foreseen_of
+from deployments.web.presentation import (
+    Rollback,
+    actions_of,
+    background_of,
+    headline_of,
+    is_copying,
+    is_preview,
+    progress_of,
+    replicas_of,
+    rollback_to,
+    runs_newest_first,
+    service_row,
+    subject_of,
+)
+from deployments.web.service_filter import EVERYTHING, LIMIT, ServiceFilter
+from deployments.web.stations import stations_of
 from registry.selectors import model_version_get
 
 EVENTS_SHOWN = 25

@@ -19,12 +19,12 @@ from common.errors import Conflict, FairleadError, InvalidInput
 from common.pages import is_fragment, leave, newest
 from deployments.models import InferenceService
 from deployments.policy import stored_policy
-from deployments.policy_drawing import document_in, drawing_of, problem_of, read
-from deployments.policy_form import changed, digest_of, done, form_of, has_comments
 from deployments.selectors import policy_get, policy_query
-from deployments.service_text import text_of
 from deployments.services import policy_apply, policy_delete
 from deployments.services.preview import policy_plan
+from deployments.web.policy_drawing import document_in, drawing_of, problem_of, read
+from deployments.web.policy_form import changed, digest_of, done, form_of, has_comments
+from deployments.web.service_text import text_of
 
 PAGE = "deployments/policy_edit.html"
 _BEGIN = """\

@@ -18,8 +18,8 @@ from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
 from deployments import webhooks
 from deployments.deliveries import DELIVERED, EVENTS, FAILED, PENDING
-from deployments.event_groups import grouped
 from deployments.models import WebhookDelivery
+from deployments.web.event_groups import grouped
 from deployments.webhooks import Teams, Wish
 
 _DELIVERIES_SHOWN = 20

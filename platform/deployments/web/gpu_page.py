@@ -1,4 +1,4 @@
-"""The page of a cluster's GPUs as a value, as `deployments.pages` has those of services.
+"""The page of a cluster's GPUs as a value, as `deployments.web.pages` has those of services.
 
 It shows what the cluster was seen to have last. Opening the page has it looked at; while somebody watches, the sweep
 looks where services have GPUs.
@@ -8,7 +8,6 @@ import zlib
 from dataclasses import dataclass
 
 from deployments.models import Repartition
-from deployments.pages import Page
 from deployments.placement.carrying_out import Phase
 from deployments.placement.drawing import Cuts, DrawnGpu, beside, drawn, free_rooms
 from deployments.placement.geometry import GEOMETRIES
@@ -16,6 +15,7 @@ from deployments.placement.inventory import GpuNode, cut_drawn, gpu_node
 from deployments.repartition_rows import plan_of
 from deployments.selectors import cluster_get, gpu_marks, repartitions_open, repartitions_settled
 from deployments.services import gpus_of
+from deployments.web.pages import Page
 
 SETTLED_SHOWN = 5
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from deployments.charts import OutputChart, Scale, ShownTensor, output_charts, scale_of, tensors_of
 from deployments.comparison.summary import Summary
 from deployments.comparison.worst import Worst
 from deployments.selectors import ComparisonView, RolloutView, comparison_newest
+from deployments.web.charts import OutputChart, Scale, ShownTensor, output_charts, scale_of, tensors_of
 
 
 @dataclass(frozen=True, slots=True)

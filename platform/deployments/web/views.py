@@ -14,12 +14,8 @@ from accounts.permissions import page_actor, page_scope, page_token
 from accounts.scopes import Scope
 from common.errors import NotFound
 from common.pages import is_fragment, leave
-from deployments.home_page import home_page
 from deployments.models import Rollout
-from deployments.pages import Page, detail_page, list_page
-from deployments.rollout_page import rollout_page
 from deployments.selectors import rollout_namespace
-from deployments.service_filter import parse_filter
 from deployments.services import (
     rollout_abort,
     rollout_approve,
@@ -33,6 +29,10 @@ from deployments.services import (
     service_rollback,
     service_stop,
 )
+from deployments.web.home_page import home_page
+from deployments.web.pages import Page, detail_page, list_page
+from deployments.web.rollout_page import rollout_page
+from deployments.web.service_filter import parse_filter
 
 ROLLOUT_VERBS = {
     "promote": (rollout_promote, "Promoted; the rollout goes on."),

@@ -20,11 +20,11 @@ from common.errors import Conflict, FairleadError, InvalidInput
 from common.pages import is_fragment, leave
 from deployments import services
 from deployments.cluster_file import STORED
-from deployments.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
 from deployments.models import Cluster
-from deployments.policy_form import digest_of
 from deployments.selectors import cluster_get
-from deployments.service_text import document_of, lines_between, text_of
+from deployments.web.cluster_form import BEGIN, form_of, with_form, with_kubeconfig
+from deployments.web.policy_form import digest_of
+from deployments.web.service_text import document_of, lines_between, text_of
 
 PAGE = "deployments/cluster_edit.html"
 

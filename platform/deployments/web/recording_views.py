@@ -19,9 +19,9 @@ from deployments.access import require_model_use
 from deployments.connecting import can_record
 from deployments.desired import Role
 from deployments.models import InferenceService
-from deployments.recording_form import recording_order, replay_terms_said
-from deployments.recording_pages import recording_page, replay_page, request_log
 from deployments.services.recordings import LONGEST, MAX_BYTES, MAX_REQUESTS, RecordingOrder
+from deployments.web.recording_form import recording_order, replay_terms_said
+from deployments.web.recording_pages import recording_page, replay_page, request_log
 from registry.lifecycle import Status
 from registry.selectors import version_list
 

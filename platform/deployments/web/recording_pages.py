@@ -1,4 +1,4 @@
-"""The pages of a recording and of a replay as values, as `deployments.pages` has those of services."""
+"""The pages of a recording and of a replay as values, as `deployments.web.pages` has those of services."""
 
 import zlib
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 from common.errors import Unavailable
 from deployments.attempts import Status
-from deployments.comparison_panel import compared
 from deployments.models import Recording, Replay
-from deployments.pages import Page
 from deployments.payloads import files
 from deployments.selectors import recording_get, recording_marks, replay_get, replay_marks, replay_summary
 from deployments.services.replays import MAX_CONCURRENT
+from deployments.web.comparison_panel import compared
+from deployments.web.pages import Page
 
 RECORDING, REPLAY = "deployments/_recording_state.html", "deployments/_replay_state.html"
 REQUESTS_SHOWN = 50

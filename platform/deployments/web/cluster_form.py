@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployments.cluster_file import KIND, STORED
-from deployments.service_form import Field, Filled, changed, filled
+from deployments.web.service_form import Field, Filled, changed, filled
 
 
 @dataclass(frozen=True, slots=True)

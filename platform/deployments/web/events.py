@@ -31,11 +31,6 @@ from common import sse
 from common.errors import NotFound
 from deployments import traffic
 from deployments.feed import NOTHING, Feed, Marks, Topic
-from deployments.gpu_page import gpu_page
-from deployments.home_page import home_page
-from deployments.pages import Page, detail_page, list_page
-from deployments.recording_pages import recording_page, replay_page
-from deployments.rollout_page import rollout_page
 from deployments.selectors import (
     build_get,
     change_marks,
@@ -50,8 +45,13 @@ from deployments.selectors import (
     tuning_get,
 )
 from deployments.selectors.works import build_marks, tuning_marks
-from deployments.service_filter import parse_filter
-from deployments.work_pages import build_page, tuning_page
+from deployments.web.gpu_page import gpu_page
+from deployments.web.home_page import home_page
+from deployments.web.pages import Page, detail_page, list_page
+from deployments.web.recording_pages import recording_page, replay_page
+from deployments.web.rollout_page import rollout_page
+from deployments.web.service_filter import parse_filter
+from deployments.web.work_pages import build_page, tuning_page
 
 PERIOD_S = 1.0
 HEARTBEAT_S = 15.0

@@ -7,7 +7,7 @@ from deployments.analysis.verdict import Measurement, Verdict
 from deployments.phases import Phase, ServicePhase
 from deployments.policy import Strategy, Then
 from deployments.selectors import AnalysisRunView, RolloutView, ServiceView, StepView, Traffic
-from deployments.sparks import Spark, spark_of
+from deployments.web.sparks import Spark, spark_of
 
 
 @dataclass(frozen=True, slots=True)

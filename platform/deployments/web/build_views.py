@@ -19,8 +19,8 @@ from common.pages import leave, newest
 from deployments import selectors, services, tasks
 from deployments.selectors.works import services_on_gpus
 from deployments.services import gpus_of
-from deployments.work_forms import PLAN, build_order, has_calibration, profile_of, why_unbuilt
-from deployments.work_pages import build_page, build_rows
+from deployments.web.work_forms import PLAN, build_order, has_calibration, profile_of, why_unbuilt
+from deployments.web.work_pages import build_page, build_rows
 from registry.lifecycle import Status
 from registry.selectors import model_version_get
 from registry.signature import parse

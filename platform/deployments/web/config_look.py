@@ -11,10 +11,10 @@ from django.utils import timezone
 from accounts.permissions import page_actor, page_token
 from common.errors import FairleadError
 from deployments.applying import service_planned
-from deployments.breaking import may_accept, planned_with_breaks
 from deployments.models import InferenceService
-from deployments.service_text import lines_between, text_of
 from deployments.shapes import Outcome, Plan
+from deployments.web.breaking import may_accept, planned_with_breaks
+from deployments.web.service_text import lines_between, text_of
 
 
 def looked_at(request: HttpRequest, service: InferenceService, document: Mapping[str, Any]) -> dict[str, Any]:

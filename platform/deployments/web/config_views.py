@@ -15,13 +15,13 @@ from accounts.scopes import Scope
 from common.errors import Conflict, FairleadError
 from common.pages import is_fragment, leave
 from deployments.applying import service_planned
-from deployments.breaking import accepted_by_form
-from deployments.config_look import digest_of, looked_at
 from deployments.models import InferenceService
 from deployments.selectors import policy_query, service_get
-from deployments.service_form import changed, fields_of, filled
-from deployments.service_text import document_of, text_of
 from deployments.services import service_apply
+from deployments.web.breaking import accepted_by_form
+from deployments.web.config_look import digest_of, looked_at
+from deployments.web.service_form import changed, fields_of, filled
+from deployments.web.service_text import document_of, text_of
 
 PAGE = "deployments/service_config.html"
 
