@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from registry import compare_views, governance_views, views
+from registry.web import compare_views, governance_views, views
 
 app_name = "registry"
 urlpatterns = [
