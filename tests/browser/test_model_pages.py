@@ -154,8 +154,8 @@ def test_a_version_is_approved_with_a_comment_and_its_alias_protected(context: B
     page.get_by_role("textbox", name="Alias").fill("champion")
     page.get_by_role("button", name="Protect alias").click()
     expect(page.get_by_text("means no version yet")).to_be_visible()
-    page.get_by_role("button", name="Ask for it…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Ask for it", exact=True).click()
+    page.get_by_role("button", name="Require approval…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Require approval", exact=True).click()
     expect(page.get_by_text("Only approved versions come into services.")).to_be_visible()
 
     page.get_by_role("link", name="1", exact=True).click()
