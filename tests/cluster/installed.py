@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from http.client import CONFLICT
+from http.client import CONFLICT, NOT_FOUND
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -215,6 +215,7 @@ def cluster_for_the_chart(
         proxy = ServiceProxy(plane)
         running.callback(proxy.close)
         api = running.enter_context(plane.client())
+        _until_gone(api)
         running.callback(api.delete, f"/api/v1/namespaces/{NAMESPACE}")
         for name in _CLAIMS:
             volume(api, name)
@@ -222,6 +223,14 @@ def cluster_for_the_chart(
         running.enter_context(proxy.following(NAMESPACE))
         config = running.enter_context(helm.Config(kubeconfig_path=plane.kubeconfig, namespace=NAMESPACE))
         yield Installed(config, shell, made, api, claims)
+
+
+def _until_gone(api: httpx.Client) -> None:
+    """Wait for the end of a namespace that another test has deleted on the same control plane."""
+    deadline = time.monotonic() + WITHIN_S
+    while api.get(f"/api/v1/namespaces/{NAMESPACE}").status_code != NOT_FOUND:
+        assert time.monotonic() < deadline, f"the namespace {NAMESPACE} is not gone within {WITHIN_S} s"
+        time.sleep(0.1)
 
 
 def _shell(plane: ControlPlane, folder: Path) -> Shell:
