@@ -100,6 +100,7 @@ def test_a_dropped_folder_becomes_the_next_version_as_it_is_laid_out(
 
 
 def test_several_files_are_chosen_and_sent_by_keyboard(page: Page, files: Path) -> None:
+    page.on("filechooser", lambda _: None)  # from here on the browser asks us and nobody else, also where it is slow to
     page.goto("/models/")
     expect(page.get_by_text("No models yet")).to_be_visible()
     page.get_by_label("Choose files").focus()
