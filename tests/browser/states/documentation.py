@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from playwright.sync_api import Page
 
+from registry.models import ModelVersion
 from tests import scenes
 from tests.browser.states import of_home, of_platform
 from tests.browser.states.of_home import PAUSED, WAVE
-from tests.browser.states.of_models import measured
+from tests.browser.states.of_models import LINEAGE, measured
 from tests.browser.states.of_services import canary_measured, canary_traffic
 from tests.browser.states.state import Arrange, Stage
 
@@ -60,7 +61,16 @@ def _rollout(_: Stage) -> str:
 def _version(_: Stage) -> str:
     scenes.service()
     scenes.model_version(2)
-    measured(scenes.model_version(3))
+    version = scenes.model_version(3)
+    measured(version)
+    lineage = {
+        **LINEAGE,
+        "run_url": "https://ci.example/runs/1204",
+        "parameters": {"learning_rate": 0.001, "epochs": 12},
+    }
+    said = "Tells digits of 8 x 8 pixels apart. Trained on *nine thousand* images."
+    tags = {"team": "vision", "stage": "candidate"}
+    ModelVersion.objects.filter(pk=version.pk).update(lineage=lineage, description=said, tags=tags)
     return "/models/digits/versions/3/"
 
 
