@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 from django.urls import NoReverseMatch, reverse
 
+from common.actors import token_prefix
 from common.filters import Filter, Kind
 
 
@@ -17,7 +18,7 @@ class _ByUser(Filter):
     def condition(self, text: str) -> Q:
         """Return the condition for the user's name."""
         super().condition(text)
-        return Q(actor=text) | Q(actor__startswith=f"{text} (token ")
+        return Q(actor=text) | Q(actor__startswith=token_prefix(text))
 
 
 class _Under(Filter):

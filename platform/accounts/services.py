@@ -17,6 +17,7 @@ from accounts.roles import DEFAULT_TEAM, Role
 from accounts.scopes import Scope
 from accounts.selectors import SESSION_KEY, TOKEN_PREFIX, digest_of, token_of
 from common import request_id
+from common.actors import token_prefix
 from common.errors import InvalidInput, NotAuthenticated
 
 logger = logging.getLogger(__name__)
@@ -227,4 +228,4 @@ def session_signout(*, request: HttpRequest, now: datetime) -> ApiToken | None:
 
 def actor_name(token: ApiToken) -> str:
     """Return how the audit log names who came with `token`."""
-    return f"{token.user.username} (token {token.name})"
+    return f"{token_prefix(token.user.username)}{token.name})"
