@@ -122,8 +122,7 @@ async def rollout_stream(request: HttpRequest, namespace: str, name: str, rollou
 async def gpu_stream(request: HttpRequest, name: str) -> StreamingHttpResponse:
     """Stream what changes on the page of a cluster's GPUs; raises NotFound."""
     cluster = await sync_to_async(cluster_get)(name=name)
-    load = partial(_or_none, partial(gpu_page, name))
-    topic = Topic.of_row(cluster.pk, load, key=("gpus", cluster.pk))
+    topic = _topic("gpus", cluster.pk, partial(gpu_page, name))
     return await sync_to_async(_stream)(request, topic, Place.installation(), _OF_GPUS)
 
 
@@ -135,8 +134,7 @@ async def build_stream(request: HttpRequest, model: str, number: int, build_id: 
     place = Place.model(model)
     await sync_to_async(require)(request.token, Scope.READ, place)  # type: ignore[attr-defined]
     row = await sync_to_async(build_get)(model=model, number=number, build_id=build_id)
-    load = partial(_or_none, partial(build_page, model, number, build_id))
-    topic = Topic.of_row(row.pk, load, key=("build", row.pk))
+    topic = _topic("build", row.pk, partial(build_page, model, number, build_id))
     return await sync_to_async(_stream)(request, topic, place, _OF_BUILDS)
 
 
@@ -148,8 +146,7 @@ async def tuning_stream(request: HttpRequest, model: str, number: int, tuning_id
     place = Place.model(model)
     await sync_to_async(require)(request.token, Scope.READ, place)  # type: ignore[attr-defined]
     row = await sync_to_async(tuning_get)(model=model, number=number, tuning_id=tuning_id)
-    load = partial(_or_none, partial(tuning_page, model, number, tuning_id))
-    topic = Topic.of_row(row.pk, load, key=("tuning", row.pk))
+    topic = _topic("tuning", row.pk, partial(tuning_page, model, number, tuning_id))
     return await sync_to_async(_stream)(request, topic, place, _OF_TUNINGS)
 
 
@@ -159,8 +156,7 @@ async def tuning_stream(request: HttpRequest, model: str, number: int, tuning_id
 async def recording_stream(request: HttpRequest, namespace: str, name: str, recording_id: int) -> StreamingHttpResponse:
     """Stream what changes on a recording's page; raises NotFound."""
     row = await sync_to_async(recording_get)(namespace=namespace, name=name, recording_id=recording_id)
-    load = partial(_or_none, partial(recording_page, namespace, name, recording_id))
-    topic = Topic.of_row(row.pk, load, key=("recording", row.pk))
+    topic = _topic("recording", row.pk, partial(recording_page, namespace, name, recording_id))
     return await sync_to_async(_stream)(request, topic, Place.namespace(namespace), _OF_RECORDINGS)
 
 
@@ -170,9 +166,13 @@ async def recording_stream(request: HttpRequest, namespace: str, name: str, reco
 async def replay_stream(request: HttpRequest, namespace: str, name: str, replay_id: int) -> StreamingHttpResponse:
     """Stream what changes on a replay's page; raises NotFound."""
     row = await sync_to_async(replay_get)(namespace=namespace, name=name, replay_id=replay_id)
-    load = partial(_or_none, partial(replay_page, namespace, name, replay_id))
-    topic = Topic.of_row(row.pk, load, key=("replay", row.pk))
+    topic = _topic("replay", row.pk, partial(replay_page, namespace, name, replay_id))
     return await sync_to_async(_stream)(request, topic, Place.namespace(namespace), _OF_REPLAYS)
+
+
+def _topic(kind: str, pk: int, page: Callable[[], Page]) -> Topic:
+    """Return what changes on the page of one row of a kind."""
+    return Topic.of_row(pk, partial(_or_none, page), key=(kind, pk))
 
 
 def _stream(request: HttpRequest, topic: Topic, place: Place, source: Source = _OF_SERVICES) -> StreamingHttpResponse:

@@ -39,6 +39,7 @@ def recording_list_page(request: HttpRequest, namespace: str, name: str) -> Http
     service = selectors.service_get(namespace=namespace, name=name)
     rows, older = newest(request, selectors.recording_query(service=service), _SHOWN)
     may_admin = may(page_token(request), Scope.ADMIN, Place.namespace(namespace))
+    without = RecordingOrder("")
     context = {
         "service": service,
         "rows": rows,
@@ -47,9 +48,9 @@ def recording_list_page(request: HttpRequest, namespace: str, name: str) -> Http
         "may_admin": may_admin,
         "running": selectors.recording_running(service_id=service.pk),
         "can_record": can_record(service.cluster),
-        "without": RecordingOrder(""),
-        "without_mib": RecordingOrder("").max_bytes >> 20,
-        "without_retention": durations.render(RecordingOrder("").retention),
+        "without": without,
+        "without_mib": without.max_bytes >> 20,
+        "without_retention": durations.render(without.retention),
         "most": {"requests": MAX_REQUESTS, "mib": MAX_BYTES >> 20, "days": LONGEST.days},
     }
     return render(request, "deployments/recording_list.html", context)
