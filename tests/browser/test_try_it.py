@@ -1,22 +1,15 @@
-"""A model from a drop on a page to an answer on a page; behind it a real server, worker, Envoy and runtimes."""
+"""A version is tried on its page: the form, the trial and its end, for everybody."""
 
 import base64
 import json
-import re
 import struct
-import subprocess
-import sys
-import zipfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-import onnx
 import pytest
 from django.utils import timezone
-from onnx import TensorProto, helper
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from deployments.models import Trial
 from deployments.services.trials import TrialClaim, trial_begin, trial_end, trial_fail, trial_renew
@@ -25,18 +18,9 @@ from registry.holding import LEASE
 from registry.models import ModelVersion
 from tests import scenes
 from tests.browser.axe import violations
-from tests.browser.test_upload import drop
-from tests.e2e.harness import Platform
 
 pytestmark = pytest.mark.browser
 WAIT_MS = 120_000
-
-
-COLOURS_CONFIG = """
-max_batch_size: 8
-input [{ name: "image" data_type: TYPE_FP32 dims: [3, 32, 24] }]
-output [{ name: "colours" data_type: TYPE_FP32 dims: [3] label_filename: "labels.txt" }]
-"""
 
 
 def png(path: Path, width: int, height: int, rgb: tuple[int, int, int]) -> Path:
@@ -49,128 +33,6 @@ def png(path: Path, width: int, height: int, rgb: tuple[int, int, int]) -> Path:
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b""))
     return path
-
-
-def colours_model(path: Path) -> Path:
-    """Write a folder's archive with a model that gives the mean of each colour of a picture, and labels for those."""
-    graph = helper.make_graph(
-        [helper.make_node("ReduceMean", ["image"], ["colours"], axes=[2, 3], keepdims=0)],
-        "colours",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, 32, 24])],
-        [helper.make_tensor_value_info("colours", TensorProto.FLOAT, ["batch", 3])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.checker.check_model(model)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("1/model.onnx", model.SerializeToString())
-        archive.writestr("config.pbtxt", COLOURS_CONFIG)
-        archive.writestr("labels.txt", "red\ngreen\nblue\n")
-    return path
-
-
-@pytest.fixture
-def platform(tmp_path: Path) -> Iterator[Platform]:
-    """A running platform of its own, as `fairlead up` starts it."""
-    made = Platform(tmp_path / "up" / ".fairlead")
-    made.start()
-    yield made
-    assert made.process is not None
-    if made.process.poll() is None:
-        made.stop()
-
-
-def code(page: Page, which: str) -> str:
-    return page.locator(f"#code-{which}").inner_text()
-
-
-def run(*command: str, folder: Path) -> str:
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=True).stdout
-
-
-@pytest.mark.e2e
-def test_a_model_is_dropped_deployed_and_asked_with_a_picture(
-    browser: Browser, platform: Platform, tmp_path: Path, screenshots: Path
-) -> None:
-    context = browser.new_context(base_url=platform.url, viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(WAIT_MS)
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.goto(f"/signin/#token={(platform.home / 'token').read_text().strip()}")
-    page.wait_for_url(re.compile(r"://[^/]+/$"))
-
-    page.goto("/models/")
-    drop(page, colours_model(tmp_path / "colours.zip"))
-    page.get_by_role("button", name="Upload", exact=True).click()
-    page.wait_for_url("**/models/colours/versions/1/")
-    expect(page.get_by_text("READY", exact=True)).to_be_visible(timeout=WAIT_MS)  # without a reload by hand
-    page.get_by_role("link", name="Try it").click()
-    expect(page.get_by_text("so a runtime is started for this one request")).to_be_visible()
-    page.get_by_label("Picture for image").set_input_files(png(tmp_path / "blue.png", 60, 40, (0, 51, 255)))
-    page.get_by_role("button", name="Try it").click()
-    tried = page.locator("#try-outcome section").first
-    expect(tried.get_by_text("By a run of the runtime for this request alone: loaded in")).to_be_visible(
-        timeout=WAIT_MS
-    )
-    best = tried.locator(".scores tbody tr")
-    assert [row.split()[:3] for row in best.all_inner_texts()] == [
-        ["blue", "2", "1"],
-        ["green", "1", "0.2"],
-        ["red", "0", "0"],
-    ]
-    expect(tried.get_by_text(re.compile(r"^[\d.,]+ ms, the median of 5$"))).to_be_visible()
-    page.wait_for_url("**/models/colours/versions/1/try/trials/1/")
-    assert violations(page) == []
-    page.screenshot(path=screenshots / "try-trial-answer.png", full_page=True)
-    page.get_by_text("As numbers").click()
-    page.get_by_role("button", name="Remove it").click()
-    page.get_by_label("image as JSON").fill("[[[[1]], [[2]], [[3]]]]")
-    page.get_by_role("button", name="Try it").click()
-    expect(tried.get_by_text(re.compile("The runtime answered 400: .*image"))).to_be_visible(timeout=WAIT_MS)
-    page.screenshot(path=screenshots / "try-trial-refused.png", full_page=True)
-    page.get_by_role("link", name="Deploy it").click()
-    page.get_by_role("button", name="Make the service").click()
-    page.wait_for_url("**/services/default/colours/")
-    expect(page.locator("#service-header").get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
-    page.get_by_role("link", name="Try it").click()
-
-    page.get_by_label("Picture for image").set_input_files(png(tmp_path / "teal.png", 60, 40, (0, 102, 204)))
-    expect(page.get_by_role("img", name="The picture as it is sent")).to_be_visible()
-    page.get_by_role("button", name="Send it").focus()
-    page.keyboard.press("Enter")
-    answer = page.locator("#try-outcome section").first
-    expect(answer.get_by_text("colours-00001")).to_be_visible(timeout=WAIT_MS)
-    rows = answer.locator(".scores tbody tr")
-    expect(rows).to_have_count(3)
-    assert [row.split()[:3] for row in rows.all_inner_texts()] == [
-        ["blue", "2", "0.8"],
-        ["green", "1", "0.4"],
-        ["red", "0", "0"],
-    ]
-    expect(answer.get_by_text(re.compile(r"^[\d.,]+ ms, by revision"))).to_be_visible()
-    assert violations(page) == []
-    page.screenshot(path=screenshots / "try-answer.png", full_page=True)
-
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download request.json").click()
-    download.value.save_as(tmp_path / "request.json")
-    assert "0.8" in run("bash", "-c", code(page, "curl"), folder=tmp_path)
-    assert "0.8" in run(sys.executable, "-c", code(page, "python"), folder=tmp_path)
-    assert "0.8" in run(sys.executable, "-c", code(page, "triton"), folder=tmp_path)
-
-    page.get_by_label("Values", exact=True).select_option("0 to 255")
-    page.get_by_role("button", name="Send it").click()
-    expect(rows.first).to_contain_text("204")
-    page.get_by_role("button", name="Remove it").click()
-    page.get_by_text("As numbers").click()
-    page.get_by_label("image as JSON").fill("[[[[1]], [[2]], [[3]]]]")
-    page.get_by_role("button", name="Send it").click()
-    expect(answer.get_by_text(re.compile("The service answered 400: .*image"))).to_be_visible()
-    page.screenshot(path=screenshots / "try-refused.png", full_page=True)
-    for which in ("curl", "python", "triton"):
-        assert "[[[[1]], [[2]], [[3]]]]" in code(page, which)
-    assert complaints == []
-    context.close()
 
 
 PICTURES = {

@@ -1,87 +1,21 @@
-"""Builds and tunings on their pages, from the form to what came of it; once with a real worker and runtimes behind."""
+"""Builds and tunings on their pages, from the form to what came of it."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from deployments.models import Build, Tuning
 from tests import scenes
 from tests.browser.axe import violations
-from tests.browser.test_try_it import WAIT_MS, platform
-from tests.browser.test_upload import drop
 from tests.deployments.test_tuning_drawing import BEST, FAST, NOW, point
 from tests.deployments.test_tuning_views import REPORT
-from tests.e2e.harness import Platform
-from tests.registry import conftest as registry
 
-__all__ = ["platform"]
 pytestmark = pytest.mark.browser
-linear_model = registry.linear_model
-store_folder = registry.store_folder
 VERSION = "/models/digits/versions/1/"
-
-
-@pytest.mark.e2e
-def test_a_version_is_built_anew_and_a_service_is_tuned_and_configured(
-    browser: Browser, platform: Platform, tmp_path: Path, linear_model: Callable[..., bytes], screenshots: Path
-) -> None:
-    context = browser.new_context(base_url=platform.url, viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(WAIT_MS)
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.goto(f"/signin/#token={(platform.home / 'token').read_text().strip()}")
-    page.wait_for_url(re.compile(r"://[^/]+/$"))
-    (tmp_path / "linear.onnx").write_bytes(linear_model())
-    page.goto("/models/")
-    drop(page, tmp_path / "linear.onnx")
-    page.get_by_role("button", name="Upload", exact=True).click()
-    page.wait_for_url("**/models/linear/versions/1/")
-    expect(page.get_by_text("READY", exact=True)).to_be_visible(timeout=WAIT_MS)
-
-    page.get_by_role("link", name="Build…").click()
-    page.get_by_role("button", name="Build it").focus()
-    page.keyboard.press("Enter")
-    page.wait_for_url(re.compile(r"/models/linear/versions/1/builds/\d+/$"))
-    became = page.get_by_role("link", name="linear version 2")
-    expect(became).to_be_visible(timeout=WAIT_MS)  # by the stream, without a reload
-    expect(page.get_by_role("link", name="Deploy it")).to_be_visible(timeout=WAIT_MS)
-    page.screenshot(path=screenshots / "build-became.png", full_page=True)
-    page.get_by_role("link", name="Compare with version 1").click()
-    expect(page.get_by_role("heading", name="Version 2 beside version 1")).to_be_visible()
-
-    page.goto("/deploy/linear/1/")
-    page.get_by_role("button", name="Make the service").click()
-    page.wait_for_url("**/services/default/linear/")
-    expect(page.locator("#service-header").get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
-    page.goto("/models/linear/versions/1/")
-    page.get_by_role("link", name="Tune…").click()
-    page.get_by_label("Longest latency, ms").fill("500")
-    page.get_by_label("Time for the search").fill("12s")
-    page.get_by_role("button", name="Start the search").click()
-    expect(page.get_by_role("heading", name="Tuning for a p99 of 500 ms")).to_be_visible()
-    expect(page.locator("#tuning-state")).to_contain_text(re.compile(r"\d+ measured"), timeout=WAIT_MS)
-    expect(page.get_by_role("heading", name="What was found")).to_be_visible(timeout=2 * WAIT_MS)
-    expect(page.locator("svg.frontier circle").first).to_be_visible()
-    page.screenshot(path=screenshots / "tuning-found.png", full_page=True)
-    changes = page.get_by_role("button", name="See what would change")
-    stays = page.get_by_text("The configuration stays as it is; there is nothing to apply.")
-    expect(changes.or_(stays)).to_be_visible()
-    if changes.is_visible():
-        changes.click()
-        page.get_by_role("button", name="Apply…").click()
-        question = page.get_by_role("dialog").filter(has_text="Apply this to default/linear?")
-        question.get_by_role("button", name="Apply", exact=True).click()
-        page.wait_for_url("**/services/default/linear/")
-        expect(page.get_by_text("Applied the file of default/linear.")).to_be_visible()
-        expect(page.locator("#service-header").get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
-    assert complaints == []
-    context.close()
 
 
 def test_a_build_is_seen_to_go_on_and_is_stopped(page: Page, complaints: list[str]) -> None:

@@ -4,29 +4,32 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.browser.test_try_it import WAIT_MS, platform
-from tests.e2e import conftest as e2e
+from tests.browser.whole.desk import WAIT_MS, Desk
+from tests.browser.whole.driven import drives
 from tests.e2e.harness import Platform, failed, serve_digits, traffic
 
-__all__ = ["platform"]
 pytestmark = [pytest.mark.browser, pytest.mark.e2e]
-models = e2e.models
 POLICY = "name: quick\nsteps: [{weight: 100}]\n"
 
 
+@drives(
+    "GET recording-list",
+    "POST recording-list",
+    "GET recording-detail",
+    "GET recording-stream",
+    "POST recording-stop",
+    "POST recording-delete",
+    "POST replay-start",
+    "GET replay-detail",
+    "GET replay-stream",
+)
 def test_requests_are_recorded_and_another_version_is_tried_on_them(
-    browser: Browser, platform: Platform, models: Path, tmp_path: Path, screenshots: Path
+    desk: Desk, platform: Platform, models: Path, tmp_path: Path
 ) -> None:
     serve_digits(platform, models, POLICY)
-    context = browser.new_context(base_url=platform.url, viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(WAIT_MS)
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.goto(f"/signin/#token={(platform.home / 'token').read_text().strip()}")
-    page.wait_for_url(re.compile(r"://[^/]+/$"))
+    page = desk.page()
     page.goto("/services/default/digits/")
     page.get_by_role("link", name="Recordings").click()
     page.get_by_label("Why these requests may be kept").fill("They are made up by this test; nobody is in them.")
@@ -40,7 +43,7 @@ def test_requests_are_recorded_and_another_version_is_tried_on_them(
         expect(state).to_contain_text(re.compile(r"Requests\s*[1-9]"), timeout=WAIT_MS)  # by the stream
         expect(log.get_by_role("row").nth(1)).to_contain_text("digits-00001", timeout=WAIT_MS)
         expect(log.get_by_text("answered", exact=True).first).to_be_visible()
-        page.screenshot(path=screenshots / "recording.png", full_page=True)
+        desk.look(page, "recording")
         page.get_by_role("button", name="Stop…").click()
         page.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()
         expect(state.get_by_text("ended", exact=True)).to_be_visible()
@@ -56,7 +59,7 @@ def test_requests_are_recorded_and_another_version_is_tried_on_them(
     page.get_by_role("button", name="Start the replay").click()
     page.wait_for_url(re.compile(r"/services/default/digits/replays/\d+/$"))
     expect(page.get_by_role("heading", name="Answers compared")).to_be_visible(timeout=WAIT_MS)  # by the stream
-    page.screenshot(path=screenshots / "replay.png", full_page=True)
+    desk.look(page, "replay")
     expect(page.get_by_text(re.compile(r"The new version.s answers agree with stable.s in"))).to_be_visible()
 
     page.get_by_role("link", name=re.compile(r"^recording \d+$")).click()
@@ -66,5 +69,3 @@ def test_requests_are_recorded_and_another_version_is_tried_on_them(
     page.wait_for_url("**/services/default/digits/recordings/")
     expect(page.get_by_text("Nothing was recorded yet.")).to_be_visible()
     expect(page.get_by_text("of a deleted recording")).to_be_visible()
-    assert [text for text in complaints if "400" not in text] == []
-    context.close()

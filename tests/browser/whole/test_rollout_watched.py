@@ -1,20 +1,17 @@
 """A rollout watched and decided on its page; behind it a real server, worker, Envoy, runtimes and traffic."""
 
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.axe import violations
+from tests.browser.whole.desk import WAIT_MS, Desk
+from tests.browser.whole.driven import drives
 from tests.e2e.harness import Platform, failed, serve_digits, traffic
 
 pytestmark = [pytest.mark.browser, pytest.mark.e2e]
 
-WAIT_MS = 120_000
 POLICY = """
 name: watched
 strategy: canary
@@ -25,41 +22,20 @@ scaleDownDelay: 1s
 """
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo's models and its held-out images."""
-    folder = tmp_path_factory.mktemp("models")
-    subprocess.run([sys.executable, "-m", "fairlead_cli.demo.train", str(folder)], check=True, timeout=300)
-    return folder
-
-
-@pytest.fixture
-def platform(tmp_path: Path) -> Iterator[Platform]:
-    """A running platform of its own, as `fairlead up` starts it."""
-    made = Platform(tmp_path / "up" / ".fairlead")
-    made.start()
-    yield made
-    assert made.process is not None
-    if made.process.poll() is None:
-        made.stop()
-
-
-def signed_in(browser: Browser, platform: Platform) -> Page:
-    context = browser.new_context(base_url=platform.url, viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(WAIT_MS)
-    page = context.new_page()
-    page.goto(f"/signin/#token={(platform.home / 'token').read_text().strip()}")
-    page.wait_for_url(re.compile(r"://[^/]+/$"))
-    return page
-
-
+@drives(
+    "GET home",
+    "GET home-stream",
+    "GET service-list",
+    "GET service-list-stream",
+    "GET rollout-detail",
+    "GET rollout-stream",
+    "POST rollout-action promote",
+)
 def test_a_rollout_is_watched_until_its_pause_and_promoted_there(
-    browser: Browser, platform: Platform, models: Path, tmp_path: Path, screenshots: Path
+    desk: Desk, platform: Platform, models: Path, tmp_path: Path
 ) -> None:
     serve_digits(platform, models, POLICY)
-    page = signed_in(browser, platform)
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page = desk.page()
     with traffic(platform, models, tmp_path, "default/digits") as log:
         platform.fairlead("rollouts", "start", "digits", "--version", "2")
         # It rolls, and waits for a person as soon as it is paused: on a busy machine that may be when one looks.
@@ -74,8 +50,7 @@ def test_a_rollout_is_watched_until_its_pause_and_promoted_there(
         errors = page.locator("evidence-plot[data-metric=server_errors]")
         expect(errors.locator("canvas")).to_have_count(2)
         expect(errors.locator(".readout")).to_contain_text(re.compile(r"step 2 · canary 0\s% \(surely 0\s% to "))
-        assert violations(page) == []
-        page.screenshot(path=str(screenshots / "rollout-real-1280.png"), full_page=True, caret="initial")
+        desk.look(page, "rollout")
 
         page.get_by_role("button", name="Promote…").click()
         page.get_by_role("dialog").get_by_label("Why").fill("all four measurements are fine")
@@ -92,6 +67,4 @@ def test_a_rollout_is_watched_until_its_pause_and_promoted_there(
         expect(page.locator(".services td[data-label=Errors]")).to_have_text(re.compile(r"^\s*0\s%\s*$"))
 
     assert page.evaluate("window.stayed") is True
-    assert complaints == []
     assert failed(log) == []
-    page.context.close()

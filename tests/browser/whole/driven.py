@@ -1,0 +1,60 @@
+"""What people did on the pages of a whole platform: which addresses their browsers opened, which actions they took."""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+import pytest
+from django.urls import Resolver404, resolve
+from playwright.sync_api import Response
+
+
+def drives(*names: str) -> pytest.MarkDecorator:
+    """Mark a test by the pages and actions it drives, such as `GET home` or `POST rollout-action promote`.
+
+    Together the marked tests drive everything there is (`test_everything_is_driven.py`), and each really does what it
+    says (`Driven.lacks`).
+    """
+    return pytest.mark.drives(*names)
+
+
+def name_of(method: str, path: str) -> str:
+    """Return the method and the route of an address, and its verb where the route has one; empty if it has no route."""
+    try:
+        found = resolve(path)
+    except Resolver404:
+        return ""
+    return " ".join([method, found.url_name or found.route, *filter(None, [found.kwargs.get("verb")])])
+
+
+class Driven:
+    """What was answered as asked, by `name_of`, and what was not."""
+
+    def __init__(self) -> None:
+        self.done: set[str] = set()
+        self.refused: list[str] = []
+
+    def saw(self, response: Response) -> None:
+        """Take in an answer: up to 399 it was done, from 400 on it was refused."""
+        asked = response.request
+        name = name_of(asked.method, urlsplit(response.url).path)
+        if not name:
+            return
+        if response.status < 400:
+            self.done.add(name)
+        else:
+            self.refused.append(f"{name} {response.status}")
+
+    def lacks(self, names: Iterable[str]) -> set[str]:
+        return set(names) - self.done
+
+
+def is_console_echo(text: str) -> bool:
+    """Return whether the console, or htmx there, only repeats the status of an answer, which `Driven` has."""
+    return (
+        re.match(
+            r"(Failed to load resource: the server responded with a status of|Response Status Error Code) [45]\d\d",
+            text,
+        )
+        is not None
+    )
