@@ -46,8 +46,8 @@ def begins_inline(model: LoadedModel, config: ModelConfig) -> bool:
         together_us = min(measure_us(model, rows)) if rows > 1 and alone_us < 1e5 else alone_us
     except ServingError:
         return False
-    return runs_inline(now_inline=False, run_us=alone_us, requests=1) and runs_inline(
-        now_inline=False, run_us=together_us, requests=rows
+    return runs_inline(now_inline=False, run_us=alone_us, request_us=alone_us) and runs_inline(
+        now_inline=False, run_us=together_us, request_us=together_us / rows
     )
 
 

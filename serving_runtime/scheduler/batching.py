@@ -42,10 +42,10 @@ def take(rows: Sequence[int], oldest_wait_us: int, policy: BatchPolicy, *, compl
     return 0
 
 
-def runs_inline(*, now_inline: bool, run_us: float, requests: float) -> bool:
-    """Return whether the model should run in the event loop, given the mean time and requests of its runs.
+def runs_inline(*, now_inline: bool, run_us: float, request_us: float) -> bool:
+    """Return whether the model should run in the event loop, given what a run takes, and each request's share of it.
 
     Moving into the loop asks for half the times at which a model leaves it, so that it does not swing.
     """
     slack = 1.0 if now_inline else 0.5
-    return run_us <= slack * INLINE_US_PER_RUN and run_us / max(requests, 1.0) <= slack * INLINE_US_PER_REQUEST
+    return run_us <= slack * INLINE_US_PER_RUN and request_us <= slack * INLINE_US_PER_REQUEST

@@ -48,4 +48,4 @@ def test_take(rows: list[int], waited_us: int, rule: BatchPolicy, complete: bool
     ],
 )
 def test_runs_inline(now: bool, run_us: float, requests: float, inline: bool) -> None:
-    assert runs_inline(now_inline=now, run_us=run_us, requests=requests) is inline
+    assert runs_inline(now_inline=now, run_us=run_us, request_us=run_us / requests) is inline

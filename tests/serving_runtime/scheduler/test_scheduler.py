@@ -11,6 +11,7 @@ import pytest
 from serving_runtime.config.batching import BatchPolicy, QueuePolicy, TimeoutAction
 from serving_runtime.datatypes import Array
 from serving_runtime.errors import FailureReason, ServingError, Unavailable
+from serving_runtime.scheduler import meter
 from serving_runtime.scheduler.job import Job, Result
 from serving_runtime.scheduler.scheduler import Scheduler
 from serving_runtime.telemetry.statistics import ModelStatistics
@@ -271,7 +272,8 @@ async def test_a_model_that_turns_out_heavy_leaves_the_loop() -> None:
     client.scheduler._run = heavy
     for instance in client.scheduler._instances:
         instance._run = heavy
-    client.submit(1)
+    for value in range(meter.RUNS):
+        client.submit(value)
     await client.results()
     assert not client.scheduler.inline
     client.submit(2)
