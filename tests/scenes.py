@@ -263,11 +263,14 @@ def copies(of: InferenceService, count: int, *, first: int = 0) -> None:
     """Make so many more services like that one, with its namespace, without revisions; `first` is in the first name."""
     of.refresh_from_db()
     columns = {field.attname: getattr(of, field.attname) for field in of._meta.concrete_fields}
-    rows = (
+    model = "" if of.model_version is None else of.model_version.model.name
+    copied = [
         InferenceService(**{**columns, "id": None, "name": f"copy-{number:05d}"})
         for number in range(first, first + count)
-    )
-    InferenceService.objects.bulk_create(rows, batch_size=500)
+    ]
+    for row in copied:
+        row.searched = rows.searched_text(row.namespace, row.name, model)
+    InferenceService.objects.bulk_create(copied, batch_size=500)
 
 
 def webhook(*events: str, url: str = "https://a.example/", team: str | None = None) -> CreatedWebhook:

@@ -50,6 +50,7 @@ class Template:
         reason = self.service.reason.replace(before, name)
         document = {**self.service.document, "metadata": {"name": name}}
         own = {"name": name, "document": document, "model_version_id": version_id, "observed": seen, "reason": reason}
+        own["searched"] = self.service.searched.replace(before, name, 1)
         return like(self.service, leave=("changed_at",), **own, **times)
 
     def revisions_like(self, row: InferenceService) -> Iterator[Revision]:

@@ -147,6 +147,7 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
         desired, fields = change.desired(), _fields(change.service)
         yield change
         rows.put_wait(change.service, change.now)
+        rows.put_searched(change.service)
         if change.desired() != desired:
             change.service.generation += 1
         if change.is_changed or _fields(change.service) != fields:
@@ -159,7 +160,7 @@ def changing(service_id: int, *, now: datetime) -> Iterator[Change]:
 
 def load(service_id: int, *, now: datetime, lock: bool = False) -> Change:
     """Return a service with its revisions and its rollout in progress; raises NotFound."""
-    services = InferenceService.objects.select_related("cluster")
+    services = InferenceService.objects.select_related("cluster", "model_version__model")
     if lock:
         services = services.select_for_update(of=("self",))
     service = services.filter(pk=service_id).first()

@@ -241,6 +241,17 @@ def put_wait(service: InferenceService, now: datetime) -> None:
         service.waits_for, service.waits_since = condition, now
 
 
+def put_searched(service: InferenceService) -> None:
+    """Write into the service's row, which the caller saves, what searches by words look through."""
+    model = "" if service.model_version is None else service.model_version.model.name
+    service.searched = searched_text(service.namespace, service.name, model)
+
+
+def searched_text(namespace: str, name: str, model: str) -> str:
+    """Return the text of a service, in lower case, that has what words may be a part of."""
+    return f"{namespace}/{name} {model}".lower()
+
+
 def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
     """Return whether the revision is what a service file and the version that it means ask for."""
     return (

@@ -118,7 +118,7 @@ COMMANDS = (
     Command("alias protect", governance.protect, models.alias_argument),
     Command("alias unprotect", governance.unprotect, models.alias_argument),
     Command("services apply", services.apply_service, services.apply_arguments),
-    Command("services list", services.list_services),
+    Command("services list", services.list_services, services.list_arguments),
     Command("services show", services.show_service, services.service_argument),
     Command("services logs", logs.logs, logs.logs_arguments),
     Command("services stop", services.stop_service, services.stop_arguments),

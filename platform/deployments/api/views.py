@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from django.db.models import Q
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -88,12 +89,22 @@ class PolicyDetailView(APIView):
         return Response(status=204)
 
 
+class _Words(Filter):
+    """Keeps the services that have each of some words in their names."""
+
+    def condition(self, text: str) -> Q:
+        """Return the condition for the words, which spaces part."""
+        super().condition(text)
+        return selectors.service_search(text.split())
+
+
 class ServiceListView(_ListView):
     """The services that the caller may see, in the order they were made."""
 
     ordering = "id"
     orderings = ("-id", "name", "-name", "created_at", "-created_at")
     filters = (
+        _Words("search", "", "Only services with each of these words in their name, namespace or model's name."),
         Filter("namespace", "namespace", "Only services in this namespace."),
         Filter("name", "name", "Only services of this name."),
         Filter("phase", "phase", "Only services in this phase.", choices=tuple(ServicePhase)),

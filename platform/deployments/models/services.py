@@ -90,6 +90,7 @@ class InferenceService(models.Model):
         rolling: how its replicas are replaced, `{"maxSurge", "maxUnavailable"}`; None leaves it to the cluster.
         traffic_at: when its counters were last looked up for pages (`deployments.traffic`).
         tap_cursor: up to where everything that the taps of its replicas recorded was made use of.
+        searched: what searches by words look through (`deployments.rows.put_searched`).
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="services")
@@ -133,6 +134,7 @@ class InferenceService(models.Model):
     rolling = models.JSONField(null=True)
     traffic_at = models.DateTimeField(null=True)
     tap_cursor = models.TextField(blank=True)
+    searched = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
 

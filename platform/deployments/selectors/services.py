@@ -3,11 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import reduce
-from operator import or_
 
 from django.conf import settings
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Max, Q, QuerySet
 
 from common.counting import count_up_to
 from common.errors import InvalidInput, NotFound
@@ -49,25 +47,18 @@ def service_list(*, limit: int | None = None, only: Q | None = None, offset: int
     return service_views(service_query().filter(pk__in=shown).order_by("namespace", "name"))
 
 
-def service_count_by_phase(*, only: Q, is_searched: bool = False) -> dict[str, int]:
-    """Return how many services that fit the condition are in each phase that any is in, as `common.counting` counts.
-
-    Args:
-        is_searched: the condition is none that an index serves: one look at all services counts them exactly.
-    """
+def service_count_by_phase(*, only: Q) -> dict[str, int]:
+    """Return how many services that fit the condition are in each phase that any is in, as `common.counting` counts."""
     services = InferenceService.objects.filter(only)
-    if is_searched:
-        return dict(services.values_list("phase").annotate(Count("pk")).order_by())
     found = {str(phase): count_up_to(services.filter(phase=phase)) for phase in ServicePhase}
     return {phase: count for phase, count in found.items() if count}
 
 
 def service_search(words: Iterable[str]) -> Q:
     """Return the condition that a service's name, namespace or model has each of the words in it."""
-    columns = ("name", "namespace", "model_version__model__name")
     found = Q()
     for word in words:
-        found &= reduce(or_, (Q(**{f"{column}__icontains": word}) for column in columns))
+        found &= Q(searched__contains=word.lower())
     return found
 
 

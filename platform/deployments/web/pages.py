@@ -90,7 +90,7 @@ def list_page(token: ApiToken, shown: ServiceFilter = EVERYTHING) -> Page:
     # The marks first: what changes between the reads is sent again, not lost.
     cursor, now = change_marks().everything, timezone.now()
     only = visible(token, Owned.NAMESPACE, "namespace") & service_search(shown.words)
-    by_phase = service_count_by_phase(only=only, is_searched=bool(shown.words))
+    by_phase = service_count_by_phase(only=only)
     of_phase = only if shown.phase is None else only & Q(phase=shown.phase)
     services = service_list(only=of_phase, limit=LIMIT + 1, offset=shown.offset)
     are_more, services = len(services) > LIMIT, services[:LIMIT]

@@ -64,9 +64,14 @@ def service_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("service", metavar="SERVICE", help="NAME or NAMESPACE/NAME")
 
 
+def list_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--search", metavar="WORDS", help="only those with each word in name, namespace or model")
+
+
 def list_services(call: Call) -> None:
-    """List the services."""
-    call.show_list(call.client.all("services"), _COLUMNS)
+    """List the services, all or those that a search finds."""
+    words = call.options.search
+    call.show_list(call.client.all("services", filters={"search": words} if words else None), _COLUMNS)
 
 
 def show_service(call: Call) -> None:
