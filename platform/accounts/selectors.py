@@ -25,7 +25,7 @@ def token_of(*, secret: str, now: datetime) -> ApiToken:
     """Return the live token whose secret this is, with its user.
 
     Raises:
-        NotAuthenticated: unknown, expired, revoked, or its user is not active; the sentence says which.
+        NotAuthenticated: unknown, expired, revoked, or its user is switched off; the sentence says which.
     """
     token = ApiToken.objects.select_related("user").filter(digest=digest_of(secret)).first()
     if token is None:
@@ -38,7 +38,9 @@ def token_of(*, secret: str, now: datetime) -> ApiToken:
     if not token.is_live(now):
         raise NotAuthenticated(f"token {token.name!r} expired at {token.expires_at:%Y-%m-%d %H:%M} UTC; make a new one")
     if not token.user.is_active:
-        raise NotAuthenticated(f"user {token.user.username!r} of token {token.name!r} is not active")
+        raise NotAuthenticated(
+            f"user {token.user.username!r} of token {token.name!r} is switched off; ask an administrator"
+        )
     return token
 
 

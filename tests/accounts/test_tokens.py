@@ -64,7 +64,7 @@ def test_a_live_token_is_found_by_its_secret() -> None:
             id="revoked",
         ),
         pytest.param(
-            lambda token: type(token.user).objects.update(is_active=False), NOW, "not active", id="its user left"
+            lambda token: type(token.user).objects.update(is_active=False), NOW, "switched off", id="its user left"
         ),
         pytest.param(lambda token: token.delete(), NOW, "not known here", id="gone"),
     ],

@@ -145,7 +145,9 @@ def _detail(request: HttpRequest, webhook_id: int, *, made: webhooks.CreatedWebh
     deliveries, older = newest(request, found, _DELIVERIES_SHOWN)
     context = {
         "webhook": webhook,
-        "deliveries": [(row, json.dumps(row.payload, indent=2, ensure_ascii=False)) for row in deliveries],
+        "deliveries": [
+            (row, json.dumps({"id": row.pk, **row.payload}, indent=2, ensure_ascii=False)) for row in deliveries
+        ],
         "older": older,
         "status": status,
         "statuses": _STATUSES,

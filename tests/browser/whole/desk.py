@@ -37,6 +37,7 @@ class Desk:
         context.on("console", self._said)
         context.on("weberror", lambda error: self.complaints.append(str(error.error)))
         page = context.new_page()
+        page.on("download", self.driven.took)
         page.goto(f"/signin/#token={token or (self._platform.home / 'token').read_text().strip()}")
         page.wait_for_url(re.compile(r"://[^/]+/$"))
         return page
@@ -44,7 +45,7 @@ class Desk:
     def look(self, page: Page, name: str) -> None:
         """Keep a picture, and see that anybody can use the page."""
         page.screenshot(path=self._pictures / f"whole-{name}.png", full_page=True)
-        assert violations(page) == [], name
+        assert not (found := violations(page)), f"{name}: {found}"
 
     def close(self) -> None:
         for context in self._contexts:

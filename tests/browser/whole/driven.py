@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.urls import Resolver404, resolve
-from playwright.sync_api import Response
+from playwright.sync_api import Download, Response
 
 
 def drives(*names: str) -> pytest.MarkDecorator:
@@ -24,7 +24,8 @@ def name_of(method: str, path: str) -> str:
         found = resolve(path)
     except Resolver404:
         return ""
-    return " ".join([method, found.url_name or found.route, *filter(None, [found.kwargs.get("verb")])])
+    verb = [found.kwargs["verb"]] if ":verb>" in found.route else []
+    return " ".join([method, found.url_name or found.route, *verb])
 
 
 class Driven:
@@ -44,6 +45,10 @@ class Driven:
             self.done.add(name)
         else:
             self.refused.append(f"{name} {response.status}")
+
+    def took(self, file: Download) -> None:
+        """Take in a file that a link gives to keep, whose answer is none of the page's; the test reads the file."""
+        self.done.add(name_of("GET", urlsplit(file.url).path))
 
     def lacks(self, names: Iterable[str]) -> set[str]:
         return set(names) - self.done
