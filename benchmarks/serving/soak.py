@@ -3,9 +3,10 @@
     python -m benchmarks.serving.soak [--minutes 10]
 
 Rounds of HTTP binary, HTTP JSON, gRPC on many connections and on one, images, and clients that leave in the middle of
-a request. After each round, with no client left, resident memory and open descriptors are noted. Ends with 1 where the
-last quarter of the rounds holds more memory than the second quarter by more than 3 % and 4 MB, or a descriptor more
-all the time. The first quarter is for caches and allocators to fill, and for models to move into threads of their own.
+a request. After each round, with no client left and once the server has rested and given free memory back, resident
+memory and open descriptors are noted. Ends with 1 where the last quarter of the rounds holds more memory than the
+second quarter by more than 3 % and 4 MB, or a descriptor more all the time. The first quarter is for caches to fill,
+and for models to move into threads of their own.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from typing import NamedTuple
 from benchmarks.serving import loads, models, requests
 from benchmarks.serving.peers.base import Running
 from benchmarks.serving.peers.fairlead import Fairlead
+from serving_runtime.engine import resting
 
 _SMALL, _IMAGE = models.MODELS["mlp_small"], models.MODELS["image_mean"]
 _SHARE, _MB = 0.03, 4.0
@@ -65,6 +67,7 @@ def _round(running: Running, seconds: int, scratch: Path, idle_descriptors: int)
     url, body = running.http(_IMAGE)
     _leave(int(url.split(":")[2].partition("/")[0]), body)
     _wait(lambda: running.process.descriptors() <= idle_descriptors)
+    time.sleep(resting.QUIET_S + 2 * resting.EVERY_S)
     return Round(running.process.rss_mb(), running.process.descriptors(), p99)
 
 

@@ -21,6 +21,7 @@ from serving_runtime.engine.budget import SHARE
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.load_settings import LoadSettings
+from serving_runtime.engine.resting import EVERY_S, Resting
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.engine.traced import follow
 from serving_runtime.protocol.grpc.server import GrpcServer
@@ -217,6 +218,7 @@ class Server:
         gc.collect()
         gc.freeze()  # what is loaded stays; the collector need not walk it again and again
         self._engine.start_polling()
+        again_and_again(Resting().look, EVERY_S)
 
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
         if http is not None:
