@@ -88,9 +88,11 @@ def lines_between(before: RolloutState, after: RolloutState, canary: str) -> Ite
     if after.confirmed_at is not None and before.confirmed_at is None:
         does = "sends what comes to the preview address" if after.is_previewing else after.portion.done
         yield Line(Kind.ROLLOUT_WEIGHT_CONFIRMED, f"the gateway {does} to {canary}")
+    is_asking = after.reason.code is Code.AWAITING_APPROVAL and before.reason.code is not Code.AWAITING_APPROVAL
     if after.phase is Phase.PAUSED and before.phase is not Phase.PAUSED:
-        yield Line(Kind.ROLLOUT_PAUSED, after.reason.message)
-    if after.reason.code is Code.AWAITING_APPROVAL and before.reason.code is not Code.AWAITING_APPROVAL:
+        message = f"the rollout to {canary} is paused until it is approved" if is_asking else after.reason.message
+        yield Line(Kind.ROLLOUT_PAUSED, message)
+    if is_asking:
         yield Line(Kind.ROLLOUT_APPROVAL_AWAITED, after.reason.message)
     if before.phase is Phase.PAUSED and after.phase is Phase.PROGRESSING:
         yield Line(Kind.ROLLOUT_CONTINUED, f"the rollout to {canary} goes on after its pause")
