@@ -103,7 +103,14 @@ def may(token: ApiToken, needed: Scope, place: Place) -> bool:
 
 def visible(token: ApiToken, kind: Owned, column: str) -> Q:
     """Return the condition for rows whose `column` names something of `kind` that the caller may see."""
-    roles = token.roles
+    return permitted(token, Scope.READ, kind, column)
+
+
+def permitted(token: ApiToken, needed: Scope, kind: Owned, column: str) -> Q:
+    """Return the condition for rows whose `column` names something of `kind` at which `require` lets the caller."""
+    if not token.allows(needed):
+        return Q(pk__in=())
+    roles = {team: role for team, role in token.roles.items() if role.scope.includes(needed)}
     if roles.get(DEFAULT_TEAM) is Role.ADMIN:
         return Q()
     owned = Ownership.objects.filter(kind=kind)

@@ -27,7 +27,10 @@ class RegisteredModel(models.Model):
     created_by = models.CharField(max_length=300)
 
     class Meta:
-        indexes = [models.Index(fields=["created_at", "id"], name="model_created")]
+        indexes = [
+            models.Index(fields=["created_at", "id"], name="model_created"),
+            models.Index(fields=["id"], condition=models.Q(requires_approval=True), name="model_wants_approval"),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -91,6 +94,11 @@ class ModelVersion(models.Model):
             models.Index(fields=["model", "-id"], name="version_newest"),
             models.Index(fields=["model", "size_bytes", "id"], name="version_by_size"),
             models.Index(fields=["model", "platform"], name="version_by_platform"),
+            models.Index(
+                fields=["model", "-id"],
+                condition=models.Q(status=Status.READY.value, approval=Approval.UNREVIEWED.value),
+                name="version_unreviewed",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -113,7 +121,7 @@ class ModelVersion(models.Model):
 
     def brought_by(self) -> list[str]:
         """Return who registered it or imported its files, as the audit log names them."""
-        return [self.created_by, *self.imports.values_list("created_by", flat=True).distinct()]
+        return [self.created_by, *dict.fromkeys(each.created_by for each in self.imports.all())]
 
     @property
     def check_state(self) -> CheckState:

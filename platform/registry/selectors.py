@@ -3,16 +3,18 @@
 import re
 from datetime import datetime
 
-from django.db.models import OuterRef, QuerySet, Subquery, Value
+from django.db.models import OuterRef, Prefetch, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from accounts.models import Ownership
 from accounts.roles import DEFAULT_TEAM, Owned
 from common.errors import InvalidInput, NotFound
+from registry.approval import Approval, refusal
 from registry.import_lifecycle import ImportStatus
 from registry.lifecycle import Status
 from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
 
+_LOOKED_THROUGH = 60
 _URI = re.compile(r"models:/(?P<model>[^/@]+)(?:/(?P<number>[0-9]{1,9})|@(?P<alias>[^/@]+))")
 
 
@@ -95,6 +97,26 @@ def alias_get(*, model: str, name: str) -> Alias:
     return alias
 
 
+def versions_to_approve(*, only: Q, username: str, limit: int) -> list[ModelVersion]:
+    """Return READY versions that their models want approved, that nobody decided of and the user may, the newest first.
+
+    Who registered many himself is told only what of others' is among the newest 60.
+
+    Args:
+        only: a condition on versions: of those that the user's role lets him decide of.
+    """
+    rows = _to_approve().filter(only)
+    brought = Prefetch("imports", ModelImport.objects.only("version", "created_by"))
+    rows = rows.select_related("model").only("number", "created_at", "created_by", "model__name")
+    newest = rows.prefetch_related(brought).order_by("-pk")[:_LOOKED_THROUGH]
+    return [version for version in newest if not refusal(username, version.brought_by())][:limit]
+
+
+def newest_to_approve() -> list[int]:
+    """Return the ids of the newest versions that wait for anybody's approval, by which pages see that others do."""
+    return list(_to_approve().order_by("-pk").values_list("pk", flat=True)[:_LOOKED_THROUGH])
+
+
 def versions_to_check(*, now: datetime, limit: int) -> list[int]:
     """Return the ids of versions whose check is due, longest waiting first."""
     due = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__lte=now)
@@ -130,6 +152,11 @@ def _found(models: QuerySet[RegisteredModel], name: str) -> RegisteredModel:
     if model is None:
         raise NotFound(f"there is no model {name!r}; register its first version or create it")
     return model
+
+
+def _to_approve() -> QuerySet[ModelVersion]:
+    undecided = ModelVersion.objects.filter(status=Status.READY.value, approval=Approval.UNREVIEWED.value)
+    return undecided.filter(model__requires_approval=True)
 
 
 def _versions() -> QuerySet[ModelVersion]:

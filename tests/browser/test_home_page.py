@@ -1,11 +1,15 @@
 """Home as people see and use it."""
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
 from deployments.models import Rollout
 from deployments.phases import Code, Phase
+from registry.approval import Approval
+from registry.governance import version_decide
 from tests import scenes
+from tests.browser.states.of_home import version_awaited
 
 pytestmark = pytest.mark.browser
 
@@ -53,6 +57,26 @@ def test_what_waits_is_decided_with_the_keyboard_and_the_back_button_leads_home(
     page.go_back()
     expect(page.locator("#home-rolling")).to_contain_text("digits")
     expect(page.locator("#home-waiting")).to_contain_text("Nothing.")
+
+
+def test_a_version_is_approved_by_the_way_that_home_shows(page: Page) -> None:
+    scenes.service()
+    page.goto("/")
+    page.evaluate("window.stayed = true")
+    row = version_awaited()
+    waiting = page.locator("#home-waiting")
+    expect(waiting).to_contain_text("Comes into no service before it is approved")
+    expect(page.locator("#announcer")).to_have_text("1 version waits for your approval")
+    assert page.evaluate("window.stayed") is True
+
+    page.get_by_role("link", name="Approve or decline fraud-scores version 7").click()
+    expect(page.get_by_role("heading", name="fraud-scores")).to_be_visible()
+    page.go_back()
+    expect(waiting).to_contain_text("fraud-scores version 7")
+
+    said = {"decision": Approval.APPROVED, "comment": "", "username": "bob", "actor": "bob"}
+    version_decide(model=row.model.name, number=row.number, now=timezone.now(), **said)
+    expect(waiting).to_contain_text("Nothing.")
 
 
 def test_a_figure_leads_to_its_list_and_the_address_keeps_it(page: Page) -> None:

@@ -14,7 +14,11 @@ from accounts.teams import member_delete, member_set, ownership_set, team_create
 from deployments.models import Cluster, InferenceService, Repartition, Rollout
 from deployments.phases import Code, Phase
 from deployments.services import rollout_abort
-from deployments.web.home_page import SHOWN
+from deployments.web.events import Fragments
+from deployments.web.home_page import SHOWN, home_page
+from registry.approval import Approval
+from registry.governance import version_decide
+from registry.models import ModelImport, ModelVersion, RegisteredModel
 from tests import scenes
 from tests.deployments.test_views import signed_in, text
 
@@ -88,6 +92,102 @@ def test_a_proposal_to_cut_gpus_anew_waits_for_administrators() -> None:
     assert "Repartition" not in text(signed_in(Scope.WRITE), "/")
     Repartition.objects.update(phase="Draining")
     assert "Repartition" not in text(signed_in(Scope.ADMIN), "/")
+
+
+def version_awaited(number: int = 1, model: str = "digits") -> ModelVersion:
+    row = scenes.model_version(number, model)
+    RegisteredModel.objects.filter(name=model).update(requires_approval=True)
+    return row
+
+
+def version_imported(row: ModelVersion, by: str) -> None:
+    uri, now = "https://files.example/model.onnx", timezone.now()
+    fields = {"status": "IMPORTED", "created_at": now, "created_by": by, "finished_at": now}
+    ModelImport.objects.create(model=row.model.name, uri=uri, version=row, **fields)
+
+
+def test_a_version_that_its_model_wants_approved_waits_for_deployers() -> None:
+    version_awaited()
+
+    waiting = part(text(signed_in(Scope.WRITE), "/"), "waiting")
+
+    for words in ("digits version 1", 'href="/models/digits/versions/1/"', "Approve or decline", "Registered by test"):
+        assert words in waiting
+    assert "1 version waits for your approval" in waiting
+    assert "Approve or decline" not in text(signed_in(Scope.READ), "/")
+
+
+@pytest.mark.parametrize(
+    ("of_model", "of_version"),
+    [
+        pytest.param({"requires_approval": False}, {}, id="its model asks for no approval"),
+        pytest.param({}, {"status": "PENDING"}, id="it is checked yet"),
+        pytest.param({}, {"status": "REJECTED"}, id="it cannot be served"),
+        pytest.param({}, {"approval": "declined", "approval_at": timezone.now()}, id="somebody declined it"),
+        pytest.param({}, {"created_by": "write-user (token ci)"}, id="the viewer registered it"),
+    ],
+)
+def test_a_version_of_which_the_viewer_decides_nothing_is_not_there(
+    of_model: dict[str, object], of_version: dict[str, object]
+) -> None:
+    row = version_awaited()
+    RegisteredModel.objects.filter(pk=row.model_id).update(**of_model)
+    ModelVersion.objects.filter(pk=row.pk).update(**of_version)
+    assert "Approve or decline" not in text(signed_in(Scope.WRITE), "/")
+
+
+def test_a_version_does_not_wait_for_who_imported_its_files() -> None:
+    version_imported(version_awaited(), by="write-user")
+    assert "Approve or decline" not in text(signed_in(Scope.WRITE), "/")
+    assert "Approve or decline" in text(signed_in(Scope.ADMIN), "/")
+
+
+def test_a_version_waits_for_deployers_of_the_team_that_owns_its_model() -> None:
+    version_awaited()
+    scenes.token(Scope.ADMIN, "administrator")
+    client, now = signed_in(Scope.WRITE), timezone.now()
+    for team in ("blue", "red"):
+        team_create(name=team, actor="test", now=now)
+    ownership_set(team="blue", kind=Owned.MODEL, name="digits", actor="test", now=now)
+    member_set(team="red", username="write-user", role=Role.DEPLOYER, actor="test", now=now)
+    member_delete(team="default", username="write-user", actor="test", now=now)
+    told = []
+    for role in (None, Role.VIEWER, Role.DEPLOYER):
+        if role is not None:
+            member_set(team="blue", username="write-user", role=role, actor="test", now=now)
+        told.append("digits version 1" in part(text(client, "/"), "waiting"))
+    assert told == [False, False, True]
+
+
+def test_the_newest_versions_to_approve_are_shown_and_no_more() -> None:
+    for number in range(1, SHOWN + 3):
+        version_awaited(number)
+
+    waiting = part(text(signed_in(Scope.WRITE), "/"), "waiting")
+
+    assert waiting.count("needs approval") == SHOWN
+    assert f"digits version {SHOWN + 2}<" in waiting
+    assert "digits version 2<" not in waiting
+
+
+def test_a_version_approved_leaves_the_open_page() -> None:
+    scenes.service("other", version=2)
+    row = version_awaited()
+    scenes.token(Scope.WRITE, "bob")
+    token, fragments = ApiToken.objects.get(name="bob"), Fragments({}, seen=None)
+    page = home_page(token)
+    first = b"".join(fragments.changed(page))
+    said = {"decision": Approval.APPROVED, "comment": "", "username": "alice", "actor": "alice"}
+    for number in (row.number, 2):
+        version_decide(model="digits", number=number, now=timezone.now(), **said)
+
+    later = home_page(token)
+    changed = b"".join(fragments.changed(later))
+
+    assert later.cursor != page.cursor
+    assert b"digits version 1" in first
+    assert b'id="home-waiting"' in changed
+    assert b"digits version 1" not in changed
 
 
 def test_what_broke_is_told_with_its_reason() -> None:
@@ -174,7 +274,7 @@ def test_the_number_of_queries_does_not_grow(
 ) -> None:
     client = signed_in()
     _one_of_each("a")
-    with django_assert_max_num_queries(30) as shown:
+    with django_assert_max_num_queries(33) as shown:
         client.get("/")
 
     for name in ("b", "c"):
@@ -185,6 +285,7 @@ def test_the_number_of_queries_does_not_grow(
 
 
 def _one_of_each(name: str) -> None:
+    version_imported(version_awaited(model=f"awaited-{name}"), by="alice")
     scenes.rollout(scenes.service(f"rolling-{name}"))
     scenes.move(scenes.rollout(scenes.service(f"paused-{name}")), step_index=1, **PAUSED)
     ended(scenes.rollout(scenes.service(f"failed-{name}")), Code.ANALYSIS_FAILED)

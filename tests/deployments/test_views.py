@@ -401,7 +401,7 @@ def test_ten_thousand_services_take_no_more_queries(
     scenes.copies(one, 60)
     with django_assert_max_num_queries(20) as listed:
         client.get("/services/?q=copy")
-    with django_assert_max_num_queries(30) as at_home:
+    with django_assert_max_num_queries(32) as at_home:
         client.get("/")
     InferenceService.objects.exclude(pk=one.pk).delete()
     scenes.copies(one, 10_000)

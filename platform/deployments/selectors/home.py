@@ -1,19 +1,23 @@
 """What a person looks for first: counts of all services, rollouts in progress, what broke, what happened lately."""
 
+import zlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Exists, F, OuterRef, Q
 
 from common.counting import count_up_to
+from deployments.feed import Marks
 from deployments.history import Kind
 from deployments.models import Cluster, Event, InferenceService, Rollout
 from deployments.phases import Code, Phase, ServicePhase
-from deployments.selectors.events import event_view
+from deployments.selectors.events import change_marks, event_view
 from deployments.selectors.rollouts import rollout_query
 from deployments.selectors.services import service_query
 from deployments.shapes import EventView
 from deployments.waits import Condition
+from registry.selectors import newest_to_approve
 
 IN_PROGRESS = (Phase.PENDING, Phase.PROGRESSING, Phase.PAUSED)
 _ENDED_BADLY = (Phase.DEGRADED, Phase.ABORTED)
@@ -39,6 +43,12 @@ class Happening:
     namespace: str
     name: str
     event: EventView
+
+
+def home_marks(services: Collection[int] = ()) -> Marks:
+    """Return what `change_marks` does, with another number also where other versions wait for an approval."""
+    marks = change_marks(services)
+    return Marks(zlib.crc32(repr((marks.everything, newest_to_approve())).encode()), marks.of)
 
 
 def home_counts(*, only: Q) -> Counts:

@@ -44,6 +44,7 @@ from deployments.selectors import (
     service_detail,
     tuning_get,
 )
+from deployments.selectors.home import home_marks
 from deployments.selectors.works import build_marks, tuning_marks
 from deployments.web.gpu_page import gpu_page
 from deployments.web.home_page import home_page
@@ -67,6 +68,7 @@ class Source:
     feeds: WeakKeyDictionary[AbstractEventLoop, Feed] = field(default_factory=WeakKeyDictionary)
 
 
+_OF_HOME = Source(home_marks, Scope.READ)
 _OF_SERVICES, _OF_GPUS = Source(change_marks, Scope.READ), Source(gpu_marks, Scope.ADMIN)
 _OF_BUILDS, _OF_TUNINGS = Source(build_marks, Scope.READ), Source(tuning_marks, Scope.READ)
 _OF_RECORDINGS, _OF_REPLAYS = Source(recording_marks, Scope.READ), Source(replay_marks, Scope.READ)
@@ -79,7 +81,7 @@ async def home_stream(request: HttpRequest) -> StreamingHttpResponse:
     """Stream what changes at Home."""
     token: ApiToken = request.token  # type: ignore[attr-defined]
     topic = Topic(key=("home", token.pk), mark=_with_traffic, load=partial(_of_token, token.pk, home_page))
-    return await sync_to_async(_stream)(request, topic, Place.anywhere())
+    return await sync_to_async(_stream)(request, topic, Place.anywhere(), _OF_HOME)
 
 
 @never_cache

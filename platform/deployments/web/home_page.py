@@ -6,17 +6,18 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from accounts.access import Place, may, may_names, visible
+from accounts.access import Place, may, may_names, permitted, visible
 from accounts.models import ApiToken
 from accounts.roles import Owned
 from accounts.scopes import Scope
 from deployments.models import Rollout
 from deployments.phases import Phase
-from deployments.selectors import NO_TRAFFIC, RolloutView, change_marks, rollout_views, service_views, traffic_of
+from deployments.selectors import NO_TRAFFIC, RolloutView, rollout_views, service_views, traffic_of
 from deployments.selectors.home import (
     clusters_broken,
     happenings_newest,
     home_counts,
+    home_marks,
     rollouts_ended_badly,
     rollouts_in_progress,
     services_broken,
@@ -26,7 +27,7 @@ from deployments.selectors.repartitions import repartitions_proposed
 from deployments.selectors.works import works_failed, works_going
 from deployments.web.pages import Page
 from deployments.web.presentation import ServiceRow, progress_of, service_row
-from registry.selectors import model_list
+from registry.selectors import model_list, versions_to_approve
 
 BADLY_WITHIN = timedelta(days=1)
 LOADED = 60
@@ -53,7 +54,7 @@ class RolloutRow:
 def home_page(token: ApiToken) -> Page:
     """Return Home as the token's user sees it."""
     # The marks first: what changes between the reads is sent again, not lost.
-    cursor, now = change_marks().everything, timezone.now()
+    cursor, now = home_marks().everything, timezone.now()
     only = visible(token, Owned.NAMESPACE, "namespace")
     counts = home_counts(only=only)
     going = rollouts_in_progress(only=only, limit=LOADED)
@@ -66,6 +67,8 @@ def home_page(token: ApiToken) -> Page:
     waiting = [row for row in in_progress if row.asks]
     rolling = [row for row in in_progress if not row.asks]
     cuts = repartitions_proposed(limit=SHOWN) if may(token, Scope.ADMIN, Place.installation()) else []
+    decided_of = permitted(token, Scope.WRITE, Owned.MODEL, "model__name")
+    versions = versions_to_approve(only=decided_of, username=token.user.username, limit=SHOWN)
     clusters = clusters_broken()
     of_models = visible(token, Owned.MODEL, "model_version__model__name")
     making = works_going(only=of_models, limit=SHOWN)
@@ -89,7 +92,8 @@ def home_page(token: ApiToken) -> Page:
             "counts": counts,
             "waiting": waiting,
             "cuts": cuts,
-            "asked": len(waiting) + len(cuts),
+            "versions": versions,
+            "asked": len(waiting) + len(cuts) + len(versions),
             "are_more_waiting": len(going) == LOADED and not rolling,
             "rolling": rolling[:SHOWN],
             "broken": _of(broken, rows),
@@ -97,7 +101,7 @@ def home_page(token: ApiToken) -> Page:
             "clusters": clusters,
             "making": making,
             "unmade": unmade,
-            "is_empty": not (counts.services or clusters or cuts or making or unmade),
+            "is_empty": not (counts.services or clusters or cuts or versions or making or unmade),
             "trouble": counts.broken + len(ended) + len(clusters) + len(unmade),
             "live": _of(live, rows),
             "lately": happenings_newest(only=visible(token, Owned.NAMESPACE, "service__namespace"), limit=LATELY_SHOWN),

@@ -6,6 +6,7 @@ from playwright.sync_api import Page, expect
 from deployments.models import Cluster, InferenceService, Revision, Rollout
 from deployments.phases import Code, Phase
 from deployments.recording import changing
+from registry.models import ModelVersion, RegisteredModel
 from tests import scenes
 from tests.browser.states.state import PageStates, Stage, State
 
@@ -58,6 +59,13 @@ def cluster_away(name: str = "edge") -> Cluster:
     )
 
 
+def version_awaited(model: str = "fraud-scores") -> ModelVersion:
+    """Return a version that its model wants approved."""
+    version = scenes.model_version(7, model)
+    RegisteredModel.objects.filter(name=model).update(requires_approval=True)
+    return version
+
+
 def _home_empty(_: Stage) -> str:
     return "/"
 
@@ -70,6 +78,7 @@ def _home_busy(_: Stage) -> str:
     scenes.move(scenes.rollout(long), step_index=1, **PAUSED)
     scenes.move(scenes.rollout(scenes.service("scorer")), step_index=1, **PAUSED)
     scenes.rollout(scenes.service("detector"), step_index=1)
+    version_awaited()
     return "/"
 
 
