@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from django.db.models import OuterRef, Prefetch, Q, QuerySet, Subquery, Value
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from accounts.models import Ownership
@@ -131,6 +131,13 @@ def is_being_checked(*, digest: str) -> bool:
 def import_list(*, model: str) -> QuerySet[ModelImport]:
     """Return the imports of that model, which need not be there yet."""
     return ModelImport.objects.filter(model=model).select_related("version")
+
+
+def models_coming() -> QuerySet[ModelImport]:
+    """Return the imports under way of models that have no version yet, so that no list of models has them."""
+    named = RegisteredModel.objects.filter(name=OuterRef("model"))
+    pending = ModelImport.objects.filter(status=ImportStatus.PENDING.value)
+    return pending.filter(~Exists(named)).order_by("-pk")
 
 
 def import_get(*, model: str, import_id: int) -> ModelImport:

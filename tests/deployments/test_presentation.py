@@ -15,6 +15,7 @@ from deployments.selectors import (
     StepView,
 )
 from deployments.shapes import FileView, ModelStatusView
+from deployments.waits.wait import Wait
 from deployments.web.presentation import actions_of, headline_of, progress_of, replicas_of, runs_newest_first
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -145,6 +146,16 @@ def test_replicas_are_summed_over_revisions() -> None:
             replace(SERVICE, phase="Degraded", reason="0 of 1 replicas are ready"),
             "0 of 1 replicas are ready",
             id="else why",
+        ),
+        pytest.param(
+            replace(
+                SERVICE,
+                phase="Ready",
+                reason="a serves; its alias is refused",
+                waits=Wait("AliasRefused", "its alias is refused", None, "it moves", NOW),
+            ),
+            "a serves",
+            id="without what it waits for, which is told beside it",
         ),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_filter_that_cannot_be_is_refused_in_words(browser: Browser, version: 
 
 def test_to_htmx_the_list_comes_alone(browser: Browser, version: ModelVersion) -> None:
     part = browser().get("/models/?search=digits", headers={"HX-Request": "true"}).content.decode()
-    assert part.strip().startswith('<div id="models">')
+    assert part.strip().startswith('<div id="models"')
 
 
 def test_versions_say_what_they_take_and_where_they_are_live(browser: Browser) -> None:
@@ -181,12 +181,36 @@ def test_imports_are_shown_with_their_progress_and_can_be_stopped(
     assert "https://models.example/m.onnx" in shown
     assert "secret" not in shown
     assert "1.5\u00a0MiB of 3.0\u00a0MiB" in shown
-    part = client.get(MODEL, headers={"HX-Request": "true"}).content.decode()
+    asking = {"HX-Request": "true", "HX-Target": "imports"}
+    part = client.get(MODEL, headers=asking).content.decode()
     assert part.lstrip().startswith("<section")
     assert 'hx-trigger="every 2s"' in part
     assert client.post(f"{MODEL}imports/{row.pk}/stop").status_code == 302
     assert 'hx-trigger="every 2s"' not in page(client, MODEL)
     assert "stopped it" in page(client, MODEL)
+    assert client.get(MODEL, headers=asking).headers["HX-Refresh"] == "true"
+
+
+def test_a_model_that_is_to_come_by_an_import_has_a_page(browser: Browser, settings: Settings) -> None:
+    client = browser("default", Role.DEPLOYER, Scope.WRITE)
+    assert "Importing is switched off" in page(client, "/models/")
+    wishes = {"model": "coming", "uri": "https://models.example/m.onnx"}
+    refused = client.post("/models/import", wishes)
+    assert refused.status_code == 400
+    assert "importing by URI is switched off" in refused.content.decode()
+    settings.IMPORT_FROM = parse_prefixes(["https://models.example"])
+    assert client.get("/models/coming/").status_code == 404
+    asked = client.post("/models/import", {**wishes, "sha256": "AB" * 32})
+    assert (asked.status_code, asked.headers["Location"]) == (302, "/models/coming/")
+    row = ModelImport.objects.get()
+    assert (row.sha256, row.created_by) == ("ab" * 32, "dora (token d)")
+    assert "its first is on its way" in page(client, "/models/coming/")
+    assert "Coming in" in page(client, "/models/")
+    stranger = browser("red", Role.DEPLOYER, Scope.WRITE)
+    teams.member_delete(team="default", username="dora", actor="test", now=timezone.now())
+    assert "Coming in" not in page(stranger, "/models/")
+    assert stranger.get("/models/coming/").status_code == 404
+    assert stranger.post("/models/import", wishes).status_code in (403, 404)
 
 
 def test_the_pages_ask_the_database_equally_often_for_many_rows(browser: Browser, version: ModelVersion) -> None:

@@ -77,10 +77,11 @@ def slice_of(service: ServiceView) -> str:
 
 
 def headline_of(service: ServiceView) -> str:
-    """Return why the service is in its phase, unless its wait says that; in a rollout only how far that is."""
+    """Return why the service is in its phase, without what its wait says; in a rollout only how far that is."""
     rollout = service.rollout
     if service.phase != ServicePhase.PROGRESSING or rollout is None:
-        return "" if service.waits is not None and service.waits.evidence == service.reason else service.reason
+        told = service.waits.evidence if service.waits is not None else ""
+        return "" if told == service.reason else service.reason.removesuffix(f"; {told}")
     return f"version {rollout.to_version} is being rolled out: {progress_of(rollout).lower()}"
 
 

@@ -16,7 +16,7 @@ from accounts.scopes import Scope
 from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
 from integrations.model_files import ACCEPTED
-from registry import annotations, imports, selectors, services, usage, works
+from registry import annotations, selectors, services, usage, works
 from registry.annotations import Changes
 from registry.approval import refusal
 from registry.curves import drawing, measured
@@ -26,6 +26,7 @@ from registry.lifecycle import Status
 from registry.lineage import Lineage, untold
 from registry.storage import store
 from registry.usage import Use
+from registry.web.import_views import allowed_places
 
 _IMPORTS_SHOWN = 5
 _OTHERS_SHOWN = 50
@@ -45,6 +46,7 @@ def model_list_page(request: HttpRequest) -> HttpResponse:
     context = {
         "models": rows,
         "older": older,
+        "coming": selectors.models_coming().filter(visible(page_token(request), Owned.MODEL, "model"))[:_IMPORTS_SHOWN],
         "asked": asked,
         "is_narrowed": any(asked.values()),
         "may_write": may(page_token(request), Scope.WRITE, Place.anywhere()),
@@ -57,7 +59,10 @@ def model_list_page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page_scope(Scope.READ)
 def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
-    """Show one model with its versions and imports; to htmx, only the imports."""
+    """Show one model with its versions and imports; to htmx, only the imports while some come in.
+
+    A model that is to come by its first import is shown as long as that is kept.
+    """
     require(page_token(request), Scope.READ, Place.model(name))
     found = list(selectors.import_list(model=name).order_by("-pk")[:_IMPORTS_SHOWN])
     context: dict[str, Any] = {
@@ -67,8 +72,12 @@ def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
         "may_write": may(page_token(request), Scope.WRITE, Place.model(name)),
         **_limits(),
     }
-    if is_fragment(request):
-        return render(request, "registry/_imports.html", context)
+    if request.headers.get("HX-Target") == "imports":
+        if context["are_coming"]:
+            return render(request, "registry/_imports.html", context)
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})  # with the version that came, or why none did
+    if found and not selectors.model_exists(name=name):
+        return render(request, "registry/model_coming.html", context)
     model = context["model"] = selectors.model_get(name=name)
     context["is_admin"] = may(page_token(request), Scope.ADMIN, Place.model(name))
     pointing = {alias.name: alias.version.number for alias in model.aliases.all()}
@@ -119,7 +128,12 @@ def version_detail_page(request: HttpRequest, name: str, number: int) -> HttpRes
 def _limits() -> dict[str, Any]:
     """Return what an upload may be."""
     limits = store()
-    return {"max_bytes": limits.max_bytes, "max_files": limits.max_files, "accepted": ACCEPTED}
+    return {
+        "max_bytes": limits.max_bytes,
+        "max_files": limits.max_files,
+        "accepted": ACCEPTED,
+        "places": allowed_places(),
+    }
 
 
 def _live(request: HttpRequest, version_ids: list[int]) -> dict[int, list[Use]]:
@@ -202,12 +216,3 @@ def alias_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
         services.alias_set(**said, number=number)
         messages.success(request, f"The alias {alias} means version {number} now.")
     return leave(request, "registry:version-detail", name, number)
-
-
-@require_POST
-@page_scope(Scope.WRITE)
-def import_stop_action(request: HttpRequest, name: str, import_id: int) -> HttpResponse:
-    """Stop an import that goes on."""
-    require(page_token(request), Scope.WRITE, Place.model(name))
-    imports.import_stop(model=name, import_id=import_id, now=timezone.now(), actor=page_actor(request))
-    return leave(request, "registry:model-detail", name)

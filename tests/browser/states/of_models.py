@@ -79,6 +79,20 @@ def _models_busy(_: Stage) -> str:
     return "/models/"
 
 
+def _models_coming(_: Stage) -> str:
+    scenes.model_version(1)
+    _imports(LONGEST_MODEL, "PENDING")
+    return "/models/"
+
+
+def _model_coming(status: str) -> Arrange:
+    def arrange(_: Stage) -> str:
+        _imports("digits", status)
+        return "/models/digits/"
+
+    return arrange
+
+
 def _models_error(_: Stage) -> str:
     rejected(1)
     return "/models/"
@@ -260,6 +274,7 @@ PAGES = {
             "empty": State(lambda _: "/models/", "Drop one above"),
             "empty-none-found": State(_models_none_found, "No model is like that"),
             "busy": State(_models_busy, LONGEST_MODEL),
+            "busy-coming": State(_models_coming, "Coming in"),
             "error": State(_models_error, "REJECTED"),
         },
     ),
@@ -268,7 +283,9 @@ PAGES = {
         states={
             "empty": State(_model_empty, "None yet"),
             "busy": State(_model_busy, "40.0 MiB of 120 MiB"),
+            "busy-coming": State(_model_coming("PENDING"), "its first is on its way"),
             "error": State(_model_error, "answered 403 Forbidden"),
+            "error-none-came": State(_model_coming("FAILED"), "none came in"),
         },
     ),
     "registry:version-detail": PageStates(

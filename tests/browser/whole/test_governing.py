@@ -1,0 +1,207 @@
+"""Models on their pages: brought, described, tagged, ruled, approved, followed by a service, compared, taken away."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_upload import drop
+from tests.browser.whole.desk import WAIT_MS, Desk, ask
+from tests.browser.whole.driven import drives
+from tests.e2e.half_sent import HalfSent, half_sent
+from tests.e2e.harness import Platform, until
+from tests.registry import conftest as registry
+
+pytestmark = [pytest.mark.browser, pytest.mark.e2e]
+linear_model = registry.linear_model
+FOLLOWER = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: linear}
+spec:
+  predictor: {model: {modelFormat: {name: onnx}, storageUri: "models:/linear@champion"}}
+  rollout: {policy: at-once}
+"""
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[HalfSent]:
+    with half_sent(b"half of a model, and the other half") as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory, place: HalfSent) -> Iterator[Platform]:
+    """A platform that may import models from the place."""
+    variables = {"FAIRLEAD_IMPORT_FROM": place.url, "NO_PROXY": "127.0.0.1"}
+    made = Platform(tmp_path_factory.mktemp("governing") / ".fairlead", variables=variables)
+    made.start()
+    yield made
+    made.stop()
+
+
+def bring(page: Page, path: Path, number: int) -> None:
+    """Drop a model's file on the page and wait until it is a READY version."""
+    drop(page, path)
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.wait_for_url(f"**/models/linear/versions/{number}/")
+    expect(page.get_by_text("READY", exact=True)).to_be_visible(timeout=WAIT_MS)
+
+
+def answer(platform: Platform) -> list[float]:
+    """Return what the service `linear` makes of [1, 2, 3, 4]; empty while it does not serve."""
+    url = f"http://{platform.gateway}/serving/default/linear/v2/models/linear/infer"
+    tensor = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
+    said = httpx.post(url, json={"inputs": [tensor]}, trust_env=False, timeout=20)
+    return list(said.json()["outputs"][0]["data"]) if said.status_code == 200 else []
+
+
+def is_by(platform: Platform, seed: int) -> bool:
+    """Return whether the model with these weights answers."""
+    weights = np.random.default_rng(seed).normal(size=(4, 3)).astype(np.float32)
+    seen = answer(platform)
+    return bool(seen) and bool(np.allclose(seen, np.array([1, 2, 3, 4]) @ weights, rtol=1e-4))
+
+
+def point_alias(page: Page) -> None:
+    page.get_by_role("button", name="Set an alias…").click()
+    page.get_by_role("dialog").get_by_label("Alias", exact=True).fill("champion")
+    page.keyboard.press("Enter")
+
+
+@drives(
+    "GET model-detail", "POST model-describe", "POST model-tag", "POST model-protect", "POST model-approval",
+    "POST version-alias", "POST version-approval", "POST version-describe", "POST version-tag", "GET model-compare",
+    "GET version-compare", "POST version-delete",
+)  # fmt: skip
+def test_a_model_is_ruled_and_its_service_follows_what_was_approved(
+    desk: Desk, platform: Platform, tmp_path: Path, linear_model: Callable[..., bytes]
+) -> None:
+    page = desk.page()
+    for seed, name in enumerate(("linear.onnx", "better.onnx", "worse.onnx")):
+        (tmp_path / name).write_bytes(linear_model(seed=seed))
+    page.goto("/models/")
+    bring(page, tmp_path / "linear.onnx", 1)
+    point_alias(page)
+    expect(page.get_by_text("The alias champion means version 1 now.")).to_be_visible()
+    (tmp_path / "policy.yaml").write_text("name: at-once\nsteps: [{weight: 100}]\n")
+    (tmp_path / "service.yaml").write_text(FOLLOWER)
+    platform.fairlead("policies", "apply", "-f", str(tmp_path / "policy.yaml"))
+    platform.fairlead("services", "apply", "-f", str(tmp_path / "service.yaml"), "--wait")
+    until(lambda: is_by(platform, 0), what="answers of version 1")
+
+    page.get_by_label("Breadcrumb").get_by_role("link", name="linear").click()
+    page.get_by_text("Write the description").click()
+    page.get_by_label("Description in Markdown").fill("Multiplies a row by a **matrix**.")
+    page.get_by_role("button", name="Save the description").click()
+    expect(page.locator(".prose strong")).to_have_text("matrix")
+    page.get_by_label("Key").fill("domain")
+    page.get_by_label("Value").fill("algebra")
+    page.get_by_role("button", name="Set tag").click()
+    expect(page.get_by_role("button", name="Remove the tag domain")).to_be_visible()
+    page.get_by_role("textbox", name="Alias").fill("champion")
+    page.get_by_role("button", name="Protect alias").click()
+    expect(page.get_by_text("means version 1", exact=True)).to_be_visible()
+    ask(page, "Require approval…", "Require approval")
+    expect(page.get_by_text("Only approved versions come into services.")).to_be_visible()
+    desk.look(page, "model-ruled")
+
+    bring(page, tmp_path / "better.onnx", 2)
+    expect(page.locator(".title-line")).to_contain_text("needs approval")
+    page.get_by_text("Write the description").click()
+    page.get_by_label("Description in Markdown").fill("Trained on more rows.")
+    page.get_by_role("button", name="Save the description").click()
+    expect(page.locator(".prose")).to_have_text("Trained on more rows.")
+    page.get_by_label("Key").fill("rows")
+    page.get_by_label("Value").fill("4096")
+    page.get_by_role("button", name="Set tag").click()
+    page.get_by_role("button", name="Remove the tag rows").click()
+    expect(page.locator("section", has=page.get_by_role("heading", name="Tags")).get_by_text("None.")).to_be_visible()
+    point_alias(page)
+    expect(page.get_by_text("The alias champion means version 2 now.")).to_be_visible()
+    page.goto("/services/default/linear/")
+    expect(page.locator("main")).to_contain_text("linear version 2 is not approved", timeout=WAIT_MS)
+    desk.look(page, "service-waits-for-approval")
+    assert is_by(platform, 0)
+
+    made = platform.fairlead(
+        "tokens", "create", "--name", "review", "--user", "grace", "--scope", "write", "-o", "json"
+    )
+    other = desk.page(json.loads(made.stdout)["token"])
+    other.goto("/models/linear/versions/2/")
+    expect(other.get_by_text("Only admins of the team move it.")).to_be_visible()
+    ask(other, "Approve…", "Approve", {"What you looked at": "its answers on four rows"})
+    expect(other.get_by_text("its answers on four rows")).to_be_visible()
+    desk.look(other, "version-approved")
+    header = page.locator("#service-header")
+    expect(header.get_by_role("link", name="linear version 2")).to_be_visible(timeout=WAIT_MS)  # without a reload
+    expect(header.get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
+    until(lambda: is_by(platform, 1), what="answers of version 2")
+
+    page.goto("/models/linear/")
+    page.get_by_role("link", name="Compare two").click()
+    page.get_by_label("Version", exact=True).select_option("1")
+    page.get_by_label("Compared with").select_option("2")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_text("is the same with version")).to_be_visible()
+    page.goto("/models/linear/")
+    bring(page, tmp_path / "worse.onnx", 3)
+    ask(page, "Decline…", "Decline", {"Why": "its weights are those of a trial"})
+    expect(page.get_by_text("its weights are those of a trial")).to_be_visible()
+    ask(page, "Delete…", "Delete")
+    page.wait_for_url("**/models/linear/")
+    expect(page.get_by_role("link", name="3", exact=True)).to_have_count(0)
+    page.get_by_role("link", name="2", exact=True).click()
+    page.locator("#delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+    expect(page.locator("#notices")).to_contain_text("default/linear")
+    assert is_by(platform, 1)
+
+
+@drives("POST import-start", "POST import-stop", "POST model-delete", "POST signout")
+def test_an_import_is_stopped_and_its_model_taken_away(desk: Desk, platform: Platform, place: HalfSent) -> None:
+    page = desk.page()
+    page.goto("/models/")
+    page.get_by_text("Import it from where it is").click()
+    page.get_by_label("Name of the imported model").fill("coming")
+    page.get_by_label("Address").fill("https://elsewhere.example/model.onnx")
+    page.get_by_role("button", name="Import", exact=True).click()
+    expect(page.locator("#notices")).to_contain_text("which FAIRLEAD_IMPORT_FROM does not allow")
+    page.get_by_label("Address").fill(f"{place.url}/model.onnx")
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.wait_for_url("**/models/coming/")
+    expect(page.get_by_text("its first is on its way")).to_be_visible()
+    page.goto("/models/")
+    coming = page.locator("section", has=page.get_by_role("heading", name="Coming in"))
+    desk.look(page, "models-coming")
+    coming.get_by_role("link", name="coming").click()
+    until(lambda: place.asked == ["/model.onnx"], what="the worker's request")
+    imports = page.locator("#imports")
+    expect(imports.get_by_text("PENDING", exact=True)).to_be_visible()
+    imports.get_by_role("button", name="Stop").click()
+    expect(imports.get_by_text("FAILED", exact=True)).to_be_visible()
+    expect(page.get_by_text("none came in")).to_be_visible()
+    desk.look(page, "model-none-came")
+    expect(imports).to_contain_text("stopped")
+    page.get_by_role("link", name="page of models").click()
+    page.get_by_text("Import it from where it is").click()
+    page.get_by_label("Name of the imported model").fill("fetched")
+    page.get_by_label("Address").fill(f"{place.url}/fetched.onnx")
+    place.go_on.set()
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.wait_for_url("**/models/fetched/")
+    page.get_by_role("link", name="version 1").click()  # comes without a reload by hand
+    expect(page.get_by_text("REJECTED", exact=True)).to_be_visible(timeout=WAIT_MS)
+    page.get_by_label("Breadcrumb").get_by_role("link", name="fetched").click()
+    until(lambda: list((platform.home / "artifacts" / ".incoming").glob("import-*")) == [], what="an empty folder")
+    ask(page, "Delete…", "Delete")
+    page.wait_for_url("**/models/")
+    expect(page.get_by_role("link", name="fetched")).to_have_count(0)
+    page.get_by_role("button", name="Sign out").click()
+    page.goto("/models/")
+    expect(page).to_have_url(re.compile("/signin/"))
