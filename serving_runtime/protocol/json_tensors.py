@@ -59,19 +59,15 @@ def _check_counted(found: int, shape: tuple[int, ...], tensor: str) -> None:
 def _fitted(numbers: Array, datatype: Datatype, tensor: str) -> Array:
     """Return numbers of 64 bits in a datatype of as many or less; raises InvalidArgument where one does not fit."""
     dtype = datatype.dtype
-    if dtype == numbers.dtype or not numbers.size:
-        return numbers.astype(dtype, copy=False)
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            array: Array = numbers.astype(dtype)
-        fits = bool(np.isfinite(array).all())
-    else:
+    if dtype != numbers.dtype and numbers.size and dtype.kind != "f":
         limits = np.iinfo(dtype)
-        fits = bool(numbers.min() >= limits.min and numbers.max() <= limits.max)
-        array = numbers.astype(dtype)
-    if not fits:
-        raise _unfit(datatype, tensor)
-    return array
+        if numbers.min() < limits.min or numbers.max() > limits.max:
+            raise _unfit(datatype, tensor)
+    try:
+        with np.errstate(over="raise"):  # the processor notes it while it converts: no look at the numbers afterwards
+            return numbers.astype(dtype, copy=False)
+    except FloatingPointError as error:
+        raise _unfit(datatype, tensor) from error
 
 
 def _unfit(datatype: Datatype, tensor: str) -> InvalidArgument:
