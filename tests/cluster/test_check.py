@@ -74,6 +74,10 @@ def test_who_may_nothing_is_told_which_rights_and_which_role_to_bind(plane: Cont
     identity = findings["role fairlead-driver-identity"]
     assert identity.message == "not permitted: create tokenreviews.authentication.k8s.io"
     assert not findings["role fairlead-driver-gateways"].ok
+    assert findings["Gateway"].message == "Gateway nowhere in gateways may not be read"
+    assert "bind ClusterRole fairlead-driver-gateways" in findings["Gateway"].remedy
+    assert "kubectl create namespace fairlead-jobs" in findings["role fairlead-driver-jobs"].remedy
+    assert findings["API server"].ok
 
 
 def test_what_cutting_nodes_takes_is_looked_at_where_the_file_allows_it(plane: ControlPlane) -> None:

@@ -27,6 +27,7 @@ from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.gpu_nodes import CONFIG_MAP, KEY
 from integrations.clusters.kubernetes.options import Repartition as Allowed
 from tests.cluster.harness import harness
+from tests.cluster.mig_manager import mig_manager
 from tests.cluster.plane import ControlPlane
 from tests.cluster.platform import OnKubernetes
 from tests.cluster.test_gpus import _forget, _make_node
@@ -36,7 +37,6 @@ from tests.integrations.conftest import until
 pytestmark = [pytest.mark.cluster, pytest.mark.django_db]
 _SMALL, _LARGE, _NODE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "gpu-to-cut"
 _OLD = "all-1g.10gb"
-_MERGE = {"content-type": "application/merge-patch+json"}
 _WITHIN_S = 180.0
 
 
@@ -99,7 +99,7 @@ class Scene:
             reconciler.tick(service.pk, replace(self.platform.outside, driver=self.driver))
         self._kubelet()
         if not self.asleep:
-            self._mig_manager()
+            mig_manager(self.platform.harness.plane, _NODE, self.fails)
         row.refresh_from_db()
         return row
 
@@ -119,24 +119,6 @@ class Scene:
                 if "deletionTimestamp" in pod["metadata"]:
                     place = kinds.POD.path("default", pod["metadata"]["name"])
                     client.request("DELETE", place, json={"gracePeriodSeconds": 0})
-
-    def _mig_manager(self) -> None:
-        """Do what the label says, as the file has it: other slices, and the label that tells of it."""
-        labels = self.node["metadata"]["labels"]
-        if labels["nvidia.com/mig.config.state"] != "pending":
-            return
-        with self.platform.harness.plane.client() as client:
-            file = client.get(kinds.CONFIG_MAP.path("default", CONFIG_MAP)).raise_for_status().json()["data"][KEY]
-            entry = yaml.safe_load(file)["mig-configs"].get(labels["nvidia.com/mig.config"])
-            state = "failed" if entry is None or labels["nvidia.com/mig.config"] in self.fails else "success"
-            if state == "success":
-                slices = {f"nvidia.com/mig-{name}": str(count) for name, count in entry[0]["mig-devices"].items()}
-                amounts = {_SMALL: None, _LARGE: None, **slices}
-                status = {"status": {"capacity": amounts, "allocatable": amounts}}
-                place = f"{kinds.NODE.path('', _NODE)}/status"
-                client.patch(place, json=status, headers=_MERGE).raise_for_status()
-            answer = {"metadata": {"labels": {"nvidia.com/mig.config.state": state}}}
-            client.patch(kinds.NODE.path("", _NODE), json=answer, headers=_MERGE).raise_for_status()
 
 
 @pytest.fixture

@@ -169,6 +169,10 @@ def test_nodes_are_looked_at_while_one_is_cut_anew_and_once_after_its_end(cluste
     Repartition.objects.filter(pk=row.pk).update(phase=Phase.DONE, settled_at=now)
     assert gpus_due(there, now + LOOKS_EVERY)
     assert not gpus_due(there, now + 3 * LOOKS_EVERY)
+    there.gpus_at = now - LOOKS_EVERY / 10
+    assert gpus_due(there, now), "at once"
+    there.gpus_at = now
+    assert not gpus_due(there, now), "and once"
 
 
 def test_who_does_not_administer_decides_nothing(cluster: FakeCluster) -> None:

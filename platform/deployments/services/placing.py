@@ -50,9 +50,12 @@ def gpus_note(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
 
 
 def gpus_due(cluster: Cluster, now: datetime) -> bool:
-    """Return whether services have GPUs there or a node is cut anew, and nobody looked at its nodes for some time."""
+    """Return whether services have GPUs there or a node is cut anew, and nobody looked at its nodes for some time.
+
+    What a cut made of a node is due at once, as soon as the repartition has ended.
+    """
     if cluster.gpus_at is not None and now - cluster.gpus_at < LOOKS_EVERY:
-        return False
+        return Repartition.objects.filter(cluster=cluster, settled_at__gt=cluster.gpus_at).exists()
     lately = Q(settled_at=None) | Q(settled_at__gte=now - 2 * LOOKS_EVERY)  # so that its end is seen, too
     if Repartition.objects.filter(lately, cluster=cluster).exclude(phase=Phase.PROPOSED).exists():
         return True

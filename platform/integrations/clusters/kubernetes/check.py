@@ -15,6 +15,7 @@ from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.gpu_nodes import CONFIG_MAP, found_file
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.kubernetes.rights import (
+    GATEWAYS,
     JOBS,
     MIG,
     REPARTITION,
@@ -105,7 +106,13 @@ def _kinds(api: Api) -> Iterator[Finding]:
 
 def _gateway(options: Options, components: Iterable[Component]) -> Iterator[Finding]:
     gateway = options.gateway
-    for component in components:
+    try:
+        found = list(components)
+    except NotPermitted:
+        message = f"Gateway {gateway.name} in {gateway.namespace} may not be read"
+        yield Finding("Gateway", False, message, _BIND_ONCE.format(role=GATEWAYS))
+        return
+    for component in found:
         message = component.message or f"Gateway {gateway.name} in {gateway.namespace} is programmed"
         remedy = "" if component.ready else "see `kubectl describe gateway`, and that the controller of its class runs"
         yield Finding("Gateway", component.ready, message, remedy)
@@ -122,7 +129,8 @@ def _jobs(api: Api, options: Options) -> Iterator[Finding]:
     namespace = options.jobs_namespace
     missing = _missing(api, rights()[JOBS], namespace)
     message = f"not permitted in {namespace}: {_listed(missing)}" if missing else f"models can be asked in {namespace}"
-    remedy = _BIND_THERE.format(role=JOBS, namespace=namespace) if missing else ""
+    bind = _BIND_THERE.format(role=JOBS, namespace=namespace)
+    remedy = f"have the namespace (`kubectl create namespace {namespace}`), and {bind}" if missing else ""
     yield Finding(f"role {JOBS}", not missing, message, remedy)
 
 

@@ -11,6 +11,7 @@ import yaml
 from integrations.clusters.kubernetes.options import Options, Reach
 
 IN_NAMESPACES = "fairlead-driver"
+GATEWAYS = "fairlead-driver-gateways"
 METRICS = "fairlead-driver-metrics"
 REPLAYS = "fairlead-driver-replays"
 JOBS = "fairlead-driver-jobs"
