@@ -41,11 +41,14 @@ def next_trial(space: Space, limit_ms: float, measured: Sequence[Measurement], s
 def choose(space: Space, limit_ms: float, measured: Sequence[Measurement]) -> Point | None:
     """Return the point to run at, None where none keeps to the limit.
 
-    Of those that are as fast as the fastest it is the one that takes least, and first of all the one that there is.
+    Of those that are as fast as the fastest it is the one that takes least, and first of all the one that there is:
+    also where the budget ended before that was measured as often as others, so nothing slower takes its place.
     """
     best = Seen.of(measured).best(limit_ms)
     sure = max((point.repeats for point in best), default=0)
-    finalists = [point for point in best if point.repeats >= min(sure, REPEATS)]
+    finalists = [
+        point for point in best if point.repeats >= min(sure, REPEATS) or point.trial.setting == space.baseline
+    ]
     if not finalists:
         return None
     fastest = finalists[0].load.requests_per_s

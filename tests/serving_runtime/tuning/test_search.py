@@ -165,6 +165,17 @@ def test_of_settings_that_are_as_fast_the_cheapest_is_chosen_and_first_of_all_th
     assert choose(where, 5, measured) == Point(Trial(where.baseline, 4), Load(975, 1, 2), 1)
 
 
+def test_nothing_slower_takes_the_place_of_the_present_one_where_the_budget_ends_before_that_is_measured_again() -> (
+    None
+):
+    where, other = space(4), Setting(2, 4, 0, 1)
+    slower = Measurement(Trial(other, 4), Load(750, 1, 2))
+    now = Measurement(Trial(where.baseline, 4), Load(1000, 1, 2))
+    assert choose(where, 5, [now, slower, slower]) == Point(now.trial, Load(1000, 1, 2), 1)
+    faster = Measurement(Trial(other, 4), Load(1500, 1, 2))
+    assert choose(where, 5, [now, faster, faster]) == Point(faster.trial, Load(1500, 1, 2), 2)
+
+
 def test_what_was_measured_again_over_the_limit_is_not_chosen() -> None:
     where = space(4)
     trial = Trial(Setting(2, 4, 0, 1), 8)
