@@ -1,6 +1,6 @@
 """Fairlead beside what its users would pick instead, and beside the limits.
 
-    make bench [QUICK=1] [RECORD=1] [ONLY="fairlead triton"]
+    make bench [QUICK=1] [RECORD=1] [ONLY="fairlead triton"] [POINTS=image_mean/json]
 
 Every server has one core and the client another; same models, same client, a closed loop. In each round all servers
 are asked at a point one right after the other; a ratio is the median of the rounds' own. Compare ratios within one run:
@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def main() -> int:
         for model in models.MODELS:
             models.save(model, folder / "models" / f"{model}.onnx")
         chosen = [peer for peer in PEERS if not options.only or peer.name in options.only]
-        plan = measuring.plan(quick=options.quick)
+        plan = _chosen(measuring.plan(quick=options.quick), options.points)
         run = measuring.Measuring(plan, folder / "models", folder, _say)
         peers = _installed(chosen, run.results)
         run.rounds(peers)
@@ -58,7 +59,20 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="fewer points, shorter: about nine minutes")
     parser.add_argument("--record", action="store_true", help="make this run the recorded one")
     parser.add_argument("--only", nargs="*", metavar="SERVER", help=f"of {', '.join(peer.name for peer in PEERS)}")
-    return parser.parse_args()
+    parser.add_argument("--points", nargs="*", metavar="MODEL/FORM", help="of the plan, such as image_mean/json")
+    options = parser.parse_args()
+    if options.record and options.points:
+        parser.error("--record keeps a whole run to compare with: leave --points out")
+    return options
+
+
+def _chosen(plan: measuring.Plan, wanted: list[str] | None) -> measuring.Plan:
+    """Return the plan with nothing but the wanted points, each as MODEL/FORM; ends the run where one is not in it."""
+    known = {f"{point.model}/{point.form}" for point in plan.points}
+    unknown = sorted(set(wanted or ()) - known)
+    if unknown:
+        sys.exit(f"--points {' '.join(unknown)} is not measured; what is: {' '.join(sorted(known))}")
+    return replace(plan, points=[p for p in plan.points if not wanted or f"{p.model}/{p.form}" in wanted])
 
 
 def _installed(chosen: list[Peer], results: dict[str, Any]) -> list[tuple[Peer, Path]]:
