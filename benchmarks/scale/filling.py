@@ -93,7 +93,7 @@ class Filling:
 
     def _fill_services(self, services: int, now: datetime) -> None:
         numbers = range(self._services, services)
-        versions = list(ModelVersion.objects.filter(number=1).order_by("pk").values_list("pk", flat=True))
+        versions = list(ModelVersion.objects.filter(number=1).select_related("model").order_by("pk"))
         of = {f"service-{number:05}": self._rolling if number < ROLLING else self._quiet for number in numbers}
         rows = made(
             template.service_like(name, versions[number % len(versions)], now)

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 from django.db.models import F, Model
 
 from deployments.models import Event, InferenceService, Revision, Rollout, TrafficLook, TrafficPoint
+from deployments.rows import searched_text
 from integrations.clusters.base import Desired, Observed
+from registry.models import ModelVersion
 from tests.deployments.fakes import FakeCluster
 
 POINTS = 8
@@ -42,15 +44,15 @@ class Template:
             cluster.desired[key],
         )
 
-    def service_like(self, name: str, version_id: int, now: datetime) -> InferenceService:
+    def service_like(self, name: str, version: ModelVersion, now: datetime) -> InferenceService:
         """Return a service of another name and model, which had a tick just now."""
         before = self.service.name
         times = dict.fromkeys(("ticked_at", "seen_at", "traffic_at"), now - timedelta(seconds=5))
         seen = {key.replace(before, name): value for key, value in self.service.observed.items()}
         reason = self.service.reason.replace(before, name)
         document = {**self.service.document, "metadata": {"name": name}}
-        own = {"name": name, "document": document, "model_version_id": version_id, "observed": seen, "reason": reason}
-        own["searched"] = self.service.searched.replace(before, name, 1)
+        own = {"name": name, "document": document, "model_version_id": version.pk, "observed": seen, "reason": reason}
+        own["searched"] = searched_text(self.service.namespace, name, version.model.name)
         return like(self.service, leave=("changed_at",), **own, **times)
 
     def revisions_like(self, row: InferenceService) -> Iterator[Revision]:

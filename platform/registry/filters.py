@@ -56,6 +56,15 @@ class _Alias(Filter):
         return Q(Exists(Alias.objects.filter(model=OuterRef("pk"), name=text)))
 
 
+class _Pointing(Filter):
+    """Keeps the versions that an alias points at."""
+
+    def condition(self, text: str) -> Q:
+        """Return the condition for the alias's name."""
+        super().condition(text)
+        return Q(Exists(Alias.objects.filter(version=OuterRef("pk"), name=text)))
+
+
 TAG = _Tag("tag", "", "Only what has this tag: `key=value`; several must all be there.", repeatable=True)
 OF_MODELS = (
     Filter("search", "name__icontains|description__icontains", "Only models with this in their name or description."),
@@ -69,4 +78,5 @@ OF_VERSIONS = (
     TAG,
     Filter("status", "status", "Only versions with this status.", choices=tuple(Status)),
     Filter("approval", "approval", "Only versions of which people decided this.", choices=tuple(Approval)),
+    _Pointing("alias", "", "Only the version that this alias points at."),
 )

@@ -75,6 +75,29 @@ def test_the_list_narrows_while_one_types_and_the_address_says_so(page: Page) ->
     expect(page.get_by_role("link", name="digits")).to_be_visible()
 
 
+def test_versions_are_narrowed_by_what_was_decided_and_the_address_says_so(page: Page) -> None:
+    for number in (1, 2, 3):
+        scenes.model_version(number)
+    ModelVersion.objects.filter(number=2).update(approval="approved", approval_at=timezone.now())
+    page.goto("/models/digits/")
+    rows = page.locator("#versions tbody tr")
+    expect(rows).to_have_count(3)
+    page.evaluate("window.stayed = true")
+    page.get_by_label("Approval").select_option("approved")
+    expect(rows).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"[?&]approval=approved(&|$)"))
+    assert page.evaluate("window.stayed") is True
+
+    page.get_by_role("link", name="2", exact=True).click()
+    expect(page.get_by_role("heading", name="version 2")).to_be_visible()
+    page.go_back()
+    expect(rows).to_have_count(1)
+    expect(page.get_by_label("Approval")).to_have_value("approved")
+    page.get_by_label("Status").select_option("REJECTED")
+    page.get_by_role("link", name="show all versions").click()
+    expect(rows).to_have_count(3)
+
+
 def test_a_version_is_compared_with_another_by_keyboard(page: Page) -> None:
     for number in (1, 2, 3):
         scenes.model_version(number)

@@ -18,12 +18,13 @@ from common.pages import is_fragment, leave, newest
 from integrations.model_files import ACCEPTED
 from registry import annotations, selectors, services, usage, works
 from registry.annotations import Changes
-from registry.approval import refusal
+from registry.approval import Approval, refusal
 from registry.curves import drawing, measured
-from registry.filters import OF_MODELS
+from registry.filters import OF_MODELS, OF_VERSIONS
 from registry.import_lifecycle import ImportStatus
 from registry.lifecycle import Status
 from registry.lineage import Lineage, untold
+from registry.models import RegisteredModel
 from registry.storage import store
 from registry.usage import Use
 from registry.web.import_views import allowed_places
@@ -59,11 +60,13 @@ def model_list_page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page_scope(Scope.READ)
 def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
-    """Show one model with its versions and imports; to htmx, only the imports while some come in.
+    """Show one model with its versions, narrowed as the form asks, and imports; to htmx, only the part it asks for.
 
     A model that is to come by its first import is shown as long as that is kept.
     """
     require(page_token(request), Scope.READ, Place.model(name))
+    if request.headers.get("HX-Target") == "versions":
+        return render(request, "registry/_versions.html", _versions(request, selectors.model_get(name=name)))
     found = list(selectors.import_list(model=name).order_by("-pk")[:_IMPORTS_SHOWN])
     context: dict[str, Any] = {
         "name": name,
@@ -82,10 +85,24 @@ def model_detail_page(request: HttpRequest, name: str) -> HttpResponse:
     context["is_admin"] = may(page_token(request), Scope.ADMIN, Place.model(name))
     pointing = {alias.name: alias.version.number for alias in model.aliases.all()}
     context["protected"] = [(alias, pointing.get(alias)) for alias in model.protected_aliases]
-    versions, context["older"] = newest(request, selectors.version_list(model=name))
+    return render(request, "registry/model_detail.html", context | _versions(request, model))
+
+
+def _versions(request: HttpRequest, model: RegisteredModel) -> dict[str, Any]:
+    """Return what the list of a model's versions shows, the newest first."""
+    asked = {one.name: request.GET.get(one.name, "").strip() for one in OF_VERSIONS}
+    conditions = [one.condition(asked[one.name]) for one in OF_VERSIONS if asked[one.name]]
+    versions, older = newest(request, selectors.version_list(model=model.name).filter(*conditions))
     live = _live(request, [version.pk for version in versions])
-    context["rows"] = [(version, live.get(version.pk, ())) for version in versions]
-    return render(request, "registry/model_detail.html", context)
+    return {
+        "model": model,
+        "rows": [(version, live.get(version.pk, ())) for version in versions],
+        "older": older,
+        "asked": asked,
+        "is_narrowed": any(asked.values()),
+        "statuses": list(Status),
+        "approvals": list(Approval),
+    }
 
 
 @never_cache

@@ -124,6 +124,10 @@ def _model_busy(_: Stage) -> str:
     return "/models/digits/"
 
 
+def _versions_none_found(stage: Stage) -> str:
+    return f"{_model_busy(stage)}?status=REJECTED&alias=champion"
+
+
 def _decided(number: int, approval: str) -> None:
     """Let the model ask for approvals, have protected aliases, and somebody have decided of a version."""
     aliases = ["challenger-of-the-champion", "champion", "x" * 64]
@@ -282,6 +286,7 @@ PAGES = {
         title="digits",
         states={
             "empty": State(_model_empty, "None yet"),
+            "empty-none-found": State(_versions_none_found, "No version is like that"),
             "busy": State(_model_busy, "40.0 MiB of 120 MiB"),
             "busy-coming": State(_model_coming("PENDING"), "its first is on its way"),
             "error": State(_model_error, "answered 403 Forbidden"),
