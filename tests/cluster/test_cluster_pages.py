@@ -232,6 +232,9 @@ def test_gpus_are_cut_anew_from_their_page_once_the_clusters_file_lets_them(
     desk.look(page, "gpus-cutting")
     ask(page, "Abort…", "Abort", {"Why": "somebody needs it now"})
     _mig_manager_until(cluster, page, "Aborted", 2)
+    expect(earlier.nth(1)).to_contain_text(
+        re.compile("Aborted; the GPUs are cut as they were.*: somebody needs it now")
+    )
     assert _node(cluster)["spec"].get("unschedulable") is None
     assert _node(cluster)["status"]["allocatable"][_SMALL] == "7"
 

@@ -98,7 +98,7 @@ def duration(seconds: float) -> str:
 @register.filter
 def sentence(message: str) -> str:
     """Return the message with a capital first, unless it begins with a name such as `digits-00002`."""
-    return message[:1].upper() + message[1:] if message.partition(" ")[0].rstrip(":,").isalpha() else message
+    return message[:1].upper() + message[1:] if message.partition(" ")[0].rstrip(":,;").isalpha() else message
 
 
 @register.filter
