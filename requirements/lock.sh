@@ -34,7 +34,7 @@ lock_image() {
     cp requirements/dev.txt "requirements/$out"
     lock "$out" --constraint requirements/dev.txt --extra s3 --extra gs "$@"
 }
-control_plane=(--extra control-plane --extra serving --extra kubernetes --extra postgres --extra redis)
+control_plane=(--extra control-plane --extra serving --extra postgres --extra redis)
 formats=(--extra lightgbm --extra openvino --extra sklearn --extra xgboost-cpu)
 lock_image control-plane "${control_plane[@]}" "$@"
 lock_image one-machine "${control_plane[@]}" --extra local "${formats[@]}" "$@"
