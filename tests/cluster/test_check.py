@@ -19,7 +19,7 @@ from integrations.clusters.kubernetes.gpu_nodes import CONFIG_MAP, KEY
 from integrations.clusters.kubernetes.options import GatewayReference, Options, Repartition
 from integrations.clusters.kubernetes.rights import IN_NAMESPACES, roles_of_the_cluster
 from tests.cluster.plane import ControlPlane
-from tests.e2e.harness import free_port
+from tests.servers.parts import free_port
 
 pytestmark = pytest.mark.cluster
 OPTIONS = Options(GatewayReference("nowhere", "gateways"), "image", "models", "/artifacts")
