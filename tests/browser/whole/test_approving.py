@@ -78,6 +78,8 @@ def test_two_colleagues_decide_on_a_rollout_and_each_sees_what_the_other_did(
     answered_by(platform, "linear", OLD, NEW)
 
     bea, cy = desk.page(colleague(platform, "bea")), desk.page(colleague(platform, "cy"))
+    cy.set_viewport_size({"width": 390, "height": 844})  # at the telephone, at night
+    cy.emulate_media(color_scheme="dark")
     at_rollout(bea)
     at_rollout(cy)
     ask(bea, "Approve…", "Approve", {"What you looked at": "fifty of its answers"})
@@ -86,6 +88,8 @@ def test_two_colleagues_decide_on_a_rollout_and_each_sees_what_the_other_did(
     expect(given).to_contain_text("fifty of its answers")
     expect(bea.locator("#rollout-approvals")).to_contain_text("the 2 have to be of different people. Four eyes:")
     desk.look(bea, "approval-given")
+    desk.look(cy, "approval-asked-390-dark")
+    assert cy.evaluate("document.documentElement.scrollWidth") <= 390
     expect(bea.get_by_role("button", name="Approve…")).to_have_count(0)
     ask(bea, "Withdraw…", "Withdraw")
     for page in (bea, cy, starter):
