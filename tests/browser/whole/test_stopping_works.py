@@ -1,7 +1,11 @@
-"""Trials and builds that take too long are stopped on their pages, and what ran for them here ends."""
+"""Trials, builds and searches that take too long are stopped on their pages, and what ran for them here ends.
+
+What a search found before is looked at and applied, and clients wait less.
+"""
 
 import re
 import zipfile
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,10 +17,17 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.whole.desk import WAIT_MS, Desk, ask, see
 from tests.browser.whole.driven import drives
-from tests.browser.whole.served import WAIT_S, bring
+from tests.browser.whole.served import WAIT_S, answered_by, ask_linear, bring
 from tests.e2e.harness import Platform, family, until
+from tests.registry import conftest as registry
 
 pytestmark = [pytest.mark.browser, pytest.mark.e2e]
+linear_model = registry.linear_model
+HOLDS_BACK_S = 0.03
+SLOW_CONFIG = """
+max_batch_size: 8
+dynamic_batching { preferred_batch_size: 8 max_queue_delay_microseconds: 30000 }
+"""
 ROWS, TURNS = 20_000, 200
 
 
@@ -71,8 +82,16 @@ def deep_folder(path: Path) -> Path:
     return path
 
 
+def slow_folder(path: Path, content: bytes) -> Path:
+    """Write a folder's archive: a model that holds requests back until there are more of them."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("1/model.onnx", content)
+        archive.writestr("config.pbtxt", SLOW_CONFIG)
+    return path
+
+
 def has_job(platform: Platform, verb: str) -> bool:
-    """Return whether the runtime works for a trial or build."""
+    """Return whether the runtime works for a trial, build or search."""
     return any(f" {verb} " in line for line in family(platform.home).values())
 
 
@@ -119,3 +138,43 @@ def test_a_build_that_takes_too_long_is_stopped(desk: Desk, platform: Platform, 
     desk.look(page, "build-stopped")
     page.goto("/models/deep/")
     expect(page.get_by_role("link", name="version 2")).to_have_count(0)
+
+
+@drives("POST tuning-look", "POST tuning-stop", "POST config-apply")
+def test_a_search_makes_clients_wait_less_and_another_is_stopped(
+    desk: Desk, platform: Platform, tmp_path: Path, linear_model: Callable[..., bytes]
+) -> None:
+    page = desk.page()
+    bring(page, slow_folder(tmp_path / "linear.zip", linear_model()))
+    page.goto("/deploy/linear/1/")
+    page.get_by_role("button", name="Make the service").click()
+    page.wait_for_url("**/services/default/linear/")
+    expect(page.locator("#service-header").get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
+    assert waits_s(platform) > HOLDS_BACK_S
+    page.goto("/models/linear/versions/1/")
+    page.get_by_role("link", name="Tune…").click()
+    page.get_by_label("Longest latency, ms").fill("500")
+    page.get_by_label("Time for the search").fill("45s")
+    page.get_by_text("How far to go").click()
+    page.get_by_label("Most requests at once").fill("1")  # never a full batch, so that each is held back
+    page.get_by_role("button", name="Start the search").click()
+    expect(page.get_by_role("heading", name="What was found")).to_be_visible(timeout=WAIT_MS)
+    page.get_by_role("button", name="See what would change").click()
+    expect(page.locator("#config-plan ins").first).to_be_visible(timeout=WAIT_MS)
+    desk.look(page, "tuning-looked-at")
+    ask(page, "Apply…", "Apply")
+    page.wait_for_url("**/services/default/linear/")
+    answered_by(platform, "linear", "linear-00002")
+    assert waits_s(platform) < HOLDS_BACK_S
+
+    page.goto("/models/linear/versions/1/tunings/")
+    page.get_by_label("Longest latency, ms").fill("500")
+    page.keyboard.press("Enter")
+    expect(page.locator("#tuning-state")).to_contain_text(re.compile(r"\d+ measured"), timeout=WAIT_MS)
+    stop(page, platform, "tune")
+    desk.look(page, "tuning-stopped")
+
+
+def waits_s(platform: Platform) -> float:
+    """Return for how long a client waits for the service's answer at least."""
+    return min(ask_linear(platform, "linear").raise_for_status().elapsed.total_seconds() for _ in range(20))
