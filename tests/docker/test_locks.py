@@ -48,7 +48,7 @@ def test_an_image_has_what_its_packages_ask_for_on_debians_python(name: str) -> 
     assert missing == set()
 
 
-CONTROL_PLANE = ("control-plane", "serving", "kubernetes", "postgres", "redis", "s3", "gs")
+CONTROL_PLANE = ("control-plane", "serving", "postgres", "redis", "s3", "gs")
 FORMATS = ("lightgbm", "openvino", "sklearn", "xgboost-cpu")
 RUNTIME = ("tracing", "s3", "gs", *FORMATS)
 
