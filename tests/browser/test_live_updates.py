@@ -20,6 +20,8 @@ _WORDS = """() => {
   const spoken = document.getElementById("announcer").textContent;
   return document.querySelector("main").innerText.split("\\n").filter((line) => line.trim() !== spoken).join("\\n");
 }"""
+_BEFORE_PLOTS = re.compile("^The .* is on its way.$")
+"""What an element says before it draws."""
 
 
 @pytest.fixture
@@ -54,9 +56,11 @@ def is_as_if_loaded_now(tab: Page) -> None:
     expect(tab.locator("live-stream")).to_have_text("Live")
     expect(tab.locator("main")).to_contain_text("wrong labels")
     assert tab.evaluate("window.stayed") is True
+    expect(tab.get_by_text(_BEFORE_PLOTS)).to_have_count(0)
     kept = told(tab)
     tab.reload()
     expect(tab.locator("live-stream")).to_have_text("Live")
+    expect(tab.get_by_text(_BEFORE_PLOTS)).to_have_count(0)
     assert kept == told(tab)
 
 
