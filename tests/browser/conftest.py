@@ -14,7 +14,8 @@ from tests.browser.serving import DEADLINE_S, Running
 from tests.browser.states import gallery
 from tests.servers.parts import MissingPartError, skip_or_fail
 
-CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM = (Path("/usr/bin/chromium-headless-shell"), Path("/usr/bin/chromium"))
+"""The first that is there: the shell is the same engine without the windows, tabs and menus that nobody sees here."""
 OPTIONS = [
     "--headless",
     "--no-sandbox",
@@ -28,9 +29,10 @@ expect.set_options(timeout=DEADLINE_S * 1000)
 
 def require_chromium() -> str:
     """Return its path; without one, skip with a way to get it, or fail where everything is required."""
-    if not CHROMIUM.is_file():
-        skip_or_fail(MissingPartError(f"{CHROMIUM} is not there; `make deps` installs the Debian package chromium"))
-    return str(CHROMIUM)
+    found = next((path for path in CHROMIUM if path.is_file()), None)
+    if found is None:
+        skip_or_fail(MissingPartError(f"{CHROMIUM[-1]} is not there; `make deps` installs the Debian package chromium"))
+    return str(found)
 
 
 # Not for the session: while Playwright runs, no asynchronous test can.
