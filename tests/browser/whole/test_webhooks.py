@@ -127,6 +127,7 @@ def test_a_receiver_is_told_what_its_page_says_and_believes_the_secret_alone(
     page.get_by_role("link", name="Models", exact=True).click()
     drop(page, colours_model(tmp_path / "colours.zip"))
     page.get_by_role("button", name="Upload", exact=True).click()
+    page.wait_for_url("**/models/colours/versions/1/")
     expect(page.get_by_text("READY", exact=True)).to_be_visible(timeout=WAIT_MS)
     until(lambda: len(receiver.came) > 1, WAIT_MS / 1000, "the message of the version")
     told = receiver.came[1]
@@ -165,6 +166,7 @@ def test_a_receiver_is_told_what_its_page_says_and_believes_the_secret_alone(
     page.goto("/models/")
     drop(page, colours_model(tmp_path / "colours-too.zip"))
     page.get_by_role("button", name="Upload", exact=True).click()
+    page.wait_for_url("**/models/colours-too/versions/1/")  # the list of models says READY, of the first
     expect(page.get_by_text("READY", exact=True)).to_be_visible(timeout=WAIT_MS)
     page.goto(hook)
     page.get_by_role("button", name="Enable").click()
