@@ -5,14 +5,13 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_upload import drop
 from tests.browser.whole.desk import WAIT_MS, Desk, ask
 from tests.browser.whole.driven import drives
+from tests.browser.whole.served import ask_linear, bring, linear_file
 from tests.e2e.half_sent import HalfSent, half_sent
 from tests.e2e.harness import Platform, until
 from tests.registry import conftest as registry
@@ -45,27 +44,23 @@ def platform(tmp_path_factory: pytest.TempPathFactory, place: HalfSent) -> Itera
     made.stop()
 
 
-def bring(page: Page, path: Path, number: int) -> None:
-    """Drop a model's file on the page and wait until it is a READY version."""
-    drop(page, path)
-    page.get_by_role("button", name="Upload", exact=True).click()
-    page.wait_for_url(f"**/models/linear/versions/{number}/")
-    expect(page.get_by_text("READY", exact=True)).to_be_visible(timeout=WAIT_MS)
-
-
-def answer(platform: Platform) -> list[float]:
-    """Return what the service `linear` makes of [1, 2, 3, 4]; empty while it does not serve."""
-    url = f"http://{platform.gateway}/serving/default/linear/v2/models/linear/infer"
-    tensor = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
-    said = httpx.post(url, json={"inputs": [tensor]}, trust_env=False, timeout=20)
-    return list(said.json()["outputs"][0]["data"]) if said.status_code == 200 else []
-
-
 def is_by(platform: Platform, seed: int) -> bool:
     """Return whether the model with these weights answers."""
     weights = np.random.default_rng(seed).normal(size=(4, 3)).astype(np.float32)
-    seen = answer(platform)
-    return bool(seen) and bool(np.allclose(seen, np.array([1, 2, 3, 4]) @ weights, rtol=1e-4))
+    said = ask_linear(platform, "linear")
+    wanted = np.array([1, 2, 3, 4]) @ weights
+    return said.status_code == 200 and bool(np.allclose(said.json()["outputs"][0]["data"], wanted, rtol=1e-4))
+
+
+def describe_and_tag(page: Page, text: str, key: str, value: str) -> None:
+    page.get_by_text("Write the description").click()
+    page.get_by_label("Description in Markdown").fill(text)
+    page.get_by_role("button", name="Save the description").click()
+    expect(page.locator(".prose")).to_have_text(text.replace("*", ""))
+    page.get_by_label("Key").fill(key)
+    page.get_by_label("Value").fill(value)
+    page.get_by_role("button", name="Set tag").click()
+    expect(page.get_by_role("button", name=f"Remove the tag {key}")).to_be_visible()
 
 
 def point_alias(page: Page) -> None:
@@ -83,10 +78,8 @@ def test_a_model_is_ruled_and_its_service_follows_what_was_approved(
     desk: Desk, platform: Platform, tmp_path: Path, linear_model: Callable[..., bytes]
 ) -> None:
     page = desk.page()
-    for seed, name in enumerate(("linear.onnx", "better.onnx", "worse.onnx")):
-        (tmp_path / name).write_bytes(linear_model(seed=seed))
-    page.goto("/models/")
-    bring(page, tmp_path / "linear.onnx", 1)
+    first, better, worse = (linear_file(tmp_path, linear_model(seed=number - 1), number) for number in (1, 2, 3))
+    bring(page, first)
     point_alias(page)
     expect(page.get_by_text("The alias champion means version 1 now.")).to_be_visible()
     (tmp_path / "policy.yaml").write_text("name: at-once\nsteps: [{weight: 100}]\n")
@@ -96,14 +89,8 @@ def test_a_model_is_ruled_and_its_service_follows_what_was_approved(
     until(lambda: is_by(platform, 0), what="answers of version 1")
 
     page.get_by_label("Breadcrumb").get_by_role("link", name="linear").click()
-    page.get_by_text("Write the description").click()
-    page.get_by_label("Description in Markdown").fill("Multiplies a row by a **matrix**.")
-    page.get_by_role("button", name="Save the description").click()
+    describe_and_tag(page, "Multiplies a row by a **matrix**.", "domain", "algebra")
     expect(page.locator(".prose strong")).to_have_text("matrix")
-    page.get_by_label("Key").fill("domain")
-    page.get_by_label("Value").fill("algebra")
-    page.get_by_role("button", name="Set tag").click()
-    expect(page.get_by_role("button", name="Remove the tag domain")).to_be_visible()
     page.get_by_role("textbox", name="Alias").fill("champion")
     page.get_by_role("button", name="Protect alias").click()
     expect(page.get_by_text("means version 1", exact=True)).to_be_visible()
@@ -111,15 +98,9 @@ def test_a_model_is_ruled_and_its_service_follows_what_was_approved(
     expect(page.get_by_text("Only approved versions come into services.")).to_be_visible()
     desk.look(page, "model-ruled")
 
-    bring(page, tmp_path / "better.onnx", 2)
+    bring(page, better, 2)
     expect(page.locator(".title-line")).to_contain_text("needs approval")
-    page.get_by_text("Write the description").click()
-    page.get_by_label("Description in Markdown").fill("Trained on more rows.")
-    page.get_by_role("button", name="Save the description").click()
-    expect(page.locator(".prose")).to_have_text("Trained on more rows.")
-    page.get_by_label("Key").fill("rows")
-    page.get_by_label("Value").fill("4096")
-    page.get_by_role("button", name="Set tag").click()
+    describe_and_tag(page, "Trained on more rows.", "rows", "4096")
     page.get_by_role("button", name="Remove the tag rows").click()
     expect(page.locator("section", has=page.get_by_role("heading", name="Tags")).get_by_text("None.")).to_be_visible()
     point_alias(page)
@@ -149,8 +130,7 @@ def test_a_model_is_ruled_and_its_service_follows_what_was_approved(
     page.get_by_label("Compared with").select_option("2")
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_text("is the same with version")).to_be_visible()
-    page.goto("/models/linear/")
-    bring(page, tmp_path / "worse.onnx", 3)
+    bring(page, worse, 3)
     ask(page, "Decline…", "Decline", {"Why": "its weights are those of a trial"})
     expect(page.get_by_text("its weights are those of a trial")).to_be_visible()
     ask(page, "Delete…", "Delete")
