@@ -7,15 +7,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django.fixtures import Settings
 
 from accounts import teams
 from accounts.models import AuditEntry
 from accounts.roles import Owned, Role
 from accounts.scopes import Scope
-from common.uris import parse_prefixes
-from registry import governance, imports
-from registry.models import ModelImport, ModelVersion, RegisteredModel
+from registry import governance
+from registry.models import ModelVersion, RegisteredModel
 from registry.services import alias_set
 from tests import scenes
 from tests.accounts.views.conftest import Browser, page
@@ -107,66 +105,6 @@ def test_to_htmx_the_list_comes_alone(browser: Browser, version: ModelVersion) -
     assert part.strip().startswith('<div id="models"')
 
 
-@pytest.fixture
-def versions(db: None) -> None:
-    """Three of them: an approved one that an alias means, one to be reviewed, and a rejected one."""
-    for number in (1, 2, 3):
-        scenes.model_version(number)
-    now = timezone.now()
-    alias_set(model="digits", name="champion", number=1, now=now, actor="test")
-    rows = ModelVersion.objects.filter(model__name="digits")
-    rows.filter(number=1).update(approval="approved", approval_at=now, tags={"stage": "live"})
-    rows.filter(number=3).update(status="REJECTED")
-
-
-@pytest.mark.parametrize(
-    ("query", "numbers"),
-    [
-        ("", [3, 2, 1]),
-        ("status=READY", [2, 1]),
-        ("status=REJECTED", [3]),
-        ("approval=unreviewed", [3, 2]),
-        ("approval=unreviewed&status=READY", [2]),
-        ("alias=champion", [1]),
-        ("alias=old", []),
-        ("tag=stage%3Dlive", [1]),
-        ("status=&approval=&alias=&tag=", [3, 2, 1]),
-    ],
-)
-def test_versions_are_narrowed_as_the_form_asks(
-    browser: Browser, versions: None, query: str, numbers: list[int]
-) -> None:
-    client = browser()
-    part = client.get(f"{MODEL}?{query}", headers={"HX-Request": "true", "HX-Target": "versions"}).content.decode()
-    assert part.strip().startswith('<div id="versions">')
-    for shown in (part, page(client, f"{MODEL}?{query}")):
-        there = [number for number in (3, 2, 1) if f'<a class="name" href="{MODEL}versions/{number}/">' in shown]
-        assert there == numbers
-        assert ("No version is like that" in shown) == (not numbers)
-        assert ("show all versions" in shown) == (not numbers)
-
-
-def test_the_form_says_what_the_address_asks_for(browser: Browser, versions: None) -> None:
-    shown = page(browser(), f"{MODEL}?status=READY&approval=approved&alias=champion")
-    for text in ("<option selected>READY<", "<option selected>approved<", 'value="champion"', "Show all"):
-        assert text in shown
-
-
-def test_a_status_that_no_version_can_have_is_refused(browser: Browser, versions: None) -> None:
-    answer = browser().get(f"{MODEL}?status=GREAT")
-    assert answer.status_code == 400
-    assert "expected PENDING or READY or REJECTED" in answer.content.decode()
-
-
-def test_one_version_alone_needs_no_form(browser: Browser, version: ModelVersion) -> None:
-    assert "Narrow the versions" not in page(browser(), MODEL)
-
-
-def test_the_api_finds_the_version_of_an_alias(browser: Browser, versions: None) -> None:
-    results = browser().get("/api/v1/models/digits/versions?alias=champion").json()["results"]
-    assert [row["number"] for row in results] == [1]
-
-
 def test_versions_say_what_they_take_and_where_they_are_live(browser: Browser) -> None:
     scenes.service()
     scenes.model_version(2)
@@ -227,50 +165,6 @@ def test_a_model_of_another_team_is_not_there(browser: Browser, version: ModelVe
     for address in (MODEL, VERSION):
         assert client.get(address).status_code == 404
         assert client.post(f"{address}tags", {"key": "a", "value": "b"}).status_code == 404
-
-
-def test_imports_are_shown_with_their_progress_and_can_be_stopped(
-    browser: Browser, version: ModelVersion, settings: Settings
-) -> None:
-    settings.IMPORT_FROM = parse_prefixes(["https://models.example"])
-    now = timezone.now()
-    row = imports.import_request(model="digits", uri="https://models.example/m.onnx?sig=secret", now=now, actor="alice")
-    ModelImport.objects.update(bytes_done=1536 * 1024, bytes_total=3 << 20)
-    client = browser("default", Role.DEPLOYER, Scope.WRITE)
-    shown = page(client, MODEL)
-    assert "https://models.example/m.onnx" in shown
-    assert "secret" not in shown
-    assert "1.5\u00a0MiB of 3.0\u00a0MiB" in shown
-    asking = {"HX-Request": "true", "HX-Target": "imports"}
-    part = client.get(MODEL, headers=asking).content.decode()
-    assert part.lstrip().startswith("<section")
-    assert 'hx-trigger="every 2s"' in part
-    assert client.post(f"{MODEL}imports/{row.pk}/stop").status_code == 302
-    assert 'hx-trigger="every 2s"' not in page(client, MODEL)
-    assert "stopped it" in page(client, MODEL)
-    assert client.get(MODEL, headers=asking).headers["HX-Refresh"] == "true"
-
-
-def test_a_model_that_is_to_come_by_an_import_has_a_page(browser: Browser, settings: Settings) -> None:
-    client = browser("default", Role.DEPLOYER, Scope.WRITE)
-    assert "Importing is switched off" in page(client, "/models/")
-    wishes = {"model": "coming", "uri": "https://models.example/m.onnx"}
-    refused = client.post("/models/import", wishes)
-    assert refused.status_code == 400
-    assert "importing by URI is switched off" in refused.content.decode()
-    settings.IMPORT_FROM = parse_prefixes(["https://models.example"])
-    assert client.get("/models/coming/").status_code == 404
-    asked = client.post("/models/import", {**wishes, "sha256": "AB" * 32})
-    assert (asked.status_code, asked.headers["Location"]) == (302, "/models/coming/")
-    row = ModelImport.objects.get()
-    assert (row.sha256, row.created_by) == ("ab" * 32, "dora (token d)")
-    assert "its first is on its way" in page(client, "/models/coming/")
-    assert "Coming in" in page(client, "/models/")
-    stranger = browser("red", Role.DEPLOYER, Scope.WRITE)
-    teams.member_delete(team="default", username="dora", actor="test", now=timezone.now())
-    assert "Coming in" not in page(stranger, "/models/")
-    assert stranger.get("/models/coming/").status_code == 404
-    assert stranger.post("/models/import", wishes).status_code in (403, 404)
 
 
 def test_the_pages_ask_the_database_equally_often_for_many_rows(browser: Browser, version: ModelVersion) -> None:
