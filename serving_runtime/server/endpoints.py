@@ -17,7 +17,7 @@ from serving_runtime.protocol.grpc.policy import CallPolicy
 from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.grpc.service import V2Service
 from serving_runtime.protocol.grpc.settings_service import SettingsService
-from serving_runtime.protocol.http import logged, metrics
+from serving_runtime.protocol.http import json_floats, logged, metrics
 from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.protocol.http.message import Application
@@ -36,6 +36,7 @@ from serving_runtime.telemetry.tap.taps import Taps
 def http_listener(
     options: Options, engine: Engine, settings: RuntimeSettings, sock: socket.socket, taps: Taps
 ) -> Listener:
+    json_floats.compiler.allowed &= options.http.compiled_json
     limits = HttpLimits(max_body_bytes=options.http.max_input_bytes)
     v2 = V2Application(
         engine,

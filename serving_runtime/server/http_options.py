@@ -27,6 +27,7 @@ class HttpOptions:
     max_input_bytes: int
     header_forward_pattern: "re.Pattern[str] | None"
     restrictions: tuple[Restriction, ...]
+    compiled_json: bool
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "HttpOptions":
@@ -41,6 +42,7 @@ class HttpOptions:
             max_input_bytes=found.http_max_input_size,
             header_forward_pattern=found.http_header_forward_pattern,
             restrictions=tuple(found.http_restricted_api),
+            compiled_json=found.compiled_json,
         )
 
 
@@ -82,4 +84,10 @@ def add(group: "argparse._ArgumentGroup") -> None:
         default=[],
         metavar="APIS:HEADER=VALUE",
         help="let only requests with this header into these groups of HTTP paths; may be given several times",
+    )
+    add_bool(
+        group,
+        "--compiled-json",
+        default=True,
+        text="compile a reader for much JSON of FP32 numbers, where numba is there",
     )

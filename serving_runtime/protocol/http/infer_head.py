@@ -7,7 +7,7 @@ from serving_runtime.datatypes import Datatype
 from serving_runtime.engine.shared_memory import Slice
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol import parameters, tensors
-from serving_runtime.protocol.http import json_numbers
+from serving_runtime.protocol.http import json_floats, json_numbers
 from serving_runtime.protocol.http.answer_head import AnswerHead
 from serving_runtime.protocol.http.json_body import json_object
 from serving_runtime.protocol.shared_memory import slice_of
@@ -81,7 +81,7 @@ def parse(text: bytes) -> InferHead:
     """Return the head in a JSON text; raises InvalidArgument or Unsupported."""
     if not text:
         raise InvalidArgument("the request body must begin with a JSON object")
-    return head_of(json_numbers.infer_object(text) or json_object(text))
+    return head_of(json_floats.infer_object(text) or json_numbers.infer_object(text) or json_object(text))
 
 
 def head_of(content: dict[str, Any]) -> InferHead:
