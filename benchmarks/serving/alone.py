@@ -1,8 +1,11 @@
-"""ONNX Runtime in a loop, with no server around it: prints runs a second, and microseconds of processor time each.
+"""ONNX Runtime in a loop, with no server around it, as a process that stays: it waits on its input for its turn.
 
-Run by itself, so that it has a core as servers have:  python -m benchmarks.serving.alone FILE ROWS SECONDS
+    python -m benchmarks.serving.alone MODELS
+
+Reads lines "MODEL ROWS RUNS"; after so many runs it prints how long one took, and its processor time, in seconds.
 """
 
+import functools
 import subprocess
 import sys
 import time
@@ -16,34 +19,54 @@ from benchmarks.serving.models import MODELS
 from benchmarks.serving.processes import SERVER_CORE
 
 
-class Alone(NamedTuple):
-    """What the loop found."""
+class Run(NamedTuple):
+    """One of a turn's runs, in the mean."""
 
-    runs_per_s: float
-    cpu_us: float
+    seconds: float
+    cpu_s: float
 
 
-def measured(file: Path, rows: int, seconds: int) -> Alone:
-    """Return what a model does by itself at that batch size, on the servers' core."""
-    command = [sys.executable, "-m", "benchmarks.serving.alone", str(file), str(rows), str(seconds)]
-    pinned = ["taskset", "-c", SERVER_CORE, *command]
-    output = subprocess.run(pinned, capture_output=True, text=True, check=True, timeout=300).stdout
-    return Alone(*map(float, output.split()))
+class Alone:
+    """Models by themselves, on the servers' core."""
+
+    def __init__(self, models: Path) -> None:
+        command = ["taskset", "-c", SERVER_CORE, sys.executable, "-m", "benchmarks.serving.alone", str(models)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def turn(self, model: str, rows: int, runs: int) -> Run:
+        """Run a model so many times at that batch size."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{model} {rows} {runs}\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"ONNX Runtime alone ended with code {self._process.wait()} at {rows} rows of {model}")
+        return Run(*map(float, answer.split()))
+
+    def stop(self) -> None:
+        self._process.communicate()  # the end of its input is its own end
 
 
 def main() -> None:
-    file, rows, seconds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-    feeds = {"x": np.repeat(MODELS[file.stem].sample, rows, axis=0)}
-    for _ in range(3):
-        session.run(["y"], feeds)
-    count, began, cpu = 0, time.monotonic(), time.process_time()
-    while time.monotonic() - began < seconds:
-        session.run(["y"], feeds)
-        count += 1
-    print(count / (time.monotonic() - began), (time.process_time() - cpu) / count * 1e6)
+    models = Path(sys.argv[1])
+
+    @functools.cache
+    def loaded(model: str) -> onnxruntime.InferenceSession:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        file = models / f"{model}.onnx"
+        return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+
+    for line in sys.stdin:
+        model, rows, runs = line.split()
+        session, feeds = loaded(model), {"x": np.repeat(MODELS[model].sample, int(rows), axis=0)}
+        session.run(["y"], feeds)  # servers are asked once, too, before they are measured
+        began, cpu = time.monotonic(), time.process_time()
+        for _ in range(int(runs)):
+            session.run(["y"], feeds)
+        took = Run(time.monotonic() - began, time.process_time() - cpu)
+        print(*(value / int(runs) for value in took), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The clients: wrk for HTTP, h2load for gRPC, each on a core of its own and in a closed loop."""
+"""The clients, on a core of their own and in a closed loop: wrk for HTTP, h2load for gRPC and for counted posts."""
 
 import re
 import shutil
@@ -43,6 +43,29 @@ def wrk(url: str, body: Body, connections: int, seconds: int, scratch: Path) -> 
     return Load(float(per_s[1]), int(count[1]), _percentile(output, 50), _percentile(output, 99))
 
 
+def posts(url: str, body: Body, connections: int, count: int, scratch: Path) -> Load:
+    """Post the same body so many times, and wait for every answer; raises RuntimeError when one is not right.
+
+    Where an answer takes long, those that a clock would cut off are a part of the whole that counts.
+    """
+    file, log = scratch / "body", scratch / "posts"
+    file.write_bytes(body.content)
+    log.unlink(missing_ok=True)
+    options = ["--h1", "-t1", f"-c{connections}", f"-n{count}", f"-d{file}", f"--log-file={log}"]
+    output = _run("h2load", *options, *(f"-H{name}: {value}" for name, value in body.headers.items()), url)
+    if f" {count} 2xx," not in output:
+        raise RuntimeError(f"{url} did not answer {count} requests as it should:\n{output}")
+    return counted(log.read_text())
+
+
+def counted(log: str) -> Load:
+    """Return what h2load's log tells: the start, the status and the microseconds of every request. Pure."""
+    rows = [(int(start_us), int(took_us)) for start_us, _, took_us in map(str.split, log.splitlines())]
+    seconds = (max(start + took for start, took in rows) - min(start for start, _ in rows)) / 1e6
+    each = quantiles((took for _, took in rows), n=100)
+    return Load(len(rows) / seconds, len(rows), each[49], each[98])
+
+
 def h2load(
     port: int,
     message: bytes,
@@ -71,14 +94,9 @@ def h2load(
     found = re.search(r"(\d+) succeeded, (\d+) failed", output)
     if found is None or int(found[2]) or not int(found[1]):
         raise RuntimeError(f"port {port} did not answer every call:\n{output}")
-    p50, p99 = _of_each(log) if latencies else (None, None)
+    told = counted(log.read_text()) if latencies else None
+    p50, p99 = (told.p50_us, told.p99_us) if told is not None else (None, None)
     return Load(int(found[1]) / seconds, int(found[1]), p50, p99)
-
-
-def _of_each(log: Path) -> tuple[float, float]:
-    """Return the median and the 99th percentile of the calls in h2load's log: start, status, microseconds."""
-    each = quantiles((int(line.split("\t")[2]) for line in log.read_text().splitlines()), n=100)
-    return each[49], each[98]
 
 
 def _run(*command: str) -> str:

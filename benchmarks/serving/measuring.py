@@ -3,10 +3,12 @@
 What is compared is measured within seconds, since a machine's speed changes with its neighbours. A server that waits
 for its turn is stopped by a signal, so that it takes nothing of the core that it shares. One that dies is
 started again in the next round.
+
+Where a model takes most of the time, seconds are too long to compare what differs by a few per cent: there Fairlead,
+ONNX Runtime alone and the prototype take short turns, and every request of a turn is answered before it ends.
 """
 
 import json
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,7 +35,10 @@ class Point:
     Attributes:
         form: http (binary where the server has that), json, grpc (a call per connection), streams (all on one).
         calls: at once.
+        seconds: for which it is loaded, or for about which there are requests where it has turns.
         few: whether it is for Fairlead, the limits and Triton only.
+        turns: of Fairlead and the prototype in a round, with ONNX Runtime alone before and after each; 0 for one
+            without that.
     """
 
     model: str
@@ -41,6 +46,20 @@ class Point:
     calls: int
     seconds: int
     few: bool = False
+    turns: int = 0
+
+    def order(self, servers: Sequence[str]) -> list[tuple[int, str]]:
+        """Return the turns of those servers: all are measured in the first, the rest is for what is compared."""
+        return [
+            (turn, server)
+            for turn in range(self.turns or 1)
+            for server in servers
+            if not turn or server in ("fairlead", "prototype")
+        ]
+
+    def count(self, rows_per_s: float) -> int:
+        """Return how many requests a turn has, where a model does so many by itself: as many for each connection."""
+        return max(2, round(self.seconds * rows_per_s / self.calls)) * self.calls
 
 
 @dataclass(frozen=True)
@@ -61,14 +80,14 @@ class Plan:
 
 def plan(*, quick: bool) -> Plan:
     """Return the plan; quick ones take about nine minutes with all peers installed."""
-    short, long = (1, 3) if quick else (3, 8)
+    short, heavy, turns = (1, 1, 2) if quick else (3, 2, 4)
     small = [("http", calls) for calls in ((1, 32) if quick else (1, 8, 32))] + [("json", 32)]
     small += [("grpc", calls) for calls in ((1, 32) if quick else (1, 8, 32))] + [("streams", 32)]
     points = [Point("mlp_small", form, calls, short) for form, calls in small]
-    points += [Point(model, "http", 8, long, few=quick) for model in ("bert_mini", "resnet50")]
-    points += [Point("bert_mini_batched", "http", 32, long, few=True)]
+    points += [Point(model, "http", 8, heavy, few=quick, turns=turns) for model in ("bert_mini", "resnet50")]
+    points += [Point("bert_mini_batched", "http", 32, 2 * heavy, few=True, turns=turns)]
     points += [Point("image_mean", "http", 2, short, few=True), Point("image_mean", "json", 2, 2 * short)]
-    sizes = {"mlp_small": (1,), "bert_mini": (1,), "resnet50": (1,), "bert_mini_batched": (1, 8, 16, 32)}
+    sizes = {"mlp_small": (1,), "bert_mini": (1,), "resnet50": (1,), "bert_mini_batched": (1, 16, 32)}
     return Plan(points, rounds=5 if quick else 7, starts=3, alone=sizes)
 
 
@@ -81,7 +100,9 @@ class Measuring:
         self._scratch = scratch
         self._say = say
         self._right: dict[str, Any] = {}
-        self.results: dict[str, Any] = {"servers": {}, "points": [], "alone": [], "batches": []}
+        self._run_s: dict[tuple[str, int], float] = {}
+        self._alone = alone.Alone(models)
+        self.results: dict[str, Any] = {"servers": {}, "points": [], "alone": []}
 
     def rounds(self, peers: Sequence[tuple[Peer, Path]]) -> None:
         """Start every server, go through the plan, and stop what was started."""
@@ -98,6 +119,7 @@ class Measuring:
                 for point in self._plan.points:
                     self._turns(number, point, started)
         finally:
+            self._alone.stop()
             for _, running in started.values():
                 running.process.stop()
 
@@ -118,19 +140,26 @@ class Measuring:
         return running
 
     def _turns(self, number: int, point: Point, started: dict[str, tuple[Peer, Running]]) -> None:
+        before: dict[int, float] = {}
         if point == next(each for each in self._plan.points if each.model == point.model and each.calls > 1):
-            self._alone(number, point)  # right before Fairlead's turn, which is compared with it
-        for name, (peer, running) in list(started.items()):
-            if not _asked(peer, running, point):
+            before = self._by_itself(number, point)
+        for turn, name in point.order([name for name, one in started.items() if _asked(*one, point)]):
+            if name not in started:
                 continue
+            peer, running = started[name]
             try:
                 running.process.resume()
-                self._point(number, name, running, point)
+                row = self._point(number, turn, name, running, point)
                 _pause(peer, running)
             except (RuntimeError, OSError) as error:
                 self._tell(peer, error)
                 running.process.stop()
                 del started[name]
+                continue
+            if point.turns:
+                after = self._by_itself(number, point)
+                row["alone_s"] = {str(rows): (before[rows] + after[rows]) / 2 for rows in after}
+                before = after
 
     @contextmanager
     def _telling(self, peer: Peer) -> Iterator[None]:
@@ -150,35 +179,39 @@ class Measuring:
         )
         return known
 
-    def _point(self, number: int, server: str, running: Running, point: Point) -> None:
+    def _point(self, number: int, turn: int, server: str, running: Running, point: Point) -> dict[str, Any]:
+        """Return the row of results that is added."""
         model = MODELS[point.model]
         load = self._load(running, model, point, server)
-        statistics = _batches(running, model) if server == "fairlead" and point.model == "bert_mini_batched" else {}
-        before, began = running.process.cpu_s(), time.monotonic()
-        found = load(point.seconds)
+        statistics = _batches(running, model) if server == "fairlead" and point.turns else {}
+        before = running.process.cpu_s()
+        found = load()
         cpu_us = (running.process.cpu_s() - before) / found.count * 1e6
-        row = {"round": number, "server": server, "model": point.model, "form": point.form, "calls": point.calls}
-        self.results["points"].append({**row, **found._asdict(), "cpu_us": round(cpu_us, 2)})
+        where = {"model": point.model, "form": point.form, "calls": point.calls}
+        row = {"round": number, "turn": turn, "server": server, **where, **found._asdict(), "cpu_us": round(cpu_us, 2)}
         if statistics:
-            after = _batches(running, model)
-            grown = {rows: count - statistics.get(rows, 0) for rows, count in after.items()}
-            batches = {str(rows): count for rows, count in grown.items() if count}
-            self.results["batches"].append({"round": number, "seconds": time.monotonic() - began, "batches": batches})
-        where = f"{number} {server:10} {point.model:18} {point.form:8} {point.calls:3}"
-        self._say(f"{where} {found.per_s:9.1f}/s {cpu_us:9.1f} us")
+            grown = {rows: count - statistics.get(rows, 0) for rows, count in _batches(running, model).items()}
+            row["batches"] = {str(rows): count for rows, count in grown.items() if count}
+        self.results["points"].append(row)
+        told = f"{number} {server:10} {point.model:18} {point.form:8} {point.calls:3}"
+        self._say(f"{told} {found.per_s:9.1f}/s {cpu_us:9.1f} us")
+        return row
 
-    def _load(self, running: Running, model: Model, point: Point, server: str) -> Callable[[int], loads.Load]:
+    def _load(self, running: Running, model: Model, point: Point, server: str) -> Callable[[], loads.Load]:
         """Return what loads a point, once one answer was seen to be right."""
         if running.grpc_port is not None and point.form in ("grpc", "streams"):
             port, message = running.grpc_port, requests.v2_grpc(model)
             self._check(server, model, requests.call(port, model))
             connections, streams = (1, point.calls) if point.form == "streams" else (point.calls, 1)
-            return lambda seconds: loads.h2load(port, message, connections, streams, seconds, self._scratch)
+            return lambda: loads.h2load(port, message, connections, streams, point.seconds, self._scratch)
         post = running.json if point.form == "json" else running.http
         assert post is not None
         url, body = post(model)
         self._check(server, model, requests.post(url, body))
-        return lambda seconds: loads.wrk(url, body, point.calls, seconds, self._scratch)
+        if point.turns:
+            per_s = max(rows / self._run_s[point.model, rows] for rows in self._plan.alone[point.model])
+            return lambda: loads.posts(url, body, point.calls, point.count(per_s), self._scratch)
+        return lambda: loads.wrk(url, body, point.calls, point.seconds, self._scratch)
 
     def _check(self, server: str, model: Model, found: Any) -> None:
         if server == "echo":
@@ -190,13 +223,18 @@ class Measuring:
         if found.shape != right.shape or not np.allclose(found, right, rtol=1e-2, atol=1e-3):
             raise RuntimeError(f"{model.name} was answered with {found[:4]}, not {right[:4]}")
 
-    def _alone(self, number: int, point: Point) -> None:
-        for rows in self._plan.alone.get(point.model, ()):
-            found = alone.measured(self._models / f"{point.model}.onnx", rows, point.seconds)
-            self.results["alone"].append({"round": number, "model": point.model, "rows": rows, **found._asdict()})
-            self._say(
-                f"{number} {'alone':10} {point.model:18} {rows:12} {found.runs_per_s:9.1f}/s {found.cpu_us:9.1f} us"
-            )
+    def _by_itself(self, number: int, point: Point) -> dict[int, float]:
+        """Return the seconds of a run of ONNX Runtime alone by batch size, each found in a share of the point's."""
+        sizes = self._plan.alone.get(point.model, ())
+        for rows in sizes:
+            known_s = self._run_s.get((point.model, rows)) or self._alone.turn(point.model, rows, 2).seconds
+            found = self._alone.turn(point.model, rows, max(2, round(point.seconds / len(sizes) / known_s)))
+            self._run_s[point.model, rows] = found.seconds
+            per_s, cpu_us = 1 / found.seconds, found.cpu_s * 1e6
+            row = {"round": number, "model": point.model, "rows": rows, "runs_per_s": per_s, "cpu_us": cpu_us}
+            self.results["alone"].append(row)
+            self._say(f"{number} {'alone':10} {point.model:18} {rows:12} {per_s:9.1f}/s {cpu_us:9.1f} us")
+        return {rows: self._run_s[point.model, rows] for rows in sizes}
 
 
 def _pause(peer: Peer, running: Running) -> None:

@@ -71,7 +71,7 @@ class Http(asyncio.Protocol):
         self._name = url[1:].decode()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if name == b"Inference-Header-Content-Length":
+        if name.lower() == b"inference-header-content-length":
             self._head_bytes = int(value)
 
     def on_body(self, body: bytes) -> None:

@@ -3,6 +3,7 @@
 A ratio compares two servers: how many times the requests a second of the other, and how many times less processor
 time a request takes. It is the median of the rounds' own ratios, since the two were measured right after one another
 in each, and a machine may be slower in the next. The second hardly moves when the machine is busy with other work.
+A heavy model is compared with itself alone right before and right after, turn by turn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -78,9 +79,9 @@ def ratios(results: Results) -> dict[str, float]:
     """Return how Fairlead compares, by "PLACE / SERVER rate" and "PLACE / SERVER cpu"; higher is better."""
     found = {}
     for place, servers in cells(results).items():
-        ours = _by_round(results, place, OURS)
+        ours = _by_turn(results, place, OURS)
         for server in servers if ours else ():
-            pairs = [(ours[number], row) for number, row in _by_round(results, place, server).items() if number in ours]
+            pairs = [(ours[turn], row) for turn, row in _by_turn(results, place, server).items() if turn in ours]
             if server == OURS or not pairs:
                 continue
             found[f"{place} / {server} rate"] = round(median(one["per_s"] / other["per_s"] for one, other in pairs), 3)
@@ -88,10 +89,11 @@ def ratios(results: Results) -> dict[str, float]:
     return found
 
 
-def _by_round(results: Results, place: Place, server: str) -> dict[int, Any]:
+def _by_turn(results: Results, place: Place, server: str) -> dict[tuple[int, int], Any]:
+    """Return a server's rows by round and turn; older results had one turn a round."""
     rows = results["points"]
     return {
-        row["round"]: row
+        (row["round"], row.get("turn", 0)): row
         for row in rows
         if row["server"] == server and place == (row["model"], row["form"], row["calls"])
     }
@@ -116,8 +118,10 @@ def targets(results: Results) -> list[Target]:
         Target("one at a time: median latency of the best peer, over Fairlead's", 1.0, _latency(results)),
     ]
     for model in ("bert_mini", "resnet50"):
-        listed.append(Target(f"{model}, 8 at once: of ONNX Runtime alone", 0.97, _of_alone(results, model)))
-    listed.append(Target("bert_mini in dynamic batches: of the same batches alone", 0.95, _of_batches(results)))
+        share = _of_alone(results, Place(model, "http", 8))
+        listed.append(Target(f"{model}, 8 at once: of ONNX Runtime alone", 0.97, share))
+    share = _of_alone(results, Place("bert_mini_batched", "http", 32))
+    listed.append(Target("bert_mini in dynamic batches: of the same batches alone", 0.95, share))
     image = [found.get(f"image_mean json c=2 / {server} rate") for server in ("mlserver",)]
     listed.append(Target("an image as JSON: times MLServer", 5.0, image[0]))
     servers = results["servers"]
@@ -133,8 +137,8 @@ def _over(one: Sequence[float], other: Sequence[float]) -> float:
 
 def _latency(results: Results) -> float | None:
     place = Place("mlp_small", "http", 1)
-    ours, shares = _by_round(results, place, OURS), []
-    others = [_by_round(results, place, name) for name in results["servers"] if name not in (OURS, "echo", "prototype")]
+    ours, shares = _by_turn(results, place, OURS), []
+    others = [_by_turn(results, place, name) for name in results["servers"] if name not in (OURS, "echo", "prototype")]
     for number, row in ours.items():
         known = [found[number]["p50_us"] for found in others if number in found and found[number]["p50_us"]]
         if known and row["p50_us"]:
@@ -142,31 +146,15 @@ def _latency(results: Results) -> float | None:
     return float(median(shares)) if shares else None
 
 
-def _of_alone(results: Results, model: str) -> float | None:
-    ours = _by_round(results, Place(model, "http", 8), OURS)
-    shares = [ours[number]["per_s"] / lone[1] for number, lone in _alone_by_round(results, model) if number in ours]
-    return float(median(shares)) if shares else None
-
-
-def _of_batches(results: Results) -> float | None:
-    """Return the time that the batches that were formed take by themselves, as a share of the time they took."""
-    formed = {row["round"]: row for row in results["batches"]}
+def _of_alone(results: Results, place: Place) -> float | None:
+    """Return the time that Fairlead's batches take by themselves, as a share of the time that its requests took."""
     shares = []
-    for number, lone in _alone_by_round(results, "bert_mini_batched"):
-        if number in formed:
-            sizes = sorted(lone)
-            seconds = [1 / lone[rows] for rows in sizes]
-            batches = formed[number]["batches"].items()
-            taken = sum(np.interp(int(rows), sizes, seconds) * count for rows, count in batches)
-            shares.append(taken / formed[number]["seconds"])
+    for row in _by_turn(results, place, OURS).values():
+        if "alone_s" in row:
+            batches, alone_s = row["batches"], row["alone_s"]
+            run_s = np.interp([*map(int, batches)], [*map(int, alone_s)], [*alone_s.values()])
+            shares.append(np.dot(run_s, [*batches.values()]) * row["per_s"] / row["count"])
     return float(median(shares)) if shares else None
-
-
-def _alone_by_round(results: Results, model: str) -> Iterator[tuple[int, dict[int, float]]]:
-    """Yield each round, and in it how many times a second a model ran by itself, by batch size."""
-    rows = [row for row in results["alone"] if row["model"] == model]
-    for number in sorted({row["round"] for row in rows}):
-        yield number, {row["rows"]: row["runs_per_s"] for row in rows if row["round"] == number}
 
 
 def lines(results: Results) -> Iterator[str]:

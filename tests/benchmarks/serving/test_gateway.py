@@ -1,8 +1,5 @@
 from typing import Any
 
-import pytest
-
-from benchmarks.serving import loads
 from benchmarks.serving.gateway import added, lines
 
 
@@ -28,9 +25,3 @@ def test_the_table_has_a_line_for_each_point() -> None:
         "| gRPC, 32 at once | 1,000 | 1,500 | 2,000 | 3,000 | 30 | 35 | 60 | 2.0 |",
     ]
     assert len({line.count("|") for line in table}) == 1
-
-
-def test_a_calls_latency_is_read_out_of_h2loads_log(tmp_path: Any) -> None:
-    log = tmp_path / "calls"
-    log.write_text("".join(f"{1700000000 + number}\t200\t{number}\n" for number in range(1, 101)))
-    assert loads._of_each(log) == pytest.approx((50.5, 99.99))

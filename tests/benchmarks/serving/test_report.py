@@ -19,6 +19,16 @@ def _rounds(server: str, rates: list[float], cpu_us: float) -> list[dict[str, An
     return [_point(server, "http", 32, per_s, cpu_us, number=number) for number, per_s in enumerate(rates, 1)]
 
 
+def _turns(
+    calls: int, rates: list[float], model: str, batches: dict[str, int], alone_s: list[dict[str, float]]
+) -> list[dict[str, Any]]:
+    """Return Fairlead's turns in one round, and how long a run by itself took around each."""
+    return [
+        {**_point("fairlead", "http", calls, per_s, 1.0, model), "turn": turn, "batches": batches, "alone_s": lone}
+        for turn, (per_s, lone) in enumerate(zip(rates, alone_s, strict=True))
+    ]
+
+
 @pytest.fixture
 def results() -> dict[str, Any]:
     points = [
@@ -27,20 +37,16 @@ def results() -> dict[str, Any]:
         *_rounds("triton", [6000.0, 600.0, 7000.0], 150.0),
         *_rounds("mlserver", [1500.0, 150.0, 1500.0], 600.0),
         *_rounds("prototype", [40000.0, 4000.0, 41000.0], 20.0),
-        _point("fairlead", "http", 8, 9.6, 100000.0, "resnet50"),
+        *_turns(8, [9.6, 4.9, 9.5], "resnet50", {"1": 100}, [{"1": 0.1}, {"1": 0.2}, {"1": 0.1}]),
+        *_turns(32, [80.0], "bert_mini_batched", {"1": 2, "16": 1, "31": 2, "32": 1}, [{"1": 0.012, "32": 0.4}]),
     ]
     alone = [{"round": 1, "model": "resnet50", "rows": 1, "runs_per_s": 10.0, "cpu_us": 100000.0}]
-    alone += [
-        {"round": 1, "model": "bert_mini_batched", "rows": rows, "runs_per_s": 100 / rows, "cpu_us": 1.0}
-        for rows in (1, 32)
-    ]
     servers = {
         name: {"ready_s": [2.0], "rss_mb": [300.0], "problem": ""}
         for name in ("fairlead", "triton", "mlserver", "prototype")
     }
     servers["kserve"] = {"ready_s": [], "rss_mb": [], "problem": "pip could not install kserve"}
-    batches = [{"round": 1, "seconds": 1.0, "batches": {"1": 30, "32": 2}}]
-    return {"servers": servers, "points": points, "alone": alone, "batches": batches}
+    return {"servers": servers, "points": points, "alone": alone}
 
 
 def _target(results: dict[str, Any], words: str) -> report.Target:
@@ -64,13 +70,28 @@ def test_targets_say_what_is_reached_what_is_missed_and_what_was_not_measured(re
         15.0,
         20.0,
     )
-    assert _target(results, "resnet50").verdict == "MISSED"
     assert _target(results, "gRPC, 32 at once: times Triton").verdict == "not measured"
 
 
 def test_dynamic_batches_are_compared_with_the_same_batches_alone(results: dict[str, Any]) -> None:
     found = _target(results, "dynamic batches").found
-    assert found == pytest.approx(30 * 0.01 + 2 * 0.32)
+    alone_s = 2 * 0.012 + (0.012 + 15 / 31 * 0.388) + 2 * (0.012 + 30 / 31 * 0.388) + 0.4
+    assert found == pytest.approx(alone_s / (100 / 80))
+
+
+def test_a_heavy_model_is_compared_with_itself_alone_around_each_turn(results: dict[str, Any]) -> None:
+    assert _target(results, "resnet50").found == pytest.approx(0.96)
+    assert _target(results, "resnet50").verdict == "MISSED"
+
+
+def test_results_from_before_there_were_turns_are_read_and_say_that_heavy_models_were_not_measured(
+    results: dict[str, Any],
+) -> None:
+    for row in results["points"]:
+        for key in ("turn", "batches", "alone_s"):
+            row.pop(key, None)
+    assert _target(results, "resnet50").verdict == "not measured"
+    assert report.ratios(results)["mlp_small http c=32 / triton rate"] == 5.0
 
 
 def test_the_report_tells_why_a_server_was_not_measured(results: dict[str, Any]) -> None:
