@@ -1,4 +1,4 @@
-"""Fairlead's serving runtime as it comes: validation, statistics, metrics, deadlines and limits on."""
+"""Fairlead's serving runtime as its image starts it: validation, statistics, metrics, deadlines and limits on."""
 
 import json
 import sys
@@ -9,6 +9,9 @@ from benchmarks.serving import requests
 from benchmarks.serving.models import MODELS, Model
 from benchmarks.serving.peers.base import Running, link
 from benchmarks.serving.processes import SERVER_CORE, Process, answers
+
+IMAGE_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+"""What docker/Dockerfile sets."""
 
 
 class Fairlead:
@@ -29,7 +32,7 @@ class Fairlead:
         free = [f"--{kind}-port=0" for kind in ("http", "grpc", "metrics")]
         flags = [f"--model-repository={repository}", f"--port-file={ports}", *addresses, *free, *self._flags]
         command = [sys.executable, "-m", "serving_runtime", *flags]
-        process = Process(command, scratch / "fairlead.log", cores=self._cores)
+        process = Process(command, scratch / "fairlead.log", cores=self._cores, environment=IMAGE_ENVIRONMENT)
         process.wait_until(ports.exists)
         bound = json.loads(ports.read_text())
         url = f"http://127.0.0.1:{bound['http']}/v2"
