@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 
 from serving_runtime.protocol.http.compiled.bits import lowest, places, word
 
-LEAST_BYTES = 64
-"""Of a text, before its numbers end and, of those, before they begin 24: whole words are read."""
-
 _U = np.uint64
 _0, _1, _3, _8, _16, _19, _24, _64 = map(_U, (0, 1, 3, 8, 16, 19, 24, 64))
 _COMMA, _POINT = np.uint8(ord(",")), np.uint8(ord("."))
@@ -39,6 +36,9 @@ _SIGNS = np.array([1.0, -1.0])
 _LESS, _MORE = 1 - 2.0**-50, 1 + 2.0**-50
 """Further apart than the errors of one conversion, one power and one division or product, of 2**-53 each."""
 
+_BEFORE_BYTES, _LEAST_BYTES = 24, 64
+"""What must stand before the numbers, and how long they must be: up to three words that end with a number are read,
+and blocks of 64 bytes."""
 
 _TEXT = types.Array(types.uint8, 1, "C", readonly=True)
 _SIGNATURE = types.int64(_TEXT, types.uint64, types.uint64, types.float32[::1])
@@ -46,13 +46,13 @@ _inline = numba.njit(error_model="numpy", forceinline=True)  # division as proce
 
 
 def read(text: bytes, start: int, end: int, count: int) -> NDArray[np.float32] | None:
-    """Return the numbers of a flat JSON array, [count]; None where another reader has to see to it.
+    """Return the numbers of a flat JSON array as FP32, [count]; None where another reader has to see to it.
 
     Args:
         start: behind its opening bracket.
         end: at its closing one.
     """
-    if start < LEAST_BYTES // 2 or end < start + LEAST_BYTES:
+    if start < _BEFORE_BYTES or end < start + _LEAST_BYTES:
         return None
     found = np.empty(count, np.float32)
     read: int = _read(np.frombuffer(text, np.uint8), _U(start), _U(end), found)
@@ -90,7 +90,7 @@ def _one(text: Any, at: Any, end: Any) -> tuple[float, bool]:
     first, is_integer = at, True
     while at < end and _NIL <= text[at] <= _NINE:
         mantissa = mantissa * _U(10) + _U(text[at] - _NIL)
-        digits += _U(mantissa != _0)
+        digits += _U(digits != _0 or text[at] != _NIL)
         at += _1
     fine = at > first and (text[first] != _NIL or at == first + _1)
     if at < end and text[at] == _POINT:
@@ -98,7 +98,7 @@ def _one(text: Any, at: Any, end: Any) -> tuple[float, bool]:
         first, is_integer = at, False
         while at < end and _NIL <= text[at] <= _NINE:
             mantissa = mantissa * _U(10) + _U(text[at] - _NIL)
-            digits += _U(mantissa != _0)
+            digits += _U(digits != _0 or text[at] != _NIL)
             scale += 1
             at += _1
         fine &= at > first

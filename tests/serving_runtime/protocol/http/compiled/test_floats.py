@@ -96,7 +96,9 @@ def test_what_is_no_number_of_json_is_left(text: str) -> None:
         assert read(numbers, numbers.count(",") + 1) is None
 
 
-@pytest.mark.parametrize("text", ["3.5e38", "1e300", "-4e38", "1e999", "123456789012345678901234567890"])
+@pytest.mark.parametrize(
+    "text", ["3.5e38", "1e300", "-4e38", "1e999", "123456789012345678901234567890", str(2**64), f"{2**65}.0"]
+)
 def test_what_is_beyond_fp32_or_too_long_is_left(text: str) -> None:
     assert read(FILLING + text, 14) is None
 
