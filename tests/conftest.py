@@ -34,9 +34,6 @@ from accounts.services import token_create, user_get_or_create  # noqa: E402
 from tests.cluster import gateway_api  # noqa: E402
 from tests.cluster.plane import ControlPlane, control_plane  # noqa: E402
 from tests.servers.parts import MissingPartError, skip_or_fail  # noqa: E402
-from tests.together import scheduler  # noqa: E402
-
-pytest_xdist_make_scheduler = scheduler
 
 
 @pytest.fixture(scope="session", autouse=True)
