@@ -113,7 +113,7 @@ test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Env
 test-images: setup-dev ## the container images, built and run on a Docker engine (root: one of their own; IMAGES as of images)
 	IMAGES="$(IMAGES)" $(PYTEST) tests/docker
 
-bench: setup-dev ## Fairlead beside its peers and the limits, on two cores (QUICK=1: nine minutes; ONLY="fairlead triton"; POINTS=image_mean/json; RECORD=1: keep as the figures to compare with)
+bench: setup-dev ## Fairlead beside its peers and the limits, on two cores (QUICK=1: eleven minutes; ONLY="fairlead triton"; POINTS=image_mean/json; RECORD=1: keep as the figures to compare with)
 	@$(BIN)/python -m benchmarks.serving $(if $(QUICK),--quick) $(if $(RECORD),--record) $(if $(ONLY),--only $(ONLY)) $(if $(POINTS),--points $(POINTS))
 
 .PHONY: bench-gpu

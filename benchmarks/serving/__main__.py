@@ -3,7 +3,7 @@
     make bench [QUICK=1] [RECORD=1] [ONLY="fairlead triton"] [POINTS=image_mean/json]
 
 Every server has one core and the client another; same models, same client, a closed loop. In each round all servers
-are asked at a point one right after the other; a ratio is the median of the rounds' own. Compare ratios within one run:
+are asked at a point one right after the other; a ratio is the median of the turns' own. Compare ratios within one run:
 absolute figures move with the machine. Peers are installed into environments of their own, outside the work tree; one
 that cannot be installed says so. Needs wrk, h2load and taskset (Debian: wrk, nghttp2-client, util-linux).
 """
@@ -56,7 +56,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer points, shorter: about nine minutes")
+    parser.add_argument("--quick", action="store_true", help="fewer points, shorter: about eleven minutes")
     parser.add_argument("--record", action="store_true", help="make this run the recorded one")
     parser.add_argument("--only", nargs="*", metavar="SERVER", help=f"of {', '.join(peer.name for peer in PEERS)}")
     parser.add_argument("--points", nargs="*", metavar="MODEL/FORM", help="of the plan, such as image_mean/json")

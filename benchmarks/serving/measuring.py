@@ -4,8 +4,9 @@ What is compared is measured within seconds, since a machine's speed changes wit
 for its turn is stopped by a signal, so that it takes nothing of the core that it shares. One that dies is
 started again in the next round.
 
-Where a model takes most of the time, seconds are too long to compare what differs by a few per cent: there Fairlead,
-ONNX Runtime alone and the prototype take short turns, and every request of a turn is answered before it ends.
+Where a target is measured, Fairlead, the prototype and Triton take several turns in a round: one second of each is too
+little where a neighbour may take half of the machine. Where a model takes most of the time, ONNX Runtime alone has
+turns between theirs, and every request of a turn is answered before it ends.
 """
 
 import json
@@ -13,6 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ from benchmarks.serving.peers.base import Peer, Running
 
 Say = Callable[[str], None]
 
+COMPARED = ("fairlead", "prototype", "triton")
+"""Who has more than one turn, where there are more."""
+
 _FORMS = {"http": "http", "json": "json", "grpc": "grpc_port", "streams": "grpc_port"}
 
 
@@ -35,10 +40,11 @@ class Point:
     Attributes:
         form: http (binary where the server has that), json, grpc (a call per connection), streams (all on one).
         calls: at once.
-        seconds: for which it is loaded, or for about which there are requests where it has turns.
+        seconds: for which it is loaded, or for about which there are requests where these are counted.
         few: whether it is for Fairlead, the limits and Triton only.
-        turns: of Fairlead and the prototype in a round, with ONNX Runtime alone before and after each; 0 for one
-            without that.
+        turns: of those that are compared, in a round; the others have one.
+        counted: whether a turn is so many requests and ends with the last answer, with ONNX Runtime alone before and
+            after each.
     """
 
     model: str
@@ -46,16 +52,12 @@ class Point:
     calls: int
     seconds: int
     few: bool = False
-    turns: int = 0
+    turns: int = 1
+    counted: bool = False
 
     def order(self, servers: Sequence[str]) -> list[tuple[int, str]]:
         """Return the turns of those servers: all are measured in the first, the rest is for what is compared."""
-        return [
-            (turn, server)
-            for turn in range(self.turns or 1)
-            for server in servers
-            if not turn or server in ("fairlead", "prototype")
-        ]
+        return [(turn, server) for turn in range(self.turns) for server in servers if not turn or server in COMPARED]
 
     def count(self, rows_per_s: float) -> int:
         """Return how many requests a turn has, where a model does so many by itself: as many for each connection."""
@@ -79,13 +81,15 @@ class Plan:
 
 
 def plan(*, quick: bool) -> Plan:
-    """Return the plan; quick ones take about nine minutes with all peers installed."""
+    """Return the plan; quick ones take about eleven minutes with all peers installed."""
     short, heavy, turns = (1, 1, 2) if quick else (3, 2, 4)
     small = [("http", calls) for calls in ((1, 32) if quick else (1, 8, 32))] + [("json", 32)]
     small += [("grpc", calls) for calls in ((1, 32) if quick else (1, 8, 32))] + [("streams", 32)]
-    points = [Point("mlp_small", form, calls, short) for form, calls in small]
-    points += [Point(model, "http", 8, heavy, few=quick, turns=turns) for model in ("bert_mini", "resnet50")]
-    points += [Point("bert_mini_batched", "http", 32, 2 * heavy, few=True, turns=turns)]
+    targets = (("http", 32), ("grpc", 32))
+    points = [Point("mlp_small", *loop, short, turns=4 if loop in targets else 1) for loop in small]
+    counted = partial(Point, form="http", turns=turns, counted=True)
+    points += [counted(model, calls=8, seconds=heavy, few=quick) for model in ("bert_mini", "resnet50")]
+    points += [counted("bert_mini_batched", calls=32, seconds=2 * heavy, few=True)]
     points += [Point("image_mean", "http", 2, short, few=True), Point("image_mean", "json", 2, 2 * short)]
     sizes = {"mlp_small": (1,), "bert_mini": (1,), "resnet50": (1,), "bert_mini_batched": (1, 16, 32)}
     return Plan(points, rounds=5 if quick else 7, starts=3, alone=sizes)
@@ -156,7 +160,7 @@ class Measuring:
                 running.process.stop()
                 del started[name]
                 continue
-            if point.turns:
+            if point.counted:
                 after = self._by_itself(number, point)
                 row["alone_s"] = {str(rows): (before[rows] + after[rows]) / 2 for rows in after}
                 before = after
@@ -183,7 +187,7 @@ class Measuring:
         """Return the row of results that is added."""
         model = MODELS[point.model]
         load = self._load(running, model, point, server)
-        statistics = _batches(running, model) if server == "fairlead" and point.turns else {}
+        statistics = _batches(running, model) if server == "fairlead" and point.counted else {}
         before = running.process.cpu_s()
         found = load()
         cpu_us = (running.process.cpu_s() - before) / found.count * 1e6
@@ -208,7 +212,7 @@ class Measuring:
         assert post is not None
         url, body = post(model)
         self._check(server, model, requests.post(url, body))
-        if point.turns:
+        if point.counted:
             per_s = max(rows / self._run_s[point.model, rows] for rows in self._plan.alone[point.model])
             return lambda: loads.posts(url, body, point.calls, point.count(per_s), self._scratch)
         return lambda: loads.wrk(url, body, point.calls, point.seconds, self._scratch)

@@ -1,7 +1,7 @@
 """Medians, ratios and targets of one run, as text. Pure.
 
 A ratio compares two servers: how many times the requests a second of the other, and how many times less processor
-time a request takes. It is the median of the rounds' own ratios, since the two were measured right after one another
+time a request takes. It is the median of the turns' own ratios, since the two were measured right after one another
 in each, and a machine may be slower in the next. The second hardly moves when the machine is busy with other work.
 A heavy model is compared with itself alone right before and right after, turn by turn.
 """

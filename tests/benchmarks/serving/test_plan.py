@@ -5,9 +5,9 @@ from benchmarks.serving.measuring import Plan, Point, plan
 
 
 def test_every_server_has_the_first_turn_and_those_that_are_compared_have_the_others() -> None:
-    point = Point("bert_mini", "http", 8, seconds=1, turns=2)
-    order = point.order(["fairlead", "prototype", "triton"])
-    assert order == [(0, "fairlead"), (0, "prototype"), (0, "triton"), (1, "fairlead"), (1, "prototype")]
+    point = Point("mlp_small", "http", 32, seconds=1, turns=2)
+    order = point.order(["fairlead", "echo", "triton"])
+    assert order == [(0, "fairlead"), (0, "echo"), (0, "triton"), (1, "fairlead"), (1, "triton")]
     assert Point("mlp_small", "http", 8, seconds=1).order(["fairlead", "echo"]) == [(0, "fairlead"), (0, "echo")]
 
 
@@ -15,12 +15,12 @@ def test_every_server_has_the_first_turn_and_those_that_are_compared_have_the_ot
 def test_a_turn_has_about_the_requests_of_its_seconds_and_as_many_for_each_connection(
     rows_per_s: float, count: int
 ) -> None:
-    assert Point("bert_mini", "http", 8, seconds=1, turns=3).count(rows_per_s) == count
+    assert Point("bert_mini", "http", 8, seconds=1, counted=True).count(rows_per_s) == count
 
 
 @pytest.mark.parametrize("planned", [plan(quick=True), plan(quick=False)])
-def test_what_has_turns_is_run_alone_at_sizes_in_their_order(planned: Plan) -> None:
-    heavy = [point for point in planned.points if point.turns]
+def test_what_is_counted_is_run_alone_at_sizes_in_their_order(planned: Plan) -> None:
+    heavy = [point for point in planned.points if point.counted]
     assert {point.model for point in heavy} == {"bert_mini", "resnet50", "bert_mini_batched"}
     for point in heavy:
         sizes = planned.alone[point.model]
