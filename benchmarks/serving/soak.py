@@ -2,11 +2,11 @@
 
     python -m benchmarks.serving.soak [--minutes 10]
 
-Rounds of HTTP binary, HTTP JSON, gRPC on many connections and on one, images, and clients that leave in the middle of
-a request. After each round, with no client left and once the server has rested and given free memory back, resident
-memory and open descriptors are noted. Ends with 1 where the last quarter of the rounds holds more memory than the
-second quarter by more than 3 % and 4 MB, or a descriptor more all the time. The first quarter is for caches to fill,
-and for models to move into threads of their own.
+Rounds of HTTP binary, HTTP JSON, gRPC on many connections and on one, images in binary and as JSON, and clients that
+leave in the middle of a request. After each round, with no client left and once the server has rested and given free
+memory back, resident memory and open descriptors are noted. Ends with 1 where the last quarter of the rounds holds more
+memory than the second quarter by more than 3 % and 4 MB, or a descriptor more all the time. The first quarter is for
+caches to fill, and for models to move into threads of their own.
 """
 
 import argparse
@@ -60,7 +60,8 @@ def _round(running: Running, seconds: int, scratch: Path, idle_descriptors: int)
     assert running.grpc_port is not None
     p99 = loads.wrk(*running.http(_SMALL), 32, seconds, scratch).p99_us or 0.0
     loads.wrk(*running.json(_SMALL), 8, seconds, scratch)
-    loads.wrk(*running.http(_IMAGE), 2, seconds, scratch)
+    for post in (running.http, running.json):
+        loads.wrk(*post(_IMAGE), 2, seconds, scratch)
     message = requests.v2_grpc(_SMALL)
     loads.h2load(running.grpc_port, message, 16, 1, seconds, scratch)
     loads.h2load(running.grpc_port, message, 1, 32, seconds, scratch)

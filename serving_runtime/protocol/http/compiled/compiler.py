@@ -1,7 +1,7 @@
 """When the reader of numbers is compiled: once a server has read so much JSON that the memory and the second pay off.
 
 It takes numba, which the extra `compiled-json` brings, 0.7 to 2 seconds of a core, in a thread beside the requests, and
-about 120 MB of memory. Servers that are asked in binary, or seldom, never have it.
+about 150 MB of memory, half of them LLVM as a file. Servers that are asked in binary, or seldom, never have it.
 """
 
 import importlib.util
