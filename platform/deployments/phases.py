@@ -31,6 +31,10 @@ class Phase(StrEnum):
         return self in (Phase.HEALTHY, Phase.DEGRADED, Phase.ABORTED)
 
 
+ENDED_BADLY = (Phase.DEGRADED, Phase.ABORTED)
+"""How a rollout ends whose new version does not go live."""
+
+
 class Code(StrEnum):
     """Why a rollout is where it is, for programs; the sentence beside it is for people."""
 

@@ -94,6 +94,8 @@ class ModelVersion(models.Model):
             models.Index(fields=["model", "-id"], name="version_newest"),
             models.Index(fields=["model", "size_bytes", "id"], name="version_by_size"),
             models.Index(fields=["model", "platform"], name="version_by_platform"),
+            models.Index(fields=["model", "status", "-number"], name="version_by_status"),
+            models.Index(fields=["model", "approval", "-number"], name="version_by_approval"),
             models.Index(
                 fields=["model", "-id"],
                 condition=models.Q(status=Status.READY.value, approval=Approval.UNREVIEWED.value),

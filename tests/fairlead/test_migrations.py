@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,17 @@ def shape(of: BaseDatabaseWrapper) -> dict[str, Any]:
             table: (
                 sorted((column.name, str(column.type_code), column.null_ok) for column in _columns(of, cursor, table)),
                 sorted(
-                    (sorted(each["columns"] or []), each["unique"], each["primary_key"], each["index"], each["check"])
+                    (_names(each["columns"]), each["unique"], each["primary_key"], each["index"], each["check"])
                     for each in of.introspection.get_constraints(cursor, table).values()
                 ),
             )
             for table in tables
         }
+
+
+def _names(columns: Sequence[str | None] | None) -> list[str]:
+    """Return the columns of an index, in order; one over an expression has a place without a name there."""
+    return sorted(str(column) for column in columns or ())
 
 
 def _columns(of: BaseDatabaseWrapper, cursor: Any, table: str) -> Any:

@@ -6,7 +6,7 @@ from django.db.models import Q
 from deployments.analysis.verdict import Verdict
 from deployments.models.choices import choices
 from deployments.models.services import InferenceService, Revision
-from deployments.phases import Phase
+from deployments.phases import ENDED_BADLY, Phase
 
 
 class Rollout(models.Model):
@@ -72,6 +72,7 @@ class Rollout(models.Model):
         indexes = [
             models.Index(fields=["service", "-id"], name="rollout_newest"),
             models.Index(fields=["finished_at"], name="rollout_finished"),
+            models.Index(fields=["-finished_at"], condition=Q(phase__in=ENDED_BADLY), name="rollout_ended_badly"),
         ]
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """Where services run, the services, and the revisions they run."""
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import BooleanField, ExpressionWrapper, F, Q
 from django.db.models.functions import Now
 
 from deployments.desired import Role
@@ -10,6 +10,9 @@ from deployments.models.policies import RolloutPolicy
 from deployments.phases import ServicePhase
 from deployments.settling import UNSETTLED
 from integrations.clusters.base import DriftPolicy
+
+IS_WELL = ExpressionWrapper(Q(phase__in=[ServicePhase.READY, ServicePhase.PROGRESSING]), BooleanField())
+"""Whether a service does as it should; what orders services by it has an index only while it says the same."""
 
 
 class Cluster(models.Model):
@@ -150,6 +153,7 @@ class InferenceService(models.Model):
             models.Index(fields=["waits_for"], name="service_waits_for"),
             models.Index(fields=["name", "id"], name="service_by_name"),
             models.Index(fields=["created_at", "id"], name="service_created"),
+            models.Index("cluster", IS_WELL, "namespace", "name", name="service_worst_first"),
         ]
 
     def __str__(self) -> str:
@@ -215,6 +219,11 @@ class Revision(models.Model):
             models.UniqueConstraint(fields=["service", "number"], name="revision_number_unique"),
             models.UniqueConstraint(fields=["service"], condition=Q(role=Role.STABLE), name="revision_one_stable"),
             models.UniqueConstraint(fields=["service"], condition=Q(role=Role.CANARY), name="revision_one_canary"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["service"], condition=Q(stopped_at=None) & ~Q(accelerator=""), name="revision_with_gpu"
+            ),
         ]
 
     def __str__(self) -> str:

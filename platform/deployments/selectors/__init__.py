@@ -60,6 +60,7 @@ from deployments.selectors.services import (
     service_query,
     service_search,
     service_views,
+    services_worst_first,
 )
 from deployments.selectors.traffic import NO_TRAFFIC, Traffic, traffic_of
 from deployments.selectors.traffic_history import TrafficHistory, traffic_history
@@ -148,6 +149,7 @@ __all__ = [
     "service_query",
     "service_search",
     "service_views",
+    "services_worst_first",
     "stable_before",
     "traffic_history",
     "traffic_of",

@@ -11,7 +11,7 @@ from common.counting import count_up_to
 from deployments.feed import Marks
 from deployments.history import Kind
 from deployments.models import Cluster, Event, InferenceService, Rollout
-from deployments.phases import Code, Phase, ServicePhase
+from deployments.phases import ENDED_BADLY, Code, Phase, ServicePhase
 from deployments.selectors.events import change_marks, event_view
 from deployments.selectors.rollouts import rollout_query
 from deployments.selectors.services import service_query
@@ -20,7 +20,6 @@ from deployments.waits import Condition
 from registry.selectors import newest_to_approve
 
 IN_PROGRESS = (Phase.PENDING, Phase.PROGRESSING, Phase.PAUSED)
-_ENDED_BADLY = (Phase.DEGRADED, Phase.ABORTED)
 _BY_PEOPLE = (Code.ABORTED, Code.REJECTED, Code.SUPERSEDED)
 _BROKEN_WAITS = (Condition.IMPORT_FAILED, Condition.ALIAS_REFUSED, Condition.CLUSTER_REFUSES)
 _SMALL_STEPS = (Kind.ROLLOUT_WEIGHT_WANTED,)
@@ -78,7 +77,7 @@ def rollouts_ended_badly(*, only: Q, now: datetime, within: timedelta, limit: in
     """Return the rollouts that ended badly lately by no person's decision, and that no other one followed."""
     later = Rollout.objects.filter(service=OuterRef("service"), pk__gt=OuterRef("pk"))
     services = InferenceService.objects.filter(only).values("pk")
-    rows = rollout_query().filter(finished_at__gte=now - within, phase__in=_ENDED_BADLY, service__in=services)
+    rows = rollout_query().filter(finished_at__gte=now - within, phase__in=ENDED_BADLY, service__in=services)
     return list(rows.exclude(reason_code__in=_BY_PEOPLE).exclude(Exists(later)).order_by("-finished_at")[:limit])
 
 

@@ -12,7 +12,7 @@ from common.errors import InvalidInput, NotFound
 from deployments import drifting, rows
 from deployments.desired import Role
 from deployments.failures import model_status
-from deployments.models import InferenceService, Revision, Rollout
+from deployments.models import IS_WELL, Cluster, InferenceService, Revision, Rollout
 from deployments.phases import Phase, ServicePhase
 from deployments.selectors.revisions import revision_rows, revision_view
 from deployments.selectors.rollouts import OF_ROLLOUT, rollout_views
@@ -45,6 +45,11 @@ def service_list(*, limit: int | None = None, only: Q | None = None, offset: int
     # What lies before is passed over in the index alone.
     shown = list(in_order.values_list("pk", flat=True)[offset:end])
     return service_views(service_query().filter(pk__in=shown).order_by("namespace", "name"))
+
+
+def services_worst_first(*, cluster: Cluster, only: Q) -> QuerySet[InferenceService]:
+    """Return the services of a cluster that fit the condition, by name, those that are not well before the others."""
+    return cluster.services.filter(only).order_by(IS_WELL, "namespace", "name")
 
 
 def service_count_by_phase(*, only: Q) -> dict[str, int]:

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -18,13 +17,20 @@ from accounts.access import Place, is_administrator, require, visible
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
+from common.counting import count_up_to
 from common.errors import FairleadError, NotFound
 from common.pages import is_fragment, leave
 from deployments.connecting import LOCAL
 from deployments.cost import REPLICA
 from deployments.models import Cluster
-from deployments.phases import ServicePhase
-from deployments.selectors import cluster_events_newest, cluster_get, cluster_query, prices_of, resources_used
+from deployments.selectors import (
+    cluster_events_newest,
+    cluster_get,
+    cluster_query,
+    prices_of,
+    resources_used,
+    services_worst_first,
+)
 from deployments.services import (
     RepartitionOrder,
     cluster_check,
@@ -42,7 +48,6 @@ from deployments.web.gpu_page import gpu_page
 EVENTS_SHOWN = 25
 SERVICES_SHOWN = 50
 _OTHERS_SHOWN = 20
-_WELL = (ServicePhase.READY, ServicePhase.PROGRESSING)
 _DONE = {
     "approve": "Approved; the node is drained, and then cut.",
     "decline": "Declined; the node stays as it is.",
@@ -103,14 +108,13 @@ def cluster_page(request: HttpRequest, name: str) -> HttpResponse:
     """Show one cluster: its parts, how it is reached, and those of its services that the viewer may see."""
     cluster, token = cluster_get(name=name), page_token(request)
     events = cluster_events_newest(clusters=[cluster], limit=EVENTS_SHOWN)[cluster.pk]
-    services = cluster.services.filter(visible(token, Owned.NAMESPACE, "namespace"))
-    worst_first = services.alias(is_well=Q(phase__in=_WELL)).order_by("is_well", "namespace", "name")
+    services = services_worst_first(cluster=cluster, only=visible(token, Owned.NAMESPACE, "namespace"))
     context = {
         "cluster": _view(cluster, timezone.now(), events),
         "row": cluster,
         "way": _way(cluster),
-        "services": worst_first.only("cluster", "namespace", "name", "phase", "reason", "seen_at")[:SERVICES_SHOWN],
-        "services_count": services.count(),
+        "services": services.only("cluster", "namespace", "name", "phase", "reason", "seen_at")[:SERVICES_SHOWN],
+        "services_count": count_up_to(services),
         "may_check": is_administrator(token),
         "prices": _price_rows(cluster),
         "currency": prices_of(cluster).currency,
