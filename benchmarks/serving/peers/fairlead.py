@@ -9,9 +9,7 @@ from benchmarks.serving import requests
 from benchmarks.serving.models import MODELS, Model
 from benchmarks.serving.peers.base import Running, link
 from benchmarks.serving.processes import SERVER_CORE, Process, answers
-
-IMAGE_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-"""What docker/Dockerfile sets."""
+from integrations.clusters.local.runtime import IMAGE_ENVIRONMENT
 
 
 class Fairlead:

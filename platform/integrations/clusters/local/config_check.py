@@ -5,12 +5,12 @@ No model is loaded, the answer takes a fraction of a second, and the same fields
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
 from common.errors import InvalidInput, Unavailable
 from integrations.clusters.local.model_config import rewrite
+from integrations.clusters.local.runtime import RUNTIME
 
 _SCHEMA = "fairlead.check-config/v1"
 _TIMEOUT_S = 10.0
@@ -19,7 +19,7 @@ _TIMEOUT_S = 10.0
 def check_config(
     fields: Mapping[str, object],
     *,
-    runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime"),
+    runtime: tuple[str, ...] = RUNTIME,
     timeout_s: float = _TIMEOUT_S,
 ) -> None:
     """Raise InvalidInput, its `field` dotted, where no model could be served with `fields` over its config.pbtxt.

@@ -25,6 +25,7 @@ from integrations.clusters.base import Job, JobResult, Made, Told
 from integrations.clusters.flags import python_flags
 from integrations.clusters.local import launch
 from integrations.clusters.local.materialise import lay_out
+from integrations.clusters.local.runtime import RUNTIME, environment
 
 _MODEL_NAME, _MODEL_VERSION, _MADE, _REQUEST = "model", "1", "made", "request.json"
 _MAX_OUTPUT_BYTES = 4 << 20
@@ -39,7 +40,7 @@ def run(
     folder: Path,
     *,
     allow_python_models: bool = False,
-    runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime"),
+    runtime: tuple[str, ...] = RUNTIME,
     told: Told | None = None,
     made: Made | None = None,
 ) -> JobResult:
@@ -120,10 +121,9 @@ def _launcher(job: Job, *, allow_python_models: bool) -> list[str]:
 
 def _run(command: list[str], job: Job, output_to: tuple[int, int], look: Callable[[], None] | None) -> int:
     stdout, stderr = output_to
-    environment = {**os.environ, **job.env}
     try:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0, env=environment
+            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0, env=environment(job.env)
         )
     except OSError as error:
         raise Unavailable(f"no process could be started for a model check: {error}") from error

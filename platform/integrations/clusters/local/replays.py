@@ -22,6 +22,7 @@ from integrations.clusters.flags import python_flags
 from integrations.clusters.local import launch
 from integrations.clusters.local.jobs import most_memory_bytes, scratch_in
 from integrations.clusters.local.materialise import lay_out
+from integrations.clusters.local.runtime import RUNTIME, environment
 from integrations.clusters.payloads import exchange_of
 
 _COMPLAINT_BYTES = 4096
@@ -33,7 +34,7 @@ def replay(
     folder: Path,
     *,
     allow_python_models: bool = False,
-    runtime: tuple[str, ...] = (sys.executable, "-m", "serving_runtime"),
+    runtime: tuple[str, ...] = RUNTIME,
 ) -> Iterator[Callable[[Exchange], Exchange]]:
     """Run the candidate below `folder`; see `ClusterDriver.replay`."""
     with scratch_in(folder) as scratch:
@@ -69,7 +70,7 @@ def _started(candidate: Candidate, command: list[str], stderr: IO[bytes]) -> "su
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env={**os.environ, **candidate.env},
+            env=environment(candidate.env),
             process_group=0,
         )
     except OSError as error:

@@ -20,10 +20,10 @@ import httpx
 
 from integrations.clusters.local.agent.agent import Agent, Settings
 from integrations.clusters.local.agent.gateway import PortTakenError, claim_address
-from integrations.clusters.local.agent.replica import RUNTIME
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.records import end_leftovers
+from integrations.clusters.local.runtime import RUNTIME
 
 log = logging.getLogger("fairlead.agent")
 

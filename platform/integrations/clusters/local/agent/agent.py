@@ -18,7 +18,7 @@ import httpx
 from common.errors import Unavailable
 from integrations.clusters.base import Component
 from integrations.clusters.local.agent.gateway import Gateway, fresh_folder
-from integrations.clusters.local.agent.replica import RUNTIME, Replica, Workshop
+from integrations.clusters.local.agent.replica import Replica, Workshop
 from integrations.clusters.local.agent.routing import Router, Routing
 from integrations.clusters.local.agent.service import Service
 from integrations.clusters.local.agent.timing import Timing
@@ -35,6 +35,7 @@ from integrations.clusters.local.files import (
     wishes_locked,
     write_json,
 )
+from integrations.clusters.local.runtime import RUNTIME
 
 log = logging.getLogger(__name__)
 

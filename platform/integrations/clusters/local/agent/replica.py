@@ -13,7 +13,6 @@ that nothing is in flight any more.
 import asyncio
 import json
 import logging
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,10 +40,10 @@ from integrations.clusters.local.envoy.words import Endpoint
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
+from integrations.clusters.local.runtime import RUNTIME, environment
 
 log = logging.getLogger(__name__)
 
-RUNTIME = (sys.executable, "-m", "serving_runtime")
 _HOST = "127.0.0.1"
 _POLL_S = 0.02
 
@@ -281,7 +280,7 @@ class Replica:
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],
-            env={**self._revision.env, "FAIRLEAD_HOME": str(layout.home)},
+            env=environment({**self._revision.env, "FAIRLEAD_HOME": str(layout.home)}),
             log=layout.logs / f"{self._full_name}.log",
             record=layout.run / f"{self._full_name}.json",
         )
