@@ -252,6 +252,7 @@ class RevisionView:
 
     Attributes:
         role: stable, canary, shadow, retiring, retired or failed.
+        replicas_wanted: how many should run now; 0 of a stopped service, and of a revision that serves no more.
         replicas_least, replicas_most: between which numbers `replicas_wanted` follows the load.
         scaling: what the load is and should be, in words; empty where the number is fixed.
         replicas_to_restart: how many replicas have yet to be started anew, as somebody asked.

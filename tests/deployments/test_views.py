@@ -180,7 +180,10 @@ def test_a_service_is_restarted_stopped_and_resumed_on_its_page() -> None:
 
     assert "The replicas of default/digits are started anew" in after("restart")
     assert service.restart_number == 1
-    assert "Resume default/digits?" in after("stop")
+    stopped = after("stop")
+    assert "Resume default/digits?" in stopped
+    assert "<dd>none is to run</dd>" in stopped
+    assert "0 of " not in text(client, "/services/")
     assert (service.stopped, service.phase) == (True, "Stopped")
     assert "Stop default/digits?" in after("resume")
     assert not service.stopped

@@ -51,7 +51,8 @@ def stable_before(*, stable: Revision) -> Revision | None:
 def revision_view(service: InferenceService, state: ServiceState, revision: Revision) -> RevisionView:
     """Return a revision of a service in `state` as it is shown."""
     seen = service.observed.get(revision.name, {})
-    wanted = revision.replicas if revision.stopped_at is None else 0
+    runs = revision.stopped_at is None and not service.stopped
+    wanted = revision.replicas if runs else 0
     has_failed = revision.role == Role.FAILED and revision.last_failure is not None
     is_failing = bool(seen.get("is_failing")) or has_failed
     return RevisionView(
@@ -63,7 +64,7 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         replicas_wanted=wanted,
         replicas_least=revision.min_replicas,
         replicas_most=revision.max_replicas,
-        scaling=str(revision.load.get("why", "")) if revision.stopped_at is None else "",
+        scaling=str(revision.load.get("why", "")) if runs else "",
         replicas_ready=int(seen.get("ready", 0)),
         restarts=int(seen.get("restarts", 0)),
         weight_wanted=weight_of(state, rows.revision_state(revision)),

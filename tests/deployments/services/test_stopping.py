@@ -22,6 +22,9 @@ def test_a_stopped_service_gets_no_requests_and_no_replicas_until_it_is_resumed(
     assert (platform.view().phase, platform.view().waits) == ("Stopped", None)
     [revision] = platform.cluster.desired["default", "digits"].revisions
     assert (revision.replicas, revision.weight_percent) == (0, 0)
+    models = platform.view().model_status
+    assert (models.active_model_state, models.transition_status) == ("Standby", "UpToDate")
+    assert [each.replicas_wanted for each in platform.view().revisions] == [0]
 
     service_resume(**who(platform))
     platform.until(lambda: platform.view().phase == "Ready")
