@@ -18,6 +18,7 @@ from typing import Any
 
 import django
 
+from benchmarks.serving.processes import stop_all_at_the_end
 from tests.servers.postgres import postgres
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,7 @@ SIZES = ((1_000, 100), (10_000, 1_000), (100_000, 10_000))
 
 
 def main() -> None:
+    stop_all_at_the_end()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="without the largest size")
     parser.add_argument("--record", action="store_true", help="make this run the recorded one")

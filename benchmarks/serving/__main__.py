@@ -20,6 +20,7 @@ from typing import Any
 from benchmarks.serving import gate, loads, machine, measuring, models, plot, report
 from benchmarks.serving.peers import PEERS
 from benchmarks.serving.peers.base import Peer
+from benchmarks.serving.processes import stop_all_at_the_end
 from benchmarks.serving.report import Place
 from benchmarks.serving.venvs import python_with
 
@@ -33,6 +34,7 @@ _PLOTTED = (
 
 
 def main() -> int:
+    stop_all_at_the_end()
     options = _options()
     if (os.cpu_count() or 1) < 2 or loads.missing():
         lacking = ", ".join(loads.missing()) or "a second core for the client"

@@ -23,7 +23,14 @@ from typing import Any, NamedTuple
 from benchmarks.serving import loads, machine, models, requests
 from benchmarks.serving.peers.base import Running
 from benchmarks.serving.peers.fairlead import Fairlead
-from benchmarks.serving.processes import CLIENT_CORE, SERVER_CORE, Process, answers, free_ports
+from benchmarks.serving.processes import (
+    CLIENT_CORE,
+    SERVER_CORE,
+    Process,
+    answers,
+    free_ports,
+    stop_all_at_the_end,
+)
 from integrations.clusters.local.agent.gateway import envoy_command
 from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
 from integrations.clusters.local.envoy.clusters import clusters, endpoints
@@ -102,6 +109,7 @@ def lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def main() -> int:
+    stop_all_at_the_end()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=int, default=2, help="of load, for each way to ask in each round (2)")

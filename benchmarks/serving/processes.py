@@ -17,6 +17,11 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _READY_S, _END_S, _LOOK_EVERY_S = 180.0, 20.0, 0.02
 
 
+def stop_all_at_the_end() -> None:
+    """Let a SIGTERM end this program as Ctrl-C does: what it started is stopped first."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 class Process:
     """A server and all that it starts, pinned to cores."""
 

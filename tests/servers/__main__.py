@@ -4,6 +4,7 @@ python -m tests.servers COMMAND...
 """
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,8 @@ from tests.servers.redis import redis
 
 
 def main(command: Sequence[str]) -> int:
-    """Run `command` against fresh servers and return its exit code."""
+    """Run `command` against fresh servers and return its exit code; a SIGTERM ends them too, as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with postgres() as database, redis() as broker:
             variables = {
