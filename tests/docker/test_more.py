@@ -1,10 +1,11 @@
-"""Further packages in an image: `requirements/more.py` pins them, the build argument MORE adds them; torch's backend is
-one that wants that."""
+"""Further packages in an image: `requirements/more.py` pins them, the build argument MORE adds them; torch's backend
+and the compiled reader of JSON want that."""
 
 import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +13,15 @@ import numpy as np
 import pytest
 
 from tests.docker.conftest import BUILT, MORE, ROOT, build
-from tests.docker.containers import SAFE, image, infer, serving
+from tests.docker.containers import SAFE, image, infer, said, serving
 from tests.docker.engine import Engine
 from tests.docker.test_locks import pins
+from tests.serving_runtime import onnx_models
 
 pytestmark = pytest.mark.images
 
-TAG = "with-onnx"
+TAG = "with-numba"
+COMPILED_WITHIN_S = 120.0
 MAKE_MODELS = """
 import json, torch
 torch.manual_seed(5)
@@ -36,12 +39,12 @@ SCRIPTED = """max_batch_size: 8
 
 @pytest.fixture(scope="module")
 def pinned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file with what ONNX's own package needs beside what the runtime's image has."""
-    asked = f"onnx=={pins('dev.txt')['onnx']}"
+    """Return a file with what numba needs beside what the runtime's image has."""
+    asked = f"numba=={pins('dev.txt')['numba']}"
     command = [sys.executable, str(ROOT / "requirements" / "more.py"), "runtime-cpu", asked]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
-    file = tmp_path_factory.mktemp("more") / "onnx.txt"
+    file = tmp_path_factory.mktemp("more") / "numba.txt"
     file.write_text(done.stdout)
     return file
 
@@ -56,16 +59,29 @@ def enlarged(docker: Engine, pinned: Path) -> Iterator[str]:
 
 def test_only_what_the_image_has_not_is_pinned_and_all_of_it_by_a_hash(pinned: Path) -> None:
     lines = pinned.read_text().splitlines()
-    assert [line.partition("==")[0] for line in lines] == ["ml-dtypes", "onnx"]
+    assert [line.partition("==")[0] for line in lines] == ["llvmlite", "numba"]
     assert all(re.fullmatch(r"[a-z-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
 
 
 def test_an_added_package_is_there_and_in_the_bill_of_materials(docker: Engine, enlarged: str) -> None:
-    look = "import json, onnx; bill = json.load(open('/opt/fairlead/sbom.cdx.json')); print(onnx.__version__); "
+    look = "import json, numba; bill = json.load(open('/opt/fairlead/sbom.cdx.json')); print(numba.__version__); "
     look += "print(*(each['name'] for each in bill['components']))"
     seen, listed = docker.docker("run", "--rm", *SAFE, "--entrypoint=python", enlarged, "-c", look).splitlines()
-    assert seen == pins("dev.txt")["onnx"]
-    assert {"onnx", "ml-dtypes", "numpy", "libc6"} <= {name.replace("_", "-") for name in listed.split()}
+    assert seen == pins("dev.txt")["numba"]
+    assert {"numba", "llvmlite", "numpy", "libc6"} <= {name.replace("_", "-") for name in listed.split()}
+
+
+def test_with_numba_an_image_reads_much_json_by_compiled_code(docker: Engine, enlarged: str, tmp_path: Path) -> None:
+    file = tmp_path / "models" / "same" / "1" / "model.onnx"
+    file.parent.mkdir(parents=True)
+    onnx_models.identity(file, shape=("N", 600_000))
+    given = np.random.default_rng(0).standard_normal((1, 600_000), dtype="f4")
+    with serving(docker, "runtime-cpu", tmp_path, TAG) as (container, url):
+        deadline = time.monotonic() + COMPILED_WITHIN_S
+        while "JSON numbers are read by compiled code" not in said(docker, container):
+            assert time.monotonic() < deadline
+            infer(url, "same", given)
+        np.testing.assert_array_equal(infer(url, "same", given)[0].astype("f4"), given)
 
 
 def test_a_package_with_another_hash_is_not_built_in(docker: Engine, pinned: Path, tmp_path: Path) -> None:
