@@ -1,6 +1,7 @@
 """The pages of recordings and replays: begun, followed, stopped, deleted, and what came of them."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,13 +99,16 @@ def test_the_log_tells_when_requests_came_and_how_they_were_answered_and_not_wha
     row, address = begun(client)
     told = [exchange(number, label=424242) for number in range(70)]
     length = files.append(row.pk, told[:69], at=0)
-    length = files.append(row.pk, [exchange(69, error="secret 424242")], at=length)
+    length = files.append(row.pk, [replace(exchange(69, error="secret 424242"), took_ms=12.4687)], at=length)
     Recording.objects.filter(pk=row.pk).update(requests=70, bytes=length)
     shown = text(client, address)
     log = shown.partition('id="requests"')[2].partition("</section>")[0]
     assert re.findall(r'title="(request-\d+)"', log) == [f"request-{number}" for number in range(69, 19, -1)]
     assert "the last 50 of 70" in log
-    assert "internal" in log.partition("request-68")[0]
+    newest, _, others = log.partition("request-68")
+    assert "internal" in newest
+    assert "12.5 ms" in newest
+    assert " ms<" not in others, "nobody measured them"
     assert "digits-00001" in log
     assert "424242" not in shown
 

@@ -19,12 +19,16 @@ REQUESTS_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
-    """A recorded request without what it holds; `error` is gRPC's name of it in small letters, empty without one."""
+    """A recorded request without what it holds; `error` is gRPC's name of it in small letters, empty without one.
+
+    `took_ms` is None of what was recorded before that was told.
+    """
 
     at: datetime
     request_id: str
     revision: str
     error: str
+    took_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ def replay_page(namespace: str, name: str, replay_id: int) -> Page:
 
 
 def request_log(row: Recording) -> RequestLog:
-    """Return the newest requests of a recording, the newest first: when they came and how they were answered.
+    """Return the newest requests of a recording, the newest first: when they came, how and how fast they were answered.
 
     What they hold is not in it.
     """
@@ -84,7 +88,13 @@ def request_log(row: Recording) -> RequestLog:
     except Unavailable as error:
         return RequestLog([], error.message)
     rows = [
-        RequestRow(datetime.fromtimestamp(each.at, tz=UTC), each.request_id, each.revision, _words(each.error_code))
+        RequestRow(
+            datetime.fromtimestamp(each.at, tz=UTC),
+            each.request_id,
+            each.revision,
+            _words(each.error_code),
+            each.took_ms,
+        )
         for each in found
     ]
     return RequestLog(sorted(rows, key=lambda each: each.at, reverse=True))

@@ -7,7 +7,8 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,9 @@ def _exchanges(content: bytes, revision: str) -> Iterator[Exchange]:
                 asked = requests.pop(request_id)
                 if not (isinstance(asked["data"], dict) and isinstance(event["data"], dict)):
                     raise TypeError("its data is no object")
-                at = datetime.fromisoformat(asked["time"]).timestamp()
-                yield exchange_of(event, revision, asked["data"], at)
+                at, answered_at = (datetime.fromisoformat(each["time"]) for each in (asked, event))
+                exchange = exchange_of(event, revision, asked["data"], at.timestamp())
+                yield replace(exchange, took_ms=max(0.0, (answered_at - at) / timedelta(milliseconds=1)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             log.warning("an event of revision %s is left out, it cannot be read: %s", revision, error)
 

@@ -43,6 +43,7 @@ def test_requests_are_recorded_and_another_version_is_tried_on_them(
         expect(state).to_contain_text(re.compile(r"Requests\s*[1-9]"), timeout=WAIT_MS)  # by the stream
         expect(log.get_by_role("row").nth(1)).to_contain_text("digits-00001", timeout=WAIT_MS)
         expect(log.get_by_text("answered", exact=True).first).to_be_visible()
+        expect(log.get_by_role("row").nth(1)).to_contain_text(re.compile(r"[1-9]\d*\sms"))
         desk.look(page, "recording")
         page.get_by_role("button", name="Stop…").click()
         page.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()

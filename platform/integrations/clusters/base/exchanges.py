@@ -22,6 +22,7 @@ class Exchange:
             {"encoding": "base64"} has as its only element the base64 of V2's binary form instead: FP16, BF16, what is
             not finite, bytes that are no text. Of an error the response is {"error": its message}.
         error_code: gRPC's name of the error, such as INVALID_ARGUMENT; empty where it was answered.
+        took_ms: from the request as it was read to its answer, in the replica; None where nobody measured that.
     """
 
     request_id: str
@@ -31,6 +32,7 @@ class Exchange:
     request: Mapping[str, Any]
     response: Mapping[str, Any]
     error_code: str = ""
+    took_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

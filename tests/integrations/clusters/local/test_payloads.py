@@ -18,9 +18,10 @@ def lines(*names: str, error: str = "") -> bytes:
     found: list[dict[str, Any]] = []
     for name in names:
         common = {"requestid": name, "time": "2026-01-01T00:00:01.500000+00:00"}
+        answered = {**common, "time": "2026-01-01T00:00:01.512500+00:00"}
         answer = {"data": {"error": "no"}, "errorcode": error} if error else {"data": {"outputs": [name]}}
         found.append({**common, "id": f"{name}:0", "data": {"inputs": [name]}})
-        found.append({**common, "id": f"{name}:1", "modelversion": "2", **answer})
+        found.append({**answered, "id": f"{name}:1", "modelversion": "2", **answer})
     return b"".join(json.dumps(event).encode() + b"\n" for event in found)
 
 
@@ -43,6 +44,7 @@ def test_exchanges_join_a_request_and_its_first_answer(tmp_path: Path) -> None:
     assert (good.request_id, good.revision, good.model_version) == ("a", "r-00002", "2")
     assert (good.request, good.response, good.error_code) == ({"inputs": ["a"]}, {"outputs": ["a"]}, "")
     assert good.at == 1767225601.5
+    assert good.took_ms == 12.5
     assert (bad.response, bad.error_code, bad.model_version) == ({"error": "no"}, "INTERNAL", "")
 
 
