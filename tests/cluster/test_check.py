@@ -64,6 +64,19 @@ def test_an_administrator_may_do_everything_and_is_told_what_is_missing(plane: C
     assert all(findings[f"role {role}"].ok for role in roles_of_the_cluster())
 
 
+def test_the_namespace_for_jobs_has_to_be_there(plane: ControlPlane) -> None:
+    api = Api(plane.kubeconfig)
+    driver = KubernetesDriver(api, replace(OPTIONS, jobs_namespace="asking"))
+    jobs = found(driver)["role fairlead-driver-jobs"]
+    assert (jobs.ok, jobs.message) == (False, "there is no namespace asking, in which models are asked")
+    assert "kubectl create namespace asking" in jobs.remedy
+    with plane.client() as client:
+        client.post("/api/v1/namespaces", json={"metadata": {"name": "asking"}}).raise_for_status()
+        assert found(driver)["role fairlead-driver-jobs"].ok
+        assert client.get(kinds.JOB.path("asking")).json()["items"] == [], "it was tried, not made"
+    api.close()
+
+
 def test_who_may_nothing_is_told_which_rights_and_which_role_to_bind(plane: ControlPlane) -> None:
     api = Api(plane.user(f"nobody-{next(_numbers)}"))
     findings = found(KubernetesDriver(api, OPTIONS), "default")

@@ -148,9 +148,11 @@ class Api:
         path = kind_of(manifest).path(metadata["namespace"], metadata["name"])
         return self._call(_Asked("PATCH", path, query=query, body=manifest, content_type=_APPLY))
 
-    def create(self, manifest: Json) -> Json:
+    def create(self, manifest: Json, *, dry_run: bool = False) -> Json:
         """Create an object, of a namespace where it names one; raises Conflict where it is there already."""
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        if dry_run:
+            query["dryRun"] = "All"
         namespace = manifest.get("metadata", {}).get("namespace", "")
         return self._call(_Asked("POST", kind_of(manifest).path(namespace), query=query, body=manifest))
 

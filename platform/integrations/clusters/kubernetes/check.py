@@ -6,9 +6,10 @@ Nothing is changed: rights are asked of the API server about oneself, and a name
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
-from common.errors import FairleadError, NotFound, NotPermitted, Unavailable
+from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPermitted, Unavailable
 from integrations.clusters.base import Component, Finding
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.api import Api
@@ -127,11 +128,29 @@ def _everywhere(api: Api) -> Iterator[Finding]:
 
 def _jobs(api: Api, options: Options) -> Iterator[Finding]:
     namespace = options.jobs_namespace
+    about, create = f"role {JOBS}", f"`kubectl create namespace {namespace}`"
     missing = _missing(api, rights()[JOBS], namespace)
-    message = f"not permitted in {namespace}: {_listed(missing)}" if missing else f"models can be asked in {namespace}"
-    bind = _BIND_THERE.format(role=JOBS, namespace=namespace)
-    remedy = f"have the namespace (`kubectl create namespace {namespace}`), and {bind}" if missing else ""
-    yield Finding(f"role {JOBS}", not missing, message, remedy)
+    if missing:
+        remedy = f"have the namespace ({create}), and {_BIND_THERE.format(role=JOBS, namespace=namespace)}"
+        yield Finding(about, False, f"not permitted in {namespace}: {_listed(missing)}", remedy)
+    elif not _takes_jobs(api, namespace):
+        remedy = f"create it ({create}), or name another in the cluster's file as jobs.namespace"
+        yield Finding(about, False, f"there is no namespace {namespace}, in which models are asked", remedy)
+    else:
+        yield Finding(about, True, f"models can be asked in {namespace}")
+
+
+def _takes_jobs(api: Api, namespace: str) -> bool:
+    """Return whether the namespace is there, which who may have jobs in it need not be permitted to read."""
+    pod = {"restartPolicy": "Never", "containers": [{"name": "check", "image": "none"}]}
+    metadata = {"name": "fairlead-check", "namespace": namespace}
+    probe = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": pod}}}
+    with suppress(Conflict, InvalidInput, NotPermitted):  # rules of the namespace, which this job is too small for
+        try:
+            api.create(probe, dry_run=True)
+        except NotFound:
+            return False
+    return True
 
 
 def _cutting(api: Api, options: Options) -> Iterator[Finding]:
