@@ -174,6 +174,8 @@ class Revision(models.Model):
         scale_behavior: how fast its replicas follow the load, in the words of autoscaling/v2; empty for the defaults.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
         stopped_at: since when it runs no more; None while it should run.
+        served_until: when the service was last stopped while this was its stable revision and had requests; None where
+            that never was.
         replicas: how many it should have while it runs; where minReplicas and maxReplicas differ, by its load.
         transformer: what stands before its predictor, as a service file says it; empty for nothing.
         transformer_replicas: how many of those there should be, by a cluster's autoscaler more of them.
@@ -208,6 +210,7 @@ class Revision(models.Model):
     role = models.CharField(max_length=10, choices=choices(Role))
     retire_at = models.DateTimeField(null=True)
     stopped_at = models.DateTimeField(null=True)
+    served_until = models.DateTimeField(null=True)
     replicas = models.PositiveIntegerField()
     load = models.JSONField(default=dict)
     transformer = models.JSONField(default=dict)

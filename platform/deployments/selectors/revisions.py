@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from deployments import failures, rows
 from deployments.desired import Role, ServiceState, mirror_of, weight_of
@@ -31,12 +31,13 @@ def revision_views(service: InferenceService, revisions: Iterable[Revision]) -> 
 def earlier_stable_query(*, service_id: int) -> QuerySet[Revision]:
     """Return the revisions that were stable once and neither are so nor are being rolled out, newest first.
 
-    Every rollout begins at a revision that is stable and has taken requests, so these are the ones to go back to.
+    Every rollout begins at a revision that is stable and has taken requests, so these are the ones to go back to, and
+    those that had requests when the service was stopped.
     """
     begun_at = Rollout.objects.filter(service=service_id).values("from_revision")
     return (
         revision_rows()
-        .filter(service=service_id, pk__in=begun_at)
+        .filter(Q(pk__in=begun_at) | Q(served_until__isnull=False), service=service_id)
         .exclude(role__in=[Role.STABLE, Role.CANARY])
         .order_by("-number")
     )
@@ -45,7 +46,11 @@ def earlier_stable_query(*, service_id: int) -> QuerySet[Revision]:
 def stable_before(*, stable: Revision) -> Revision | None:
     """Return the revision that was stable before `stable` was; None where it is the first."""
     won = Rollout.objects.filter(to_revision=stable, phase=Phase.HEALTHY).order_by("-id").first()
-    return None if won is None else revision_rows().get(pk=won.from_revision_id)
+    if won is not None:
+        return revision_rows().get(pk=won.from_revision_id)
+    # Without a rollout it is the first, or came in place of what had served while the service was stopped.
+    served = revision_rows().filter(service=stable.service_id, served_until__isnull=False).exclude(pk=stable.pk)
+    return served.order_by("-served_until").first()
 
 
 def revision_view(service: InferenceService, state: ServiceState, revision: Revision) -> RevisionView:

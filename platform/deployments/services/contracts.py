@@ -25,9 +25,10 @@ def check_reason(reason: str) -> str:
 def contract_agreed(
     stable: Revision, *, spec: ServiceSpec, version: ModelVersion, accept: str | None, actor: str
 ) -> Contract:
-    """Return what a rollout from `stable` to `version` under `spec` changes for clients.
+    """Return what going from `stable` to `version` under `spec` changes for clients.
 
     Args:
+        stable: what is live; of a stopped service what was, and whose clients are to come back.
         accept: why breaks are accepted, by `actor`; None where they are not.
 
     Raises:
@@ -38,8 +39,9 @@ def contract_agreed(
         return found
     if accept is not None:
         return replace(found, accepted_by=actor, accepted_because=accept)
+    state = "is live" if stable.service.live_at is not None else "was live before the service was stopped"
     raise ContractBroken(
-        f"{version} would break clients of {stable.model_version}, which is live: {'; '.join(found.breaks)}; serve it "
+        f"{version} would break clients of {stable.model_version}, which {state}: {'; '.join(found.breaks)}; serve it "
         "as another service, or have an admin of the team accept the changes with a reason",
         details=found.breaks,
     )

@@ -31,6 +31,7 @@ def service_plan(
     with transaction.atomic():
         old = InferenceService.objects.filter(namespace=namespace, name=name).first()
         before = None if old is None else old.document
+        was_stopped = old is not None and old.stopped
         changes = 0 if old is None else old.event_seq
         revisions = 0 if old is None else old.revision_seq
         newest = Rollout.objects.filter(service=old).order_by("-pk").first() if old is not None else None
@@ -42,7 +43,7 @@ def service_plan(
             outcome, message = Outcome.UNCHANGED, f"service {service} is as its file says"
         else:
             outcome = Outcome.CREATED if created else Outcome.CHANGED
-            message = _what_follows(service, revisions, newest)
+            message = _what_follows(service, revisions, newest, was_stopped=was_stopped)
         wishes = _wishes(service, now)
         transaction.set_rollback(True)
     return Plan(outcome, message, before, document, contract, wishes=wishes)
@@ -127,7 +128,9 @@ def _contract(service: InferenceService, newest: Rollout | None) -> Contract | N
     return None if started is None or started.contract is None else Contract.stored(started.contract)
 
 
-def _what_follows(service: InferenceService, revisions: int, newest: Rollout | None) -> str:
+def _what_follows(
+    service: InferenceService, revisions: int, newest: Rollout | None, *, was_stopped: bool = False
+) -> str:
     """Return the consequence of what was just done to the service, in a sentence.
 
     Args:
@@ -137,6 +140,8 @@ def _what_follows(service: InferenceService, revisions: int, newest: Rollout | N
     revision = Revision.objects.filter(service=service, number__gt=revisions).order_by("-number").first()
     rollout = Rollout.objects.filter(service=service).order_by("-pk").first()
     parts: list[str] = []
+    if service.stopped != was_stopped:
+        parts.append("the service is stopped" if service.stopped else "the service, which is stopped, serves again")
     if newest is not None and rollout is not None and not Phase(newest.phase).is_finished:
         newest_phase = Rollout.objects.values_list("phase", flat=True).get(pk=newest.pk)
         if Phase(newest_phase).is_finished:

@@ -122,12 +122,13 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = 
 
     Raises:
         InvalidTransition: it is in another phase, is not the service's newest, or the service went elsewhere meanwhile.
-        Conflict: its version is not approved any more, and its model asks for that.
+        Conflict: the service is stopped; its version is not approved any more, and its model asks for that.
     """
     check_comment(comment)
 
     def again(change: Change, state: RolloutState) -> RolloutState:
         row, stable = change.newest, change.revision(Role.STABLE)
+        _refuse_if_stopped(change)
         if row is None or row.pk != rollout_id:
             newest = row.pk if row is not None else None
             raise InvalidTransition(
@@ -211,14 +212,18 @@ def _row_of(change: Change, rollout_id: int) -> Rollout:
 
 def _stable_of(change: Change) -> Revision:
     stable = change.revision(Role.STABLE)
-    if change.service.stopped:
-        raise Conflict(f"service {change.service} is stopped, so nothing can be rolled out; resume it first")
+    _refuse_if_stopped(change)
     if stable is None or change.service.live_at is None:
         raise Conflict(
             f"service {change.service} does not serve yet ({change.service.reason}); "
             "apply its file with the version you want"
         )
     return stable
+
+
+def _refuse_if_stopped(change: Change) -> None:
+    if change.service.stopped:
+        raise Conflict(f"service {change.service} is stopped, so nothing can be rolled out; resume it first")
 
 
 def version_of(live: ModelVersion, version: str) -> ModelVersion:

@@ -1,5 +1,6 @@
 """Stopping a service, its file and history kept, and letting it serve again; called with the service under its lock."""
 
+from deployments.desired import Role
 from deployments.history import Kind
 from deployments.phases import ServicePhase
 from deployments.recording import Change
@@ -13,7 +14,8 @@ def follow_stop(change: Change, spec: ServiceSpec, *, actor: str) -> None:
 
     A stopped one gets no requests, which the gateway answers with 503, and its replicas end once they have finished
     what they had. A version that its file names meanwhile takes the place of the one that served, without a rollout:
-    there is no traffic to protect. When it is resumed it serves again as soon as the first replica is ready.
+    there is no traffic to protect. The one that served is where the way back leads. When the service is resumed it
+    serves again as soon as the first replica is ready.
     """
     service = change.service
     if service.stopped == spec.stopped:
@@ -25,6 +27,10 @@ def follow_stop(change: Change, spec: ServiceSpec, *, actor: str) -> None:
         change.event(Kind.SERVICE_RESUMED, f"{actor} lets {service} serve again")
         return
     give_up(change, "the stop of the service")
+    stable = change.revision(Role.STABLE)
+    if stable is not None and service.live_at is not None:
+        stable.served_until = change.now
+        stable.save(update_fields=["served_until"])
     service.live_at = None
     service.phase, service.reason = ServicePhase.STOPPED, "it was stopped; its replicas finish what they have and end"
     change.event(Kind.SERVICE_STOPPED, f"{actor} stops {service}; its replicas finish what they have and end")

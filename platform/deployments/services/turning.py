@@ -21,6 +21,7 @@ from deployments.policy import DIRECT, Policy, Strategy, Then, policy_json, stor
 from deployments.recording import Change
 from deployments.rollout import Portion, RolloutState
 from deployments.rollout.approvals import Author
+from deployments.selectors import stable_before
 from deployments.services.contracts import contract_agreed
 from deployments.services.placing import placed
 from deployments.spec import ServiceSpec, logger_json, patches_json, placement_json, transformer_json
@@ -77,8 +78,8 @@ def turn_to(
     """Make the service end up with what `spec` and `version` say, and return the rollout that was started for it.
 
     Nothing is started where the newest wish is there already: stable has it (then a rollout to something else is given
-    up), or a rollout to it is in progress. Before the service is live there is no traffic to protect: its revision is
-    replaced.
+    up), or a rollout to it is in progress. While the service is not live there is no traffic to protect: its revision
+    is replaced; if clients are to come back, by nothing that would break them.
 
     Args:
         by: what wants it, such as `the service file`; superseded rollouts name it.
@@ -94,7 +95,7 @@ def turn_to(
     if stable is None or change.service.live_at is None:
         if stable is None or not rows.is_what(stable, spec, version.pk):
             check_agreed(version)
-            _replace(change, stable, spec, version, actor)
+            _replace(change, stable, spec=spec, version=version, actor=actor, accept=accept)
         return None
     going = change.rollout
     if going is not None and rows.is_what(going.to_revision, spec, version.pk):
@@ -149,11 +150,10 @@ def begin(
         behind=behind,
         contract=contract,
     )
-    knowingly = f"; {actor} accepted that {'; '.join(contract.breaks)}" if contract.breaks else ""
     change.event(
         Kind.ROLLOUT_STARTED,
         f"rollout {row.pk} from {stable.name} (version {stable.model_version.number}) to {canary.name} (version "
-        f"{version.number}) was started by {actor}, {_how(chosen)}{knowingly}",
+        f"{version.number}) was started by {actor}, {_how(chosen)}{_knowingly(contract, actor)}",
         revision=canary.name,
         rollout=row,
     )
@@ -234,14 +234,26 @@ def give_up(change: Change, by: str) -> None:
         change.move(change.rollout, machine.supersede(state, change.now, by))
 
 
-def _replace(change: Change, old: Revision | None, spec: ServiceSpec, version: ModelVersion, actor: str) -> None:
-    """Put a new first revision in the place of one that never served."""
+def _replace(
+    change: Change, old: Revision | None, *, spec: ServiceSpec, version: ModelVersion, actor: str, accept: str | None
+) -> None:
+    """Put a new revision in the place of one that never served, or that served until the service was stopped."""
+    knowingly = ""
     if old is not None:
+        served = old if old.served_until is not None else stable_before(stable=old)
+        if served is not None:
+            contract = contract_agreed(served, spec=spec, version=version, accept=accept, actor=actor)
+            knowingly = _knowingly(contract, actor)
         old.role, old.stopped_at = Role.RETIRED, change.now
         old.save(update_fields=["role", "stopped_at"])
-        change.event(Kind.REVISION_STOPPED, f"{old.name} was replaced before it served", revision=old.name)
+        until = "before it served" if old.served_until is None else "before it served again"
+        change.event(Kind.REVISION_STOPPED, f"{old.name} was replaced {until}{knowingly}", revision=old.name)
     placement = placed(change.service, spec, version, spec.scaling.min_replicas, in_place=True)
     _create_revision(change, spec, version, Role.STABLE, actor=actor, placement=placement)
+
+
+def _knowingly(contract: Contract, actor: str) -> str:
+    return f"; {actor} accepted that {'; '.join(contract.breaks)}" if contract.breaks else ""
 
 
 def _create_revision(

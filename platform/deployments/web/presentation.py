@@ -173,7 +173,7 @@ def background_of(rollout: RolloutView | None) -> AnalysisRunView | None:
 def actions_of(service: ServiceView) -> tuple[Action, ...]:
     """Return what may be done to the newest rollout of a service now; the services refuse all else."""
     rollout = service.rollout
-    if rollout is None or service.phase == ServicePhase.DELETING:
+    if rollout is None or service.phase in (ServicePhase.DELETING, ServicePhase.STOPPED):
         return ()
     phase = Phase(rollout.phase)
     if phase is Phase.PAUSED and not rollout.approvals.is_awaited:

@@ -4,10 +4,19 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditEntry
-from common.errors import Conflict
-from deployments.models import InferenceService
-from deployments.services import rollout_start, service_apply, service_restart, service_resume, service_stop
-from tests.deployments.conftest import Platform
+from common.errors import Conflict, ContractBroken
+from deployments.models import Event, InferenceService
+from deployments.services import (
+    rollout_retry,
+    rollout_start,
+    service_apply,
+    service_plan,
+    service_restart,
+    service_resume,
+    service_stop,
+)
+from deployments.web.presentation import actions_of
+from tests.deployments.conftest import SIGNATURE, Platform
 
 
 def who(platform: Platform) -> dict[str, Any]:
@@ -73,6 +82,98 @@ def test_a_version_applied_to_a_stopped_service_serves_when_it_is_resumed(platfo
     service_resume(**who(platform))
     platform.until(lambda: platform.view().phase == "Ready")
     assert platform.cluster.weights() == {"digits-00002": 100}
+
+
+def put_in_place(platform: Platform, number: int, **more: Any) -> None:
+    """Have the file of a stopped service name another version."""
+    document = InferenceService.objects.get().document
+    document["spec"]["predictor"]["model"]["storageUri"] = f"models:/digits/{number}"
+    service_apply(document=document, **who(platform), **more)
+    platform.turn()
+
+
+def test_the_way_back_leads_to_what_served_before_the_stop(platform: Platform) -> None:
+    platform.live()
+    service_stop(**who(platform))
+    platform.until(lambda: platform.view().phase == "Stopped" and platform.view().waits is None)
+    for number in (2, 3):
+        platform.version(number)
+        put_in_place(platform, number)
+    replaced = Event.objects.filter(kind="RevisionStopped").order_by("seq").values_list("message", flat=True)
+    assert list(replaced) == [
+        "digits-00001 was replaced before it served again",
+        "digits-00002 was replaced before it served",
+    ]
+    service_resume(**who(platform))
+    platform.until(lambda: platform.view().phase == "Ready")
+    assert platform.cluster.weights() == {"digits-00003": 100}
+    with pytest.raises(Conflict, match=r"digits-00002 was never the stable revision"):
+        platform.back("digits-00002")
+    platform.back()
+    platform.until(lambda: platform.cluster.weights() == {"digits-00001": 100})
+    platform.until(lambda: platform.rollout().phase == "Healthy")
+    platform.back()
+    platform.until(lambda: platform.cluster.weights() == {"digits-00003": 100})
+
+
+def test_a_stop_does_not_hide_the_way_back_of_a_rollout_before_it(platform: Platform) -> None:
+    platform.live()
+    platform.promoted()
+    service_stop(**who(platform))
+    service_resume(**who(platform))
+    platform.until(lambda: platform.view().phase == "Ready")
+    assert platform.back().to_revision.name == "digits-00001"
+
+
+def test_the_first_revision_has_no_way_back_also_after_a_stop(platform: Platform) -> None:
+    platform.live()
+    service_stop(**who(platform))
+    service_resume(**who(platform))
+    platform.until(lambda: platform.view().phase == "Ready")
+    with pytest.raises(Conflict, match="the first revision"):
+        platform.back()
+
+
+def test_what_would_break_clients_that_are_to_come_back_is_refused(platform: Platform) -> None:
+    platform.live()
+    platform.version(2)
+    platform.version(3, signature={**SIGNATURE, "outputs": []})
+    service_stop(**who(platform))
+    platform.until(lambda: platform.view().phase == "Stopped" and platform.view().waits is None)
+    put_in_place(platform, 2)
+    with pytest.raises(ContractBroken, match=r"which was live before the service was stopped: output 'label'"):
+        put_in_place(platform, 3)
+    put_in_place(platform, 3, accept="they have moved to another service")
+    [*_, last] = Event.objects.filter(kind="RevisionStopped").order_by("seq")
+    assert "bob accepted that output 'label' is not given any more" in last.message
+
+
+def test_a_rollout_is_not_retried_while_the_service_is_stopped(platform: Platform) -> None:
+    platform.live()
+    platform.version(2)
+    platform.start()
+    assert [action.verb for action in actions_of(platform.view())] == ["abort"]
+    service_stop(**who(platform))
+    platform.until(lambda: platform.view().phase == "Stopped" and platform.view().waits is None)
+    assert actions_of(platform.view()) == ()
+    again = {"rollout_id": platform.rollout().pk, "actor": "bob", "now": platform.clock()}
+    with pytest.raises(Conflict, match=r"is stopped, so nothing can be rolled out; resume it first"):
+        rollout_retry(**again)
+    service_resume(**who(platform))
+    platform.until(lambda: platform.view().phase == "Ready")
+    assert [action.verb for action in actions_of(platform.view())] == ["retry"]
+    assert rollout_retry(**again).attempt == 2
+
+
+def test_a_dry_run_says_that_a_file_resumes_the_service_or_stops_it(platform: Platform) -> None:
+    platform.live()
+    running = InferenceService.objects.get().document
+    service_stop(**who(platform))
+    stopped = InferenceService.objects.get().document
+    assert service_plan(document=stopped, **who(platform)).message == "service default/digits is as its file says"
+    assert service_plan(document=running, **who(platform)).message == "the service, which is stopped, serves again"
+    service_resume(**who(platform))
+    assert service_plan(document=stopped, **who(platform)).message == "the service is stopped"
 
 
 def test_the_file_alone_stops_and_resumes(platform: Platform) -> None:

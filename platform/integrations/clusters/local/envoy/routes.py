@@ -105,12 +105,12 @@ def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
     for version, backends in _by_version(service):
         for path in (f"{model}/versions/{version}", f"{model}/versions/{version}/ready", f"{v1}/versions/{version}"):
             yield _http(service, Way((), backends), prefix, path, meta)
-    versions = ", ".join(version for version, _ in _by_version(service)) or "none"
-    yield _refusal(
-        {"prefix": f"{prefix}{model}/versions/"},
-        404,
-        f"service {service.key} has no such version or call; it serves the versions {versions}",
-    )
+    of_versions = {"prefix": f"{prefix}{model}/versions/"}
+    if versions := ", ".join(version for version, _ in _by_version(service)):
+        sentence = f"service {service.key} has no such version or call; it serves the versions {versions}"
+        yield _refusal(of_versions, 404, sentence)
+    else:
+        yield _refusal(of_versions, 503, _unserved(service))
     below = {"path_separated_prefix": prefix} if prefix else {"prefix": "/"}
     yield _refusal(
         below, 404, f"service {service.key} has no such path; its model is at {prefix}{model}, and {_ALLOWED}"
@@ -176,8 +176,7 @@ def _action(
     """
     weighted = [backend for backend in way.backends if backend.share_percent]
     if not weighted:
-        sentence = service.unserved or f"service {service.key} is starting: no replica takes requests yet"
-        return {"direct_response": {"status": 503, "body": {"inline_string": sentence}}}
+        return {"direct_response": {"status": 503, "body": {"inline_string": _unserved(service)}}}
     clusters: Json = {"clusters": [_weighted(service, backend, use) for backend in weighted]}
     timeout_s = 0 if use.is_grpc else service.request_timeout_s
     route: Json = {"weighted_clusters": clusters, "timeout": f"{timeout_s}s"}
@@ -193,6 +192,11 @@ def _action(
     if way.affinity is not None and way.gives_cookie:
         return {"route": route, "response_headers_to_add": [set_cookie(way.affinity, path=below or "/")]}
     return {"route": route}
+
+
+def _unserved(service: ServiceRoute) -> str:
+    """Return why nothing serves."""
+    return service.unserved or f"service {service.key} is starting: no replica takes requests yet"
 
 
 def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
