@@ -18,7 +18,7 @@ from typing import Any
 
 import django
 
-from benchmarks.serving.processes import stop_all_at_the_end
+from benchmarks.serving.processes import run_program
 from tests.servers.postgres import postgres
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,6 @@ SIZES = ((1_000, 100), (10_000, 1_000), (100_000, 10_000))
 
 
 def main() -> None:
-    stop_all_at_the_end()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="without the largest size")
     parser.add_argument("--record", action="store_true", help="make this run the recorded one")
@@ -84,4 +83,4 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -8,19 +8,17 @@ absolute figures move with the machine. Peers are installed into environments of
 that cannot be installed says so. Needs wrk, h2load and taskset (Debian: wrk, nghttp2-client, util-linux).
 """
 
-import argparse
 import json
 import os
 import sys
 import tempfile
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.serving import gate, loads, machine, measuring, models, plot, report
-from benchmarks.serving.peers import PEERS
+from benchmarks.serving import gate, loads, machine, measuring, models, options, plot, report
 from benchmarks.serving.peers.base import Peer
-from benchmarks.serving.processes import stop_all_at_the_end
+from benchmarks.serving.processes import run_program
 from benchmarks.serving.report import Place
 from benchmarks.serving.venvs import python_with
 
@@ -34,50 +32,26 @@ _PLOTTED = (
 
 
 def main() -> int:
-    stop_all_at_the_end()
-    options = _options()
+    asked = options.parse(None, __doc__)
     if (os.cpu_count() or 1) < 2 or loads.missing():
         lacking = ", ".join(loads.missing()) or "a second core for the client"
         sys.exit(f"The benchmark lacks {lacking}. On Debian: apt-get install wrk nghttp2-client")
-    results: dict[str, Any] = {"machine": machine.described(), "quick": options.quick}
+    results: dict[str, Any] = {"machine": machine.described(), "quick": asked.quick}
     with tempfile.TemporaryDirectory(prefix="fairlead-bench-") as name:
         folder = Path(name)
         (folder / "models").mkdir()
         for model in models.MODELS:
             models.save(model, folder / "models" / f"{model}.onnx")
-        chosen = [peer for peer in PEERS if not options.only or peer.name in options.only]
-        plan = _chosen(measuring.plan(quick=options.quick), options.points)
-        run = measuring.Measuring(plan, folder / "models", folder, _say)
-        peers = _installed(chosen, run.results)
+        run = measuring.Measuring(asked.plan, folder / "models", folder, _say)
+        peers = _installed(asked.peers, run.results)
         run.rounds(peers)
         results |= run.results
     for line in report.lines(results):
         print(line)
-    return _kept(results, record=options.record)
+    return _kept(results, record=asked.record)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer points, shorter: about eleven minutes")
-    parser.add_argument("--record", action="store_true", help="make this run the recorded one")
-    parser.add_argument("--only", nargs="*", metavar="SERVER", help=f"of {', '.join(peer.name for peer in PEERS)}")
-    parser.add_argument("--points", nargs="*", metavar="MODEL/FORM", help="of the plan, such as image_mean/json")
-    options = parser.parse_args()
-    if options.record and options.points:
-        parser.error("--record keeps a whole run to compare with: leave --points out")
-    return options
-
-
-def _chosen(plan: measuring.Plan, wanted: list[str] | None) -> measuring.Plan:
-    """Return the plan with nothing but the wanted points, each as MODEL/FORM; ends the run where one is not in it."""
-    known = {f"{point.model}/{point.form}" for point in plan.points}
-    unknown = sorted(set(wanted or ()) - known)
-    if unknown:
-        sys.exit(f"--points {' '.join(unknown)} is not measured; what is: {' '.join(sorted(known))}")
-    return replace(plan, points=[p for p in plan.points if not wanted or f"{p.model}/{p.form}" in wanted])
-
-
-def _installed(chosen: list[Peer], results: dict[str, Any]) -> list[tuple[Peer, Path]]:
+def _installed(chosen: Sequence[Peer], results: dict[str, Any]) -> list[tuple[Peer, Path]]:
     peers = []
     for peer in chosen:
         try:
@@ -105,8 +79,9 @@ def _kept(results: dict[str, Any], *, record: bool) -> int:
     print(f"\nraw results and a plot are in {latest.parent.relative_to(ROOT)}/")
     if not RECORDED.exists():
         return 0
-    worse = gate.worse(report.ratios(json.loads(RECORDED.read_text())), report.ratios(results))
-    print("\n".join(worse) or "no ratio is worse than the recorded ones")
+    recorded, found = report.ratios(json.loads(RECORDED.read_text())), report.ratios(results)
+    worse = gate.worse(recorded, found)
+    print("\n".join(worse) or gate.passed(recorded, found))
     return 1 if worse else 0
 
 
@@ -115,4 +90,4 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program(main)

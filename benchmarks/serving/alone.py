@@ -31,7 +31,13 @@ class Alone:
 
     def __init__(self, models: Path) -> None:
         command = ["taskset", "-c", SERVER_CORE, sys.executable, "-m", "benchmarks.serving.alone", str(models)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # a terminal's Ctrl-C is for who started it, whose end is its own
+        )
 
     def turn(self, model: str, rows: int, runs: int) -> Run:
         """Run a model so many times at that batch size."""

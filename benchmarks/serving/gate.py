@@ -15,3 +15,11 @@ def worse(recorded: Mapping[str, float], found: Mapping[str, float]) -> list[str
         if now is not None and now < least:
             sentences.append(f"{name}: {now:.2f} times, where {before:.2f} was recorded and {least:.2f} is the least")
     return sentences
+
+
+def passed(recorded: Mapping[str, float], found: Mapping[str, float]) -> str:
+    """Return the sentence about a run of which nothing is worse."""
+    compared = len(recorded.keys() & found.keys())
+    if not compared:
+        return "nothing was compared with the recorded run: it has no ratio that this one has, too"
+    return f"none of the {compared} ratios that were compared is worse than the recorded ones allow"

@@ -29,7 +29,7 @@ from benchmarks.serving.processes import (
     Process,
     answers,
     free_ports,
-    stop_all_at_the_end,
+    run_program,
 )
 from integrations.clusters.local.agent.gateway import envoy_command
 from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
@@ -109,7 +109,6 @@ def lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def main() -> int:
-    stop_all_at_the_end()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=int, default=2, help="of load, for each way to ask in each round (2)")
@@ -211,4 +210,4 @@ def _envoy_core() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program(main)

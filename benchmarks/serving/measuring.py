@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from benchmarks.serving import alone, loads, requests
+from benchmarks.serving import alone, loads, progress, requests
 from benchmarks.serving.models import MODELS, Model
 from benchmarks.serving.peers.base import Peer, Running
 
@@ -115,6 +115,7 @@ class Measuring:
             for peer, python in peers:
                 with self._telling(peer):
                     started[peer.name] = peer, self._started(peer, python, times=self._plan.starts)
+            self._say(progress.HEADINGS)
             for number in range(1, self._plan.rounds + 1):
                 for peer, python in peers:
                     if peer.name not in started and self._known(peer)["ready_s"]:  # it died in the round before
@@ -135,7 +136,7 @@ class Measuring:
             try:
                 known["ready_s"].append(running.process.wait_until(running.ready))
                 known["rss_mb"].append(running.process.rss_mb())
-            except RuntimeError:
+            except BaseException:  # Ctrl-C as well: nobody else knows of it yet
                 running.process.stop()
                 raise
             if start < times - 1:
@@ -178,9 +179,9 @@ class Measuring:
         self._say(f"{peer.name}: {self._known(peer)['problem']}")
 
     def _known(self, peer: Peer) -> dict[str, Any]:
-        known: dict[str, Any] = self.results["servers"].setdefault(
-            peer.name, {"ready_s": [], "rss_mb": [], "problem": ""}
-        )
+        loaded = list(peer.serves) if peer.name != "echo" else []  # which answers for a model and has none
+        fresh = {"models": loaded, "ready_s": [], "rss_mb": [], "problem": ""}
+        known: dict[str, Any] = self.results["servers"].setdefault(peer.name, fresh)
         return known
 
     def _point(self, number: int, turn: int, server: str, running: Running, point: Point) -> dict[str, Any]:
@@ -197,8 +198,7 @@ class Measuring:
             grown = {rows: count - statistics.get(rows, 0) for rows, count in _batches(running, model).items()}
             row["batches"] = {str(rows): count for rows, count in grown.items() if count}
         self.results["points"].append(row)
-        told = f"{number} {server:10} {point.model:18} {point.form:8} {point.calls:3}"
-        self._say(f"{told} {found.per_s:9.1f}/s {cpu_us:9.1f} us")
+        self._say(progress.turn(number, server, point.model, point.form, point.calls, found.per_s, cpu_us))
         return row
 
     def _load(self, running: Running, model: Model, point: Point, server: str) -> Callable[[], loads.Load]:
@@ -237,7 +237,7 @@ class Measuring:
             per_s, cpu_us = 1 / found.seconds, found.cpu_s * 1e6
             row = {"round": number, "model": point.model, "rows": rows, "runs_per_s": per_s, "cpu_us": cpu_us}
             self.results["alone"].append(row)
-            self._say(f"{number} {'alone':10} {point.model:18} {rows:12} {per_s:9.1f}/s {cpu_us:9.1f} us")
+            self._say(progress.alone(number, point.model, rows, per_s, cpu_us))
         return {rows: self._run_s[point.model, rows] for rows in sizes}
 
 

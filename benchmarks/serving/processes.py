@@ -5,21 +5,47 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 SERVER_CORE, CLIENT_CORE = "0", "1"
 
+_ENDS = (signal.SIGINT, signal.SIGTERM)
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _READY_S, _END_S, _LOOK_EVERY_S = 180.0, 20.0, 0.02
 
 
-def stop_all_at_the_end() -> None:
-    """Let a SIGTERM end this program as Ctrl-C does: what it started is stopped first."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+def run_program(main: Callable[[], int | None]) -> NoReturn:
+    """Run a program and end the process with its exit code.
+
+    Ctrl-C and a SIGTERM end it in one line with 130 and 143, once every process that it started is stopped.
+    """
+    ended_by = 0
+
+    def end(number: int, _frame: FrameType | None) -> NoReturn:
+        nonlocal ended_by
+        ended_by = number
+        for each in _ENDS:  # a second Ctrl-C would leave servers behind
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for each in _ENDS:
+        signal.signal(each, end)
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        for process in _STARTED:
+            if process.runs:  # what was interrupted while it waited for it
+                process.stop()
+        sys.stderr.write("ended before it was done; nothing was written\n")
+        code = 128 + ended_by
+    sys.exit(code)
 
 
 class Process:
@@ -46,6 +72,12 @@ class Process:
                 cwd=folder,
                 start_new_session=True,
             )
+
+        _STARTED.append(self)
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
 
     @property
     def pid(self) -> int:
@@ -115,6 +147,8 @@ class Process:
         lines = self.log.read_text(errors="replace").strip().splitlines()
         return lines[-1][-300:] if lines else "it said nothing"
 
+
+_STARTED: list[Process] = []
 
 _FEW_THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """Every server has one core: more threads of a library would only be in each other's way."""

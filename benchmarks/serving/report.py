@@ -6,7 +6,7 @@ in each, and a machine may be slower in the next. The second hardly moves when t
 A heavy model is compared with itself alone right before and right after, turn by turn.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -173,10 +173,19 @@ def lines(results: Results) -> Iterator[str]:
     for name, known in results["servers"].items():
         if known["ready_s"]:
             ready, rss = median(known["ready_s"]), median(known["rss_mb"])
-            yield f"{name:11} ready after {ready:5.1f} s, {rss:6.0f} MB resident when idle"
+            yield f"{name:11} ready after {ready:5.1f} s, {rss:6.0f} MB resident when idle{_loaded(known)}"
         if known["problem"]:
             yield f"{name:11} {known['problem']}"
     yield ""
-    for target in targets(results):
-        number = "" if target.found is None else f"{target.found:8.2f}"
-        yield f"{target.verdict:12} {number:8} of {target.wanted:5.2f}  {target.what}"
+    every = targets(results)
+    measured = [target for target in every if target.found is not None]
+    for target in measured:
+        yield f"{target.verdict:12} {target.found:8.2f} of {target.wanted:5.2f}  {target.what}"
+    if left := len(every) - len(measured):
+        yield f"{left} of {len(every)} targets need servers or points that were not in this run"
+
+
+def _loaded(known: Mapping[str, Any]) -> str:
+    """Return which models a server had loaded, of which older results say nothing."""
+    models = known.get("models")
+    return f" with {', '.join(models)} loaded" if models else ""

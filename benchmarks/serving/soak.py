@@ -23,7 +23,7 @@ from typing import NamedTuple
 from benchmarks.serving import loads, models, requests
 from benchmarks.serving.peers.base import Running
 from benchmarks.serving.peers.fairlead import Fairlead
-from benchmarks.serving.processes import stop_all_at_the_end
+from benchmarks.serving.processes import run_program
 from serving_runtime.engine import resting
 
 _SMALL, _IMAGE = models.MODELS["mlp_small"], models.MODELS["image_mean"]
@@ -98,7 +98,6 @@ def _wait(quiet: Callable[[], bool]) -> None:
 
 
 def main() -> int:
-    stop_all_at_the_end()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0, help="how long (10)")
     options = parser.parse_args()
@@ -126,4 +125,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program(main)

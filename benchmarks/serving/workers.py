@@ -19,14 +19,13 @@ from statistics import median
 from benchmarks.serving import loads, models
 from benchmarks.serving.peers.base import Running
 from benchmarks.serving.peers.fairlead import Fairlead
-from benchmarks.serving.processes import any_core, stop_all_at_the_end
+from benchmarks.serving.processes import any_core, run_program
 
 _MODEL = models.MODELS["bert_mini"]
 _CALLS_PER_WORKER = 4
 
 
 def main() -> int:
-    stop_all_at_the_end()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=2, help="processes to compare with one (2)")
     parser.add_argument("--rounds", type=int, default=5)
@@ -76,4 +75,4 @@ def _lost(server: Running, got: int, cut_off: int) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program(main)

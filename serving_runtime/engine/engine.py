@@ -309,5 +309,9 @@ class Engine:
 
 def _answering_classes(request: InferRequest, servable: Servable, on_done: OnDone) -> OnDone:
     config = servable.config
-    classification.check(request.classes, config.outputs)
+    try:
+        classification.check(request.classes, config.outputs)
+    except ServingError as error:
+        servable.statistics.record_refusal(error.reason)
+        raise
     return classification.answering(request.classes, servable.labels, on_done, batched=config.max_batch_size > 0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from serving_runtime import __version__
 from serving_runtime.server import (
     grpc_options,
     http_options,
@@ -105,6 +106,7 @@ def _parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"fairlead-serve {__version__}")
     model_options.add(parser.add_argument_group("models"))
     endpoints = parser.add_argument_group("endpoints")
     http_options.add(endpoints)

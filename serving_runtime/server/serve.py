@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import uvloop
@@ -61,15 +62,26 @@ _SHARE_INTERVAL_S = 0.5
 
 def run(options: Options) -> int:
     """Serve until told to stop; returns the exit code. Raises ServingError when the server cannot start."""
+    log = open_log(options)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    memory.keep_one_heap()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(Server(options, log).run())
+
+
+def open_log(options: Options) -> LogControl:
+    """Return the log that the options ask for; raises StartError where it cannot be written."""
     log = LogControl(options.log)
     try:
         log.open()
     except OSError as error:
         raise StartError(f"--log-file {options.log.log_file} cannot be written: {error.strerror}") from error
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    memory.keep_one_heap()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(Server(options, log).run())
+    return log
+
+
+def tell_ready(ports: Mapping[str, int]) -> None:
+    """Log that a server is ready, and on which ports it is asked."""
+    logger.info("ready on %s", ", ".join(f"{name} port {port}" for name, port in ports.items()))
 
 
 def _budget_bytes(asked: int | None, workers: int) -> int | None:
@@ -174,9 +186,12 @@ class Server:
         await self._listen(http, metrics)
         if options.tap.share_file is not None:
             again_and_again(self._taps.look, _SHARE_INTERVAL_S)
+        if isinstance(self._engine, OneOfSeveral):  # its metrics port is for the process that started it only
+            logger.info("worker process %d is ready", os.getpid())
+        else:
+            tell_ready(self._ports)
         if options.port_file is not None:
             write_port_file(options.port_file, self._ports)
-        logger.info("ready on %s", ", ".join(f"{name} port {port}" for name, port in self._ports.items()))
         await self._stop.wait()
         return await self._drain()
 

@@ -91,6 +91,7 @@ class Workers:
         self._stop = asyncio.Event()
 
     async def run(self) -> int:
+        serve.open_log(self._options)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
@@ -127,6 +128,7 @@ class Workers:
             sock.close()
         if metrics is not None:
             await self._show(metrics)
+        serve.tell_ready(ports)
         if options.port_file is not None:
             write_port_file(options.port_file, ports)
         ended = [asyncio.ensure_future(process.wait()) for process in self._processes]

@@ -156,6 +156,11 @@ class ModelStatistics:
         if self.on_finished is not None:
             self.on_finished()
 
+    def record_refusal(self, reason: FailureReason) -> None:
+        """Count one request that was refused before it was taken in, and no time for it."""
+        self.accepted += 1
+        self.record_failure(reason, 0)
+
     def record_cache_hit(self, looked_up_ns: int, duration_ns: int) -> None:
         """Count one request that was answered from the response cache."""
         self.cache_hits += 1

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from serving_runtime import proto
+from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
@@ -104,7 +105,11 @@ class V2Service:
     def _infer_parsed(self, content: memoryview, reply: Reply) -> Cancellable:
         message = parsed(proto.ModelInferRequest, content)
         memory = self._engine.shared_memory
-        request, parts = codec.decode(message, memory)
+        try:
+            request, parts = codec.decode(message, memory)
+        except ServingError as error:
+            refusals.count(self._engine, message.model_name, message.model_version, error)
+            raise
         self._known.learn(content, message, request)
 
         def on_done(outcome: Outcome) -> None:
@@ -121,8 +126,9 @@ class V2Service:
         """Return the answer of the model; when the call is cancelled its request leaves the queue."""
         answered: asyncio.Future[Any] = self._loop.create_future()
         memory = self._engine.shared_memory
-        request, parts = codec.decode(message, memory)
-        request = with_metadata(context.within(request, context.CALL.get()))
+        with refusals.counted(self._engine, message.model_name, message.model_version):
+            request, parts = codec.decode(message, memory)
+            request = with_metadata(context.within(request, context.CALL.get()))
 
         def on_done(outcome: Outcome) -> None:
             if answered.done():

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from serving_runtime import proto
+from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError, Unavailable
 from serving_runtime.protocol import context
@@ -148,7 +149,8 @@ class InferStream:
         try:
             if request.known is None:
                 message = request.asked
-                request.asked, request.parts = codec.decode(message, self._engine.shared_memory)
+                with refusals.counted(self._engine, message.model_name, message.model_version):
+                    request.asked, request.parts = codec.decode(message, self._engine.shared_memory)
                 self._known.learn(content, message, request.asked)
             decoded = with_metadata(context.within(request.asked, self._next_context()))
             request.shows_empty_final = decoded.parameters.get(_EMPTY_FINAL) is True

@@ -13,6 +13,7 @@ import orjson
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
 from serving_runtime.datatypes import Array
+from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import json_tensors, parameters
@@ -28,7 +29,8 @@ def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequ
 
     def decoded(call: Call) -> InferRequest:
         config = engine.servable(call.model, call.version).config
-        return complete(request_of(call.content(), config, call.version), call.request)
+        with refusals.counted(engine, call.model, call.version):
+            return complete(request_of(call.content(), config, call.version), call.request)
 
     def generate(call: Call) -> Streaming:
         request = decoded(call)

@@ -29,12 +29,13 @@ class InferCodec:
 
     Attributes:
         path: as clients write it that escape nothing without need.
+        model, version: that it names; the version is empty where it names none.
     """
 
     def __init__(self, model: str, version: str, engine: Engine) -> None:
         self.path = f"/v2/models/{model}{f'/versions/{version}' if version else ''}/infer".encode()
-        self._model = model
-        self._version = version
+        self.model = model
+        self.version = version
         self._engine = engine
         self._memory: SharedMemory = engine.shared_memory
         self._heads = HeadCache()
@@ -49,9 +50,9 @@ class InferCodec:
                 f"Inference-Header-Content-Length is {json_length}, but the request body has {end - start} bytes"
             )
         if json_length == 0:
-            config = self._engine.servable(self._model, self._version).config
+            config = self._engine.servable(self.model, self.version).config
             tensor = raw_infer.tensor(memoryview(body)[start:], config)
-            return InferRequest(self._model, self._version, (tensor,)), raw_infer.HEAD
+            return InferRequest(self.model, self.version, (tensor,)), raw_infer.HEAD
         head, request_id = self._heads.head(bytes(body[start:position]))
         inputs = []
         shared_bytes = 0
@@ -79,7 +80,7 @@ class InferCodec:
         for part in forms.parts.values():  # before the model runs for nothing
             self._memory.check(part)
         decoded = InferRequest(
-            self._model, self._version, tuple(inputs), forms.names, request_id, head.parameters, forms.classes
+            self.model, self.version, tuple(inputs), forms.names, request_id, head.parameters, forms.classes
         )
         return decoded, head
 

@@ -16,6 +16,7 @@ import orjson
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
 from serving_runtime.datatypes import BYTES, MAX_DIMS, Array
+from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import InvalidArgument, NotFound, ServingError, Unsupported
 from serving_runtime.protocol import json_tensors, tensors
@@ -106,15 +107,19 @@ class _Views:
 
     def predict(self, call: Call) -> Cancellable:
         config = self._engine.servable(call.model, call.version).config
-        by_row, request = request_of(call.content(), config, call.version)
+        with refusals.counted(self._engine, call.model, call.version):
+            by_row, request = request_of(call.content(), config, call.version)
+            request = self._complete(request, call.request)
         shown = predictions if by_row else outputs
-        return self._engine.infer(self._complete(request, call.request), _answer(call.reply, shown))
+        return self._engine.infer(request, _answer(call.reply, shown))
 
     def explain(self, call: Call) -> Cancellable:
         servable = self._engine.servable(call.model, call.version)
-        servable.check_explains()
-        _, request = request_of(call.content(), servable.config, call.version)
-        return self._engine.explain(self._complete(request, call.request), _answer(call.reply, explanations))
+        with refusals.counted(self._engine, call.model, call.version):
+            servable.check_explains()
+            _, request = request_of(call.content(), servable.config, call.version)
+            request = self._complete(request, call.request)
+        return self._engine.explain(request, _answer(call.reply, explanations))
 
 
 def _refuse(_call: Call) -> Response:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import context
@@ -124,10 +125,11 @@ class V2Application:
     def _infer_stream(self, call: Call) -> Cancellable:
         """Answer with V2's JSON as events, one per response (MLServer)."""
         codec = InferCodec(call.model, call.version, self._engine)
-        decoded, head = codec.decode(call.request)
-        if not head.forms.all_json:
-            raise InvalidArgument("infer_stream answers in JSON only; leave binary outputs and shared memory out")
-        decoded = self._completed(decoded, call.request)
+        with refusals.counted(self._engine, call.model, call.version):
+            decoded, head = codec.decode(call.request)
+            if not head.forms.all_json:
+                raise InvalidArgument("infer_stream answers in JSON only; leave binary outputs and shared memory out")
+            decoded = self._completed(decoded, call.request)
         empty_final = decoded.parameters.get("triton_enable_empty_final_response") is True
         events = EventStream(
             call.reply, lambda response: codec.encode(response, head).chunks[0], shows_empty_final=empty_final
@@ -136,9 +138,13 @@ class V2Application:
         return events.job
 
     def _infer(self, codec: InferCodec, request: Request, reply: Reply) -> Cancellable | None:
-        decoded, head = codec.decode(request)
-        if request.headers or self.with_context:
-            decoded = self._completed(decoded, request)
+        try:
+            decoded, head = codec.decode(request)
+            if request.headers or self.with_context:
+                decoded = self._completed(decoded, request)
+        except ServingError as error:
+            refusals.count(self._engine, codec.model, codec.version, error)
+            raise
 
         def answer(outcome: Outcome) -> None:
             if isinstance(outcome, ServingError):

@@ -110,6 +110,29 @@ def test_the_gate_names_what_fell_below_what_was_recorded_and_lets_the_rest_pass
     assert first == f"{names}: 4.00 times, where 6.00 was recorded and 4.80 is the least"
 
 
+def test_the_gate_says_how_many_ratios_it_compared_and_where_it_compared_none(results: dict[str, Any]) -> None:
+    recorded = report.ratios(results)
+    assert gate.passed(recorded, recorded).startswith("none of the 6 ratios that were compared is worse")
+    assert gate.passed(recorded, {}).startswith("nothing was compared")
+
+
+def test_the_report_shows_targets_that_were_measured_and_counts_the_others(results: dict[str, Any]) -> None:
+    lines = list(report.lines(results))
+    shown = [line for line in lines if any(target.what in line for target in report.targets(results))]
+    assert len(shown) == 7
+    assert not any("not measured" in line for line in lines)
+    assert lines[-1] == "5 of 12 targets need servers or points that were not in this run"
+
+
+def test_the_report_says_which_models_were_loaded_and_nothing_where_older_results_do_not(
+    results: dict[str, Any],
+) -> None:
+    results["servers"]["fairlead"]["models"] = ["mlp_small", "resnet50"]
+    lines = list(report.lines(results))
+    assert any(line.endswith("300 MB resident when idle with mlp_small, resnet50 loaded") for line in lines)
+    assert any(line.startswith("triton") and line.endswith("resident when idle") for line in lines)
+
+
 def test_a_faster_machine_passes_the_gate_and_so_does_a_server_that_is_missing_today(results: dict[str, Any]) -> None:
     recorded = report.ratios(results)
     for row in results["points"]:

@@ -1,6 +1,7 @@
 """Every flag of Triton's either works here or is refused by its name."""
 
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,13 @@ def test_every_flag_of_tritons_works_or_is_refused_by_name(flag: str, capsys: py
 
 def test_nothing_is_refused_that_triton_does_not_have() -> None:
     assert set(REFUSED) - set(TRITON) == set()
+
+
+def test_the_version_is_told_without_a_repository(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        options.parse(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"fairlead-serve {version('fairlead')}\n"
 
 
 def test_a_flag_of_nobodys_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Several processes as one server: the same ports, one metrics page, and what is asked of one is done by all."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -68,6 +69,17 @@ def test_counts_are_those_of_all_workers(repository: Path, tmp_path: Path) -> No
         assert abs(started - time.time()) < 24 * 3600  # one time, no sum of them
         process.terminate()
         assert process.process.wait(60) == 0
+
+
+def test_the_ports_of_the_server_are_told_once_and_no_workers_own(repository: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with server(repository, f"--workers={WORKERS}", *EXPLICIT, f"--log-file={log}", scratch=tmp_path) as process:
+        found = log.read_text()
+        workers = workers_of(process)
+    ports = f"http port {process.http}, grpc port {process.grpc}, metrics port {process.metrics}"
+    assert re.findall(r"ready on (.*)", found) == [ports]
+    assert sorted(re.findall(r"worker process (\d+) is ready", found)) == sorted(map(str, workers))
+    assert found.count(" port ") == 3
 
 
 def test_a_model_is_loaded_and_unloaded_by_all(shared: ServerProcess) -> None:
