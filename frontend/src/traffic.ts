@@ -12,6 +12,9 @@ export interface RevisionTraffic {
 }
 
 export interface Traffic {
+  /** Nothing serves until somebody resumes it. */
+  stopped: boolean;
+  /** Unix seconds; one in each time in which nothing ran, with null in all columns. */
   at: number[];
   requests: number;
   revisions: RevisionTraffic[];

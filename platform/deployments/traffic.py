@@ -3,7 +3,8 @@
 A look reads the same counters as the analysis, every fifteen seconds, or with the next tick where those of a settled
 service are rarer (`due`), so that of many services no more are asked in a second. What it keeps is the difference to
 the look before. Where counters cannot be read there is no look, and the next one has the difference, spread over its
-time.
+time. A service that was stopped begins anew: nothing is kept of the time in which it did not run, nor of what was
+answered between the last look and the stop.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,11 +50,16 @@ def keep(
         return  # they could not be read; the next look is in its own time
     own = [replace(sample, batches=()) for sample in samples if sample.source != totals.MIRROR]
     before = TrafficLook.objects.filter(service=service).first()
-    if before is not None and before.at < now:
+    if before is not None and _goes_on(service, before) and before.at < now:
         window = totals.add(totals.stored_totals(before.totals), own)
         TrafficPoint.objects.bulk_create(_points(revisions, seen, window, before.at, now))
     after = totals.totals_json(totals.begin(own, now.timestamp()))
     TrafficLook.objects.update_or_create(service=service, defaults={"at": now, "totals": after})
+
+
+def _goes_on(service: InferenceService, before: TrafficLook) -> bool:
+    """Return whether the service has taken requests ever since the look before; it may have been stopped meanwhile."""
+    return service.live_at is not None and service.live_at <= before.at
 
 
 def _points(

@@ -1,14 +1,17 @@
 """The page of one service as people see and use it: its traffic, what it costs."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
 from accounts.scopes import Scope
 from deployments.models import Rollout
 from deployments.phases import Code, Phase
+from deployments.services import service_stop
 from deployments.web import log_views
 from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from tests import scenes
@@ -58,6 +61,27 @@ def test_a_new_service_says_when_its_first_numbers_come(page: Page) -> None:
         "Nothing yet: the first numbers come half a minute after it is live."
     )
     expect(page.locator("#service-header")).to_contain_text("No replica was seen in the last hour")
+
+
+def test_the_drawings_of_a_stopped_service_end_in_a_gap_and_say_why(page: Page) -> None:
+    scenes.traffic(scenes.service(), *WAVE * 4, until=timezone.now() - timedelta(minutes=4))
+    service_stop(namespace="default", name="digits", actor="alice", now=timezone.now())
+    page.goto(DETAIL)
+    replicas = page.locator("traffic-plot[data-measure=replicas]")
+    drawing, readout = replicas.locator(".drawing"), replicas.locator(".readout")
+    expect(readout).to_have_text(re.compile(r" · it is stopped, nothing serves$"))
+    drawing.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(readout).to_have_text(re.compile(r"^4 minutes ago · stable 1$"))
+
+
+def test_a_service_that_was_stopped_long_ago_does_not_speak_of_its_first_numbers(page: Page) -> None:
+    scenes.service()
+    service_stop(namespace="default", name="digits", actor="alice", now=timezone.now())
+    page.goto(DETAIL)
+    expect(page.locator("traffic-plot .readout").first).to_have_text("It is stopped: nothing served in the last hour.")
+    expect(page.locator("#open-try")).to_have_count(0)
 
 
 def test_an_administrator_sets_a_price_and_the_service_says_what_its_inferences_cost(context: BrowserContext) -> None:

@@ -13,7 +13,7 @@ from accounts.scopes import Scope
 from accounts.teams import member_delete, member_set, ownership_set, team_create
 from deployments.models import Cluster, InferenceService, Repartition, Rollout
 from deployments.phases import Code, Phase
-from deployments.services import rollout_abort
+from deployments.services import rollout_abort, service_stop
 from deployments.web.events import Fragments
 from deployments.web.home_page import SHOWN, home_page
 from registry.approval import Approval
@@ -213,7 +213,7 @@ def test_what_broke_is_told_with_its_reason() -> None:
 )
 def test_what_needs_nobody_any_more_is_not_broken(code: Code, hours_ago: float) -> None:
     ended(scenes.rollout(scenes.service()), code, Phase.ABORTED, hours_ago)
-    assert "Nothing: every service answers" in text(signed_in(), "/")
+    assert "Nothing: no service is in trouble" in text(signed_in(), "/")
 
 
 def test_a_failed_rollout_that_another_one_followed_is_not_told_of() -> None:
@@ -221,7 +221,7 @@ def test_a_failed_rollout_that_another_one_followed_is_not_told_of() -> None:
     rollout_abort(rollout_id=row.pk, actor="alice", now=timezone.now())
     ended(row, Code.ANALYSIS_FAILED)
     scenes.rollout(row.service, version=3)
-    assert "Nothing: every service answers" in text(signed_in(), "/")
+    assert "Nothing: no service is in trouble" in text(signed_in(), "/")
 
 
 def test_what_is_live_is_shown_in_part_and_counted_in_all() -> None:
@@ -233,6 +233,53 @@ def test_what_is_live_is_shown_in_part_and_counted_in_all() -> None:
     assert part(page, "live").count("1 of 1") == SHOWN
     assert f"All {SHOWN + 2} services" in page
     assert f"<strong>{SHOWN + 2}</strong> live" in page
+
+
+def stopped(name: str = "digits") -> None:
+    scenes.service(name)
+    service_stop(namespace="default", name=name, actor="test", now=timezone.now())
+
+
+def test_that_services_are_stopped_is_told_with_the_way_to_them() -> None:
+    stopped("first")
+    live = part(text(signed_in(), "/"), "live")
+    assert "Nothing is live: <a" in live
+    assert 'href="/services/?phase=Stopped">1 service</a> is stopped.' in live
+    stopped("second")
+    scenes.service("third")
+
+    live = part(text(signed_in(), "/"), "live")
+
+    assert "third" in live
+    assert "Nothing is live" not in live
+    assert 'href="/services/?phase=Stopped">2 services</a> are stopped.' in live
+
+
+def test_without_a_live_service_nothing_is_said_of_what_it_had_before() -> None:
+    InferenceService.objects.filter(pk=scenes.service().pk).update(phase="Degraded")
+    page = text(signed_in(), "/")
+    assert "Nothing is live: no service is Ready." in part(page, "live")
+    assert "stopped" not in part(page, "live")
+
+
+def test_the_count_of_what_is_rolling_is_that_of_its_panel() -> None:
+    scenes.move(scenes.rollout(scenes.service("pending")), phase=Phase.PENDING)
+    scenes.rollout(scenes.service("going"))
+    scenes.move(scenes.rollout(scenes.service("paused")), step_index=1, **PAUSED)
+
+    mine, others = text(signed_in(Scope.WRITE), "/"), text(signed_in(Scope.READ), "/")
+
+    assert part(mine, "rolling").count('class="item"') == 2
+    assert "<strong>2</strong> rolling" in mine
+    assert part(others, "rolling").count('class="item"') == 3
+    assert "<strong>3</strong> rolling" in others
+
+
+def test_a_rollout_that_has_not_begun_has_no_bar_of_its_share() -> None:
+    scenes.move(scenes.rollout(scenes.service()), phase=Phase.PENDING)
+    client = signed_in()
+    assert "Not begun" in part(text(client, "/"), "rolling")
+    assert 'class="share"' not in text(client, "/") + text(client, "/services/")
 
 
 def test_another_teams_services_are_nowhere_on_it() -> None:
@@ -274,7 +321,7 @@ def test_the_number_of_queries_does_not_grow(
 ) -> None:
     client = signed_in()
     _one_of_each("a")
-    with django_assert_max_num_queries(33) as shown:
+    with django_assert_max_num_queries(34) as shown:
         client.get("/")
 
     for name in ("b", "c"):

@@ -432,7 +432,13 @@ def test_what_is_over_cannot_be_aborted_and_is_not_superseded(state: RolloutStat
 def test_a_newer_rollout_supersedes_an_older_one() -> None:
     after = supersede(_at(1), NOW, "a rollout to version 3")
     assert (after.phase, after.portion.weight, after.reason.code) == (Phase.ABORTED, 0, Code.SUPERSEDED)
-    assert "superseded by a rollout to version 3 at step 2 of 3 (25 %)" in after.reason.message
+    assert after.reason.message == "superseded by a rollout to version 3 at step 2 of 3 (25 %)"
+
+
+def test_replicas_that_do_not_come_are_told_with_the_time_they_were_waited_for() -> None:
+    waiting = replace(_pending(), waiting_since=NOW - timedelta(minutes=2))
+    after = advance(waiting, _seen(canary=STARTING), NOW)
+    assert " are ready (loading the model) after 2m of waiting, the progress deadline; " in after.reason.message
 
 
 @pytest.mark.parametrize("state", [DEGRADED, ABORTED])

@@ -11,7 +11,18 @@ from deployments.analysis.verdict import Finding, Verdict
 from deployments.history import lines_between
 from deployments.phases import Phase
 from deployments.policy import Gate, OnInconclusive, Policy, Step, Strategy
-from deployments.rollout import CanarySeen, Observation, Portion, RolloutState, abort, advance, promote, retry, start
+from deployments.rollout import (
+    CanarySeen,
+    Observation,
+    Portion,
+    RolloutState,
+    abort,
+    advance,
+    promote,
+    retry,
+    start,
+    supersede,
+)
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOLD = timedelta(seconds=10)
@@ -107,6 +118,10 @@ def test_sentences_and_events_speak_of_the_preview() -> None:
         "aborted by alice at the preview; the preview address is closed, and all traffic stays on stable"
     )
     assert retry(given_up, NOW).phase is Phase.PENDING
+    replaced = supersede(quiet, NOW, "the stop of the service")
+    assert replaced.reason.message == (
+        "superseded by the stop of the service at the preview; the preview address is closed"
+    )
 
 
 _canaries = st.builds(CanarySeen, replicas_wanted=st.just(2), replicas_ready=st.integers(0, 2))

@@ -10,6 +10,7 @@ from accounts.scopes import Scope
 from accounts.teams import member_delete, member_set, team_create
 from deployments.models import Event, Rollout
 from deployments.phases import Code, Phase
+from deployments.recording import changing
 from deployments.services import rollout_abort
 from tests import measuring, scenes
 from tests.deployments.test_views import signed_in, text
@@ -46,6 +47,23 @@ def test_it_says_where_the_rollout_is_why_it_waits_and_what_was_seen() -> None:
         "was started by test",
     ):
         assert words in page
+
+
+def test_what_an_earlier_attempt_counted_is_told_as_its_own() -> None:
+    row = scenes.rollout(scenes.service())
+    with changing(row.service_id, now=timezone.now()) as change:
+        change.newest.attempt, change.newest.phase = 2, Phase.PENDING
+        change.newest.save()
+    client = signed_in()
+
+    page, of_service = text(client, address(row)), text(client, "/services/default/digits/")
+
+    assert "Nothing is counted yet" in page
+    for each in (page, of_service):
+        assert 'id="analysis-1-0"' in each
+        assert "at 10 %, attempt 1" in each
+    assert "What decides it" not in page
+    assert 'id="analysis-now"' not in of_service
 
 
 def test_each_measurement_says_what_would_decide_it_and_where_its_history_is() -> None:

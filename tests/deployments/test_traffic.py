@@ -14,6 +14,7 @@ from deployments.models import InferenceService, TrafficPoint
 from deployments.retention import traffic_forget
 from deployments.selectors import traffic_of
 from deployments.selectors.traffic import BARS, Counted, quantile_edge, rates_of
+from deployments.services import service_resume, service_stop
 from tests import scenes
 from tests.deployments.conftest import Platform
 
@@ -94,6 +95,27 @@ def test_counters_that_cannot_be_read_leave_the_difference_to_the_next_look(
 
     assert [requests for _, requests, _, _ in points()] == [200]
     assert TrafficPoint.objects.get().seconds >= 2 * traffic.EVERY.total_seconds()
+
+
+def test_a_point_does_not_reach_over_the_time_in_which_the_service_was_stopped(platform: Platform) -> None:
+    platform.live()
+    looked(platform)
+    looked(platform)
+    who = {"namespace": "default", "name": "digits", "actor": "bob"}
+    service_stop(**who, now=platform.clock())
+    platform.until(lambda: platform.view().phase == "Stopped" and platform.view().waits is None)
+    platform.clock.go_on(300)
+    service_resume(**who, now=platform.clock())
+    platform.until(lambda: platform.view().phase == "Ready")
+    resumed_at = InferenceService.objects.get().live_at
+    platform.metrics.serve("digits-00001", 30)
+    looked(platform)
+    platform.metrics.serve("digits-00001", 70)
+    looked(platform)
+
+    since = list(TrafficPoint.objects.filter(at__gt=resumed_at).order_by("at"))
+    assert [(point.requests, point.replicas) for point in since] == [(30, 1), (70, 1)]
+    assert since[0].at - timedelta(seconds=since[0].seconds) >= resumed_at
 
 
 def test_most_ticks_ask_for_no_traffic(platform: Platform) -> None:

@@ -19,6 +19,7 @@ from accounts.models import AuditEntry
 from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from deployments.models import InferenceService
+from deployments.services import service_stop
 from integrations.v2 import MOST_BYTES
 from registry.models import ModelVersion
 from registry.storage import store
@@ -99,6 +100,19 @@ def test_the_page_has_an_example_and_the_code_for_it(browser: Browser, service: 
     assert "[[0.0, 0.0, 0.0, 0.0]]" in shown
     assert "/serving/default/digits/v2/models/digits/versions/1/infer" in shown
     assert "Send it" in shown
+
+
+def test_a_stopped_service_is_said_to_be_so_to_who_may_see_it(browser: Browser, service: InferenceService) -> None:
+    asked = f"{PAGE}?service=default/digits"
+    service_stop(namespace="default", name="digits", actor="alice", now=timezone.now())
+
+    assert browser("red").get(asked).status_code == 404
+    client = browser()
+    answer = client.get(asked)
+
+    assert answer.status_code == 409
+    assert "ervice default/digits is stopped, so it answers nothing; resume it" in answer.content.decode()
+    assert client.get(f"{PAGE}?service=default/other").status_code == 404
 
 
 def test_the_answer_of_the_service_is_shown(browser: Browser, service: InferenceService, gateway: Gateway) -> None:

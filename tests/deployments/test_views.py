@@ -9,7 +9,7 @@ from accounts.models import AuditEntry
 from accounts.scopes import Scope
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
 from deployments.phases import Phase
-from deployments.services import policy_apply, rollout_start
+from deployments.services import policy_apply, rollout_start, service_stop
 from fairlead.security import POLICY
 from tests import scenes
 from tests.deployments.conftest import Platform
@@ -183,12 +183,31 @@ def test_a_service_is_restarted_stopped_and_resumed_on_its_page() -> None:
     stopped = after("stop")
     assert "Resume default/digits?" in stopped
     assert "<dd>none is to run</dd>" in stopped
+    assert "<dt>Model</dt>" in stopped
+    assert "Try it" not in stopped
     assert "0 of " not in text(client, "/services/")
     assert (service.stopped, service.phase) == (True, "Stopped")
     assert "Stop default/digits?" in after("resume")
     assert not service.stopped
     actions = AuditEntry.objects.filter(target="services/default/digits").values_list("action", flat=True)
     assert {"service.restart", "service.stop", "service.resume"} <= set(actions)
+
+
+def test_the_list_gives_no_figures_of_now_for_a_stopped_service() -> None:
+    scenes.traffic(scenes.service(), 30.0, 32.0, errors=0.1)
+    client = signed_in()
+    figures = ("5 ms", "10 %", "32/s")
+    running = text(client, "/services/")
+    assert all(figure in running for figure in figures)
+    service_stop(namespace="default", name="digits", actor="test", now=timezone.now())
+
+    page = text(client, "/services/")
+
+    assert not [figure for figure in figures if figure in page]
+    assert page.count('<span class="faint">\N{EN DASH}</span>') == 2
+    assert "Requests of the last half hour: none now, between " in page
+    assert '<span class="now"><span class="faint">none</span>' in page
+    assert "Live model" not in page
 
 
 def test_a_service_that_is_deleted_is_drained_and_its_page_manages_it_no_more() -> None:

@@ -38,7 +38,7 @@ class TrafficPlot extends LivePlot<Traffic> {
 
   protected readonly receive = (traffic: Traffic | undefined): void => {
     if (!traffic || traffic.at.length < 2) {
-      return this.write(traffic ? "Nothing yet: the first numbers come half a minute after it is live." : "The last hour cannot be read now.");
+      return this.write(traffic ? emptyOf(traffic) : "The last hour cannot be read now.");
     }
     const before = keysOf(this.traffic);
     this.traffic = traffic;
@@ -85,9 +85,22 @@ class TrafficPlot extends LivePlot<Traffic> {
     const values = this.traffic.revisions
       .filter((each) => each[this.measure][index] != null)
       .map((each) => `${calledOf(each)} ${unit === "%" ? shown(each[this.measure][index], "percent") : shown(each[this.measure][index], "") + unit}`);
-    const words = [describe(when, new Date()), ...(values.length > 0 ? values : ["no requests"])];
+    const words = [describe(when, new Date()), ...(values.length > 0 ? values : [nothingAt(this.traffic, index)])];
     this.write(words.join(" · "), when);
   }
+}
+
+/** Return what stands in the place of numbers where there are none in the last hour. */
+function emptyOf(traffic: Traffic): string {
+  return traffic.stopped
+    ? "It is stopped: nothing served in the last hour."
+    : "Nothing yet: the first numbers come half a minute after it is live.";
+}
+
+/** Return why there is no number at a moment. */
+function nothingAt(traffic: Traffic, index: number): string {
+  if (traffic.revisions.some((each) => each.replicas[index] != null)) return "no requests";
+  return traffic.stopped && index === traffic.at.length - 1 ? "it is stopped, nothing serves" : "nothing ran";
 }
 
 /** Return what a revision is called where space is short: by its role while it has one, else by its number. */

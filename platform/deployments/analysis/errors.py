@@ -94,9 +94,10 @@ class ErrorIncrease:
         what = "were refused as the client's error" if self.of_clients else "failed"
         allowed = min(100.0, stable.percent + limit)
         verdict, outlook, more = decided(canary, allowed, self.min_requests, is_clear=is_clear)
+        points = "percentage point" if limit == 1 else POINTS
         message = (
             f"{canary} requests to the canary {what} ({canary.percent:.2f} %) against {stable} to stable "
-            f"({stable.percent:.2f} %); the increase may be {limit:g} percentage points{outlook}"
+            f"({stable.percent:.2f} %); the increase may be {limit:g} {points}{outlook}"
         )
         return Measurement(self.metric, POINTS, canary.shown, stable.shown, limit, verdict, message, more)
 

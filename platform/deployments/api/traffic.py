@@ -37,7 +37,11 @@ class TrafficSerializer(serializers.Serializer[Any]):
     """What clients got of a service."""
 
     service = serializers.CharField()
-    at = serializers.ListField(child=serializers.FloatField(), help_text="Unix seconds, oldest first.")
+    stopped = serializers.BooleanField(help_text="It takes no requests until somebody resumes it.")
+    at = serializers.ListField(
+        child=serializers.FloatField(),
+        help_text="Unix seconds, oldest first; one in each time in which nothing ran, with null in all columns.",
+    )
     requests = serializers.IntegerField(help_text="Of all revisions in this time.")
     revisions = RevisionTrafficSerializer(many=True)
 

@@ -37,8 +37,10 @@ def finish(state: RolloutState, phase: Phase, code: Code, message: str, now: dat
     elif state.is_mirroring:
         message += "; it gets no copies any more, and clients never saw an answer of it"
     elif state.is_previewing:
-        message += "; the preview address is closed, and all traffic stays on stable"
-    else:
+        message += "; the preview address is closed"
+        if code is not Code.SUPERSEDED:
+            message += ", and all traffic stays on stable"
+    elif code is not Code.SUPERSEDED:  # what takes its place decides where the traffic goes; after a stop, nowhere
         message += "; all traffic goes to stable"
     if phase is Phase.DEGRADED:
         verdict = Verdict.FAILED

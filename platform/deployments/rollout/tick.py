@@ -242,7 +242,7 @@ def _wait_for_canary(state: RolloutState, canary: CanarySeen, now: datetime) -> 
     count = f"{missing.replicas_ready} of {missing.replicas_wanted} replicas"
     ready = f"{count} of {what} are ready{_because_of(missing)}"
     if now - since >= state.policy.progress_deadline:
-        message = f"{ready}, {durations.render(state.policy.progress_deadline)} after they should have been"
+        message = f"{ready} after {durations.render(state.policy.progress_deadline)} of waiting, the progress deadline"
         return finish(state, Phase.DEGRADED, Code.PROGRESS_DEADLINE_EXCEEDED, message, now)
     state = replace(state, waiting_since=since)
     if state.phase is Phase.PENDING:

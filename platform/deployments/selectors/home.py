@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from common.counting import count_up_to
 from deployments.feed import Marks
@@ -27,10 +27,11 @@ _SMALL_STEPS = (Kind.ROLLOUT_WEIGHT_WANTED,)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many services there are of which kind, as `common.counting` counts."""
+    """How many services there are of which kind, and rollouts in progress, as `common.counting` counts."""
 
     services: int
     live: int
+    stopped: int
     rolling: int
     broken: int
 
@@ -51,12 +52,13 @@ def home_marks(services: Collection[int] = ()) -> Marks:
 
 
 def home_counts(*, only: Q) -> Counts:
-    """Return the counts over the services that fit the condition."""
+    """Return the counts over the services that fit the condition, and their rollouts."""
     services = InferenceService.objects.filter(only)
     return Counts(
         services=count_up_to(services),
         live=count_up_to(services.filter(_IS_LIVE)),
-        rolling=count_up_to(services.filter(phase=ServicePhase.PROGRESSING)),
+        stopped=count_up_to(services.filter(phase=ServicePhase.STOPPED)),
+        rolling=count_up_to(_in_progress(only)),
         broken=count_up_to(services.filter(_IS_BROKEN)),
     )
 
@@ -67,10 +69,17 @@ def rollouts_in_progress(*, only: Q, limit: int) -> list[Rollout]:
     Args:
         only: a condition on services.
     """
-    services = InferenceService.objects.filter(only).values("pk")
     for_people = Q(phase=Phase.PAUSED) | Q(reason_code=Code.AWAITING_APPROVAL)
-    rows = rollout_query().filter(phase__in=IN_PROGRESS, service__in=services)
-    return list(rows.annotate(for_people=for_people).order_by("-for_people", F("reason_since").asc(), "pk")[:limit])
+    return list(
+        _in_progress(only)
+        .annotate(for_people=for_people)
+        .order_by("-for_people", F("reason_since").asc(), "pk")[:limit]
+    )
+
+
+def _in_progress(only: Q) -> QuerySet[Rollout]:
+    services = InferenceService.objects.filter(only).values("pk")
+    return rollout_query().filter(phase__in=IN_PROGRESS, service__in=services)
 
 
 def rollouts_ended_badly(*, only: Q, now: datetime, within: timedelta, limit: int) -> list[Rollout]:

@@ -1,6 +1,6 @@
 """A service's traffic by revision through time, as columns that are ready to be drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -8,6 +8,8 @@ from deployments.models import InferenceService, TrafficPoint
 from deployments.selectors.traffic import quantile_edge
 
 Column = list[float | None]
+_GAP = timedelta(seconds=1)
+"""One point begins where the one before ends; where they are so far apart nothing ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +35,13 @@ class TrafficHistory:
     """A service's traffic.
 
     Attributes:
-        at: Unix seconds of the looks, oldest first.
+        stopped: it takes no requests until somebody resumes it.
+        at: Unix seconds of the looks, oldest first, and of a moment in each time in which nothing ran.
         requests: of all revisions in this time.
     """
 
     service: str
+    stopped: bool
     at: list[float]
     requests: int
     revisions: tuple[RevisionTraffic, ...]
@@ -50,16 +54,32 @@ def traffic_history(*, service: InferenceService, now: datetime, length: timedel
         .select_related("revision__model_version")
         .order_by("revision__number", "at")
     )
-    moments = sorted({point.at for point in points})
+    moments = _moments(points, until=now if service.live_at is None else None)
     by_revision: dict[int, list[TrafficPoint]] = {}
     for point in points:
         by_revision.setdefault(point.revision_id, []).append(point)
     return TrafficHistory(
         service=str(service),
+        stopped=service.stopped,
         at=[round(moment.timestamp(), 2) for moment in moments],
         requests=sum(point.requests for point in points),
         revisions=tuple(_revision(each, moments) for each in by_revision.values()),
     )
+
+
+def _moments(points: Iterable[TrafficPoint], *, until: datetime | None) -> list[datetime]:
+    """Return the moments of points by time, with one more in each gap, at which no revision has a point.
+
+    Args:
+        until: there is a gap from the last point to then.
+    """
+    began = {point.at: point.at - timedelta(seconds=point.seconds) for point in points}
+    moments: list[datetime] = []
+    for at in sorted(began):
+        if moments and began[at] - moments[-1] > _GAP:
+            moments.append(began[at])
+        moments.append(at)
+    return [*moments, until] if moments and until is not None else moments
 
 
 def _revision(points: Sequence[TrafficPoint], moments: Sequence[datetime]) -> RevisionTraffic:

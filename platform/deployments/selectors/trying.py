@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from django.db.models import QuerySet
+
 from deployments.desired import Role
-from deployments.models import Revision
+from deployments.models import InferenceService, Revision
 from deployments.selectors.services import service_url
 from registry.models import ModelVersion
 
@@ -31,10 +33,20 @@ class Reach:
 
 def reaches_of(*, version: ModelVersion) -> list[Reach]:
     """Return the services with a revision of the version that takes requests, by namespace and name."""
-    serving = Revision.objects.filter(model_version=version, role__in=_SERVING, stopped_at=None)
-    serving = serving.filter(service__stopped=False, service__deleting_at=None, service__live_at__isnull=False)
+    serving = _of_services(version).filter(service__stopped=False, service__live_at__isnull=False)
     rows = serving.select_related("service__cluster").order_by("service__namespace", "service__name", "number")
     return list({row.service_id: _reach(row) for row in rows}.values())[:_SERVICES_SHOWN]
+
+
+def stopped_service(*, version: ModelVersion, namespace: str, name: str) -> InferenceService | None:
+    """Return the service of that name if it is stopped, and has a revision of the version that waits for its return."""
+    rows = _of_services(version).filter(service__namespace=namespace, service__name=name, service__stopped=True)
+    row = rows.select_related("service").first()
+    return None if row is None else row.service
+
+
+def _of_services(version: ModelVersion) -> QuerySet[Revision]:
+    return Revision.objects.filter(model_version=version, role__in=_SERVING, stopped_at=None, service__deleting_at=None)
 
 
 def _reach(row: Revision) -> Reach:

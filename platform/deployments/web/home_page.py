@@ -10,6 +10,7 @@ from accounts.access import Place, may, may_names, permitted, visible
 from accounts.models import ApiToken
 from accounts.roles import Owned
 from accounts.scopes import Scope
+from common.counting import MOST
 from deployments.models import Rollout
 from deployments.phases import Phase
 from deployments.selectors import NO_TRAFFIC, RolloutView, rollout_views, service_views, traffic_of
@@ -96,6 +97,7 @@ def home_page(token: ApiToken) -> Page:
             "asked": len(waiting) + len(cuts) + len(versions),
             "are_more_waiting": len(going) == LOADED and not rolling,
             "rolling": rolling[:SHOWN],
+            "rolling_count": _others(counts.rolling, len(waiting), len(rolling)),
             "broken": _of(broken, rows),
             "ended": [_row(row, views, "", may_decide=False) for row in ended],
             "clusters": clusters,
@@ -115,6 +117,15 @@ def asks_of(rollout: RolloutView, user: str) -> str:
     if rollout.approvals.is_awaited:
         return "" if rollout.approvals.refusal(user) else "Approve or reject"
     return "Promote or abort" if rollout.phase == Phase.PAUSED else ""
+
+
+def _others(in_progress: int, waiting: int, seen: int) -> int:
+    """Return how many rollouts in progress are told of under Rolling, as `common.counting` counts.
+
+    Args:
+        seen: so many of them there are at least.
+    """
+    return in_progress if in_progress > MOST else max(in_progress - waiting, seen)
 
 
 def _row(row: Rollout, views: dict[int, RolloutView], user: str, *, may_decide: bool) -> RolloutRow:

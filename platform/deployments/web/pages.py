@@ -40,13 +40,14 @@ from deployments.web.presentation import (
     Rollback,
     actions_of,
     background_of,
+    current_run_of,
+    earlier_runs_of,
     headline_of,
     is_copying,
     is_preview,
     progress_of,
     replicas_of,
     rollback_to,
-    runs_newest_first,
     service_row,
     subject_of,
 )
@@ -128,7 +129,7 @@ def detail_page(namespace: str, name: str) -> Page:
     """Return the page of one service; raises NotFound."""
     row = service_get(namespace=namespace, name=name)
     service = service_views([row])[0]
-    runs = runs_newest_first(service.rollout)
+    run = current_run_of(service.rollout)
     return Page(
         template="deployments/service_detail.html",
         fragments=(
@@ -160,10 +161,10 @@ def detail_page(namespace: str, name: str) -> Page:
             "is_preview": is_preview(service.rollout),
             "subject": subject_of(service.rollout),
             "actions": actions_of(service),
-            "current_run": runs[0] if runs else None,
+            "current_run": run,
             "background_run": background_of(service.rollout),
-            "foreseen": _foreseen(service, runs[0]) if runs else (),
-            "earlier_runs": runs[1:],
+            "foreseen": () if run is None else _foreseen(service, run),
+            "earlier_runs": earlier_runs_of(service.rollout),
             "recordings": recordings_newest(service_id=service.id, limit=RECORDINGS_SHOWN),
             "replays": replays_newest(service_id=service.id, limit=RECORDINGS_SHOWN),
             "comparison": comparison_of(service.rollout),

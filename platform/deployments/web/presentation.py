@@ -1,6 +1,6 @@
 """What the pages show beyond what the API says: a rollout's buttons and their words, and what is summed up. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from deployments.analysis.verdict import Measurement, Verdict
@@ -54,17 +54,21 @@ class ServiceRow:
 
 
 def service_row(service: ServiceView, traffic: Traffic) -> ServiceRow:
-    """Return what the list shows of `service`."""
-    spark = spark_of(traffic.rates, f"Requests of the last half hour: {traffic_in_words(traffic)}")
+    """Return what the list shows of `service`; of a stopped one no figures of now, which nothing answers any more."""
+    is_stopped = service.phase == ServicePhase.STOPPED
+    if is_stopped:
+        traffic = replace(traffic, per_second=None, requests=0, error_percent=None, p99_ms=None)
+    words = traffic_in_words(traffic, unseen="none now" if is_stopped else "nobody looks now")
+    spark = spark_of(traffic.rates, f"Requests of the last half hour: {words}")
     return ServiceRow(service, replicas_of(service), progress_of(service.rollout), traffic, spark, slice_of(service))
 
 
-def traffic_in_words(traffic: Traffic) -> str:
-    """Return how many requests came in each second, at least, at most, and now."""
+def traffic_in_words(traffic: Traffic, unseen: str = "nobody looks now") -> str:
+    """Return how many requests came in each second, at least, at most, and now, or `unseen`."""
     seen = [rate for rate in traffic.rates if rate is not None]
     if not seen:
         return "nobody looked"
-    now = "nobody looks now" if traffic.per_second is None else f"{traffic.per_second:.3g} per second now"
+    now = unseen if traffic.per_second is None else f"{traffic.per_second:.3g} per second now"
     return f"{now}, between {min(seen):.3g} and {max(seen):.3g}"
 
 
@@ -161,6 +165,18 @@ def runs_newest_first(rollout: RolloutView | None) -> tuple[AnalysisRunView, ...
     runs = rollout.analysis_runs if rollout else ()
     of_steps = [(run.attempt, run.step_index, run) for run in runs if run.step_index is not None]
     return tuple(run for _, _, run in sorted(of_steps, key=lambda each: each[:2], reverse=True))
+
+
+def current_run_of(rollout: RolloutView | None) -> AnalysisRunView | None:
+    """Return the newest analysis run of a step in the present attempt; None where none has begun in it."""
+    newest = next(iter(runs_newest_first(rollout)), None)
+    return newest if rollout is not None and newest is not None and newest.attempt == rollout.attempt else None
+
+
+def earlier_runs_of(rollout: RolloutView | None) -> tuple[AnalysisRunView, ...]:
+    """Return the analysis runs of steps but the one that counts now, newest first; also those of earlier attempts."""
+    runs = runs_newest_first(rollout)
+    return runs if current_run_of(rollout) is None else runs[1:]
 
 
 def background_of(rollout: RolloutView | None) -> AnalysisRunView | None:

@@ -17,10 +17,11 @@ from deployments.web.pages import Page
 from deployments.web.presentation import (
     actions_of,
     background_of,
+    current_run_of,
+    earlier_runs_of,
     is_copying,
     is_preview,
     progress_of,
-    runs_newest_first,
     subject_of,
 )
 from deployments.web.stations import stations_of
@@ -34,7 +35,7 @@ def rollout_page(namespace: str, name: str, rollout_id: int) -> Page:
     rollout = rollout_views([rollout_of_service(namespace=namespace, name=name, rollout_id=rollout_id)])[0]
     service = service_detail(namespace=namespace, name=name)
     is_newest = service.rollout is not None and service.rollout.id == rollout.id
-    runs = runs_newest_first(rollout)
+    run = current_run_of(rollout)
     return Page(
         template="deployments/rollout_detail.html",
         fragments=(
@@ -60,10 +61,10 @@ def rollout_page(namespace: str, name: str, rollout_id: int) -> Page:
             "is_copying": is_copying(rollout),
             "is_preview": is_preview(rollout),
             "subject": subject_of(rollout),
-            "current_run": runs[0] if runs else None,
+            "current_run": run,
             "background_run": background_of(rollout),
-            "foreseen": _foreseen(rollout, runs[0]) if runs else (),
-            "earlier_runs": runs[1:],
+            "foreseen": () if run is None else _foreseen(rollout, run),
+            "earlier_runs": earlier_runs_of(rollout),
             "comparison": comparison_of(rollout),
             "siblings": rollout_siblings(service_id=service.id, limit=SIBLINGS_SHOWN),
             "events": events_newest(service_id=service.id, rollout_id=rollout.id, limit=EVENTS_SHOWN),

@@ -15,12 +15,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import Place, may, may_names, require, seen_names
+from accounts.models import ApiToken
 from accounts.permissions import page_scope, page_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
-from common.errors import FairleadError, NotFound
+from common.errors import Conflict, FairleadError, NotFound
 from common.pages import is_fragment
-from deployments.selectors.trying import Reach, reaches_of
+from deployments.selectors.trying import Reach, reaches_of, stopped_service
 from deployments.trying import Code, Field, Request, code_of, fields_of, request_of, shown
 from integrations import inference, v2
 from registry.lifecycle import Status
@@ -88,9 +89,7 @@ def form_context(request: HttpRequest, model: str, number: int, wanted: str) -> 
     reaches = [reach for reach in reaches if reach.namespace in seen]
     reach = next((each for each in reaches if str(each) == wanted), None)
     if wanted and reach is None:
-        raise NotFound(
-            f"there is no service {wanted[:130]!r} that you may see and that serves {model} version {number}"
-        )
+        raise _missing(token, version, wanted)
     first = next((each for each in reaches if each.namespace in writable), next(iter(reaches), None))
     chosen = reach or first
     return {
@@ -105,6 +104,16 @@ def form_context(request: HttpRequest, model: str, number: int, wanted: str) -> 
         "within_s": settings.TRY_TIMEOUT_S,
         "said": {},
     }
+
+
+def _missing(token: ApiToken, version: ModelVersion, wanted: str) -> FairleadError:
+    """Return why the service that is asked for is none to choose."""
+    namespace, _, name = wanted.partition("/")
+    if seen_names(token, Owned.NAMESPACE, {namespace}):
+        service = stopped_service(version=version, namespace=namespace, name=name)
+        if service is not None:
+            return Conflict(f"service {service} is stopped, so it answers nothing; resume it on its page, then try it")
+    return NotFound(f"there is no service {wanted[:130]!r} that you may see and that serves {version}")
 
 
 def checked(fields: tuple[Field, ...], said: Mapping[str, str]) -> Request:

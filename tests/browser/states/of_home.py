@@ -1,11 +1,14 @@
 """Home and the list of services: nothing yet, much at once, what broke, and a page that is not live any more."""
 
+from datetime import timedelta
+
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from deployments.models import Cluster, InferenceService, Revision, Rollout
 from deployments.phases import Code, Phase
 from deployments.recording import changing
+from deployments.services import service_stop
 from registry.models import ModelVersion, RegisteredModel
 from tests import scenes
 from tests.browser.states.state import PageStates, Stage, State
@@ -82,6 +85,29 @@ def _home_busy(_: Stage) -> str:
     return "/"
 
 
+def service_stopped(name: str = "digits") -> InferenceService:
+    """Return a service that served until four minutes ago."""
+    service, now = scenes.service(name), timezone.now()
+    scenes.traffic(service, *WAVE * 8, errors=0.01, until=now - timedelta(minutes=4))
+    service_stop(namespace="default", name=name, actor="alice", now=now)
+    with changing(service.pk, now=now) as change:
+        change.service.observed = {}
+        change.service.standing = ""
+        change.service.reason = "it was stopped, and nothing of it runs; resume it to serve again"
+    return service
+
+
+def _home_stopped(_: Stage) -> str:
+    service_stopped()
+    return "/"
+
+
+def _home_begins(_: Stage) -> str:
+    service_stopped()
+    scenes.move(scenes.rollout(scenes.service("ranker")), phase=Phase.PENDING, reason_message="the canary starts")
+    return "/"
+
+
 def _home_error(stage: Stage) -> str:
     _home_busy(stage)
     rollout_failed(scenes.service("segmenter"))
@@ -118,6 +144,12 @@ def _services_none_found(_: Stage) -> str:
     return "/services/?q=nobody"
 
 
+def _services_stopped(_: Stage) -> str:
+    service_stopped()
+    scenes.move(scenes.rollout(scenes.service("ranker")), phase=Phase.PENDING)
+    return "/services/"
+
+
 def _services_quiet(_: Stage) -> str:
     scenes.service()
     return "/services/"
@@ -129,6 +161,8 @@ PAGES = {
         states={
             "empty": State(_home_empty, "Three steps lead there"),
             "busy": State(_home_busy, "Promote or abort"),
+            "busy-stopped": State(_home_stopped, "Nothing is live: 1 service is stopped."),
+            "busy-begins": State(_home_begins, "Not begun"),
             "error": State(_home_error, "did not answer within 5 s"),
             "error-stale": State(_home_busy, "Not live: this is how it was", silence, grows_old, is_refused=True),
         },
@@ -139,6 +173,7 @@ PAGES = {
             "empty": State(lambda _: "/services/", "A service is what clients call"),
             "empty-none-found": State(_services_none_found, "No service is like that"),
             "busy": State(_services_busy, "1 to 50 of 64"),
+            "busy-stopped": State(_services_stopped, "resume it to serve again"),
             "error": State(_services_error, "No replica of sick-00001 is ready"),
             "error-stale": State(_services_quiet, "Not live: this is how it was", silence, grows_old, is_refused=True),
         },

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from deployments.models import InferenceService
 from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
 from tests import scenes
-from tests.browser.states.of_home import LONGEST
+from tests.browser.states.of_home import LONGEST, service_stopped
 from tests.browser.states.state import Arrange, PageStates, Stage, State
 
 LONGEST_MODEL = "a-model-with-a-name-as-long-as-they-come-" + "y" * 22
@@ -265,6 +265,11 @@ def _try_silent(stage: Stage) -> str:
     return "/models/digits/versions/1/try/"
 
 
+def _try_stopped(_: Stage) -> str:
+    service_stopped()
+    return "/models/digits/versions/1/try/?service=default/digits"
+
+
 def _sends(page: Page) -> None:
     page.get_by_label("image as JSON").fill("[1, 2")
     page.get_by_role("button", name="Send it").click()
@@ -342,6 +347,9 @@ PAGES = {
             "empty": State(_try_nowhere, "is live in no service"),
             "busy": State(_try_busy, "a_long_name_of_an_input_that_tells_all"),
             "error": State(_try_silent, "that is not JSON", act=_sends),
+            "error-stopped": State(
+                _try_stopped, "is stopped, so it", status=409, title="Not possible now", is_refused=True
+            ),
         },
     ),
 }

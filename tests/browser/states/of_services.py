@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from deployments.desired import Role
 from deployments.drifting import note, to_json
 from deployments.models import InferenceService, Recording, Revision, Rollout, TrafficPoint
-from deployments.phases import Phase
+from deployments.phases import Code, Phase
 from deployments.recording import changing
 from deployments.services import rollout_abort, service_stop
 from deployments.web import log_views
@@ -109,6 +109,7 @@ def _service_shadow(_: Stage) -> str:
 
 def _service_stopped(_: Stage) -> str:
     service = scenes.service(LONGEST)
+    scenes.traffic(service, *WAVE * 8, until=timezone.now() - timedelta(minutes=4))
     service_stop(namespace=service.namespace, name=service.name, actor="alice (token alice)", now=timezone.now())
     return _of(service)
 
@@ -130,6 +131,17 @@ def _rollout_pending(_: Stage) -> str:
     row = scenes.rollout(scenes.service())
     row.analysis_runs.all().delete()
     Rollout.objects.filter(pk=row.pk).update(phase=Phase.PENDING, confirmed_at=None, weight=0)
+    return _at(row)
+
+
+def _rollout_again(_: Stage) -> str:
+    row = scenes.rollout(scenes.service())
+    measuring.measure(row, looks=30, canary_errors=0.002)
+    row.analysis_runs.update(finished_at=timezone.now(), verdict="Failed")
+    said = {"reason_code": Code.CANARY_STARTING, "reason_message": "attempt 2: the canary's replicas are being started"}
+    scenes.move(row, attempt=2, phase=Phase.PENDING, **said)
+    row.analysis_runs.filter(attempt=2).delete()
+    Rollout.objects.filter(pk=row.pk).update(confirmed_at=None)
     return _at(row)
 
 
@@ -227,6 +239,7 @@ PAGES = {
         states={
             "empty": State(_rollout_pending, "Nothing is counted yet"),
             "busy": State(_rollout_busy, "What decides it", title=LONGEST),
+            "busy-again": State(_rollout_again, "attempt 1"),
             "busy-paused": State(_rollout_paused, "Step 2 asks for a person"),
             "busy-shadow": State(_rollout_shadow, "Answers compared"),
             "error": State(_rollout_degraded, "The canary fails 4.1 %"),

@@ -203,7 +203,7 @@ def test_every_measurement_says_what_was_measured() -> None:
     }
     assert measured["server_error_increase"].message == (
         "1 of 200 requests to the canary failed (0.50 %) against 0 of 900 to stable (0.00 %); "
-        "the increase may be 1 percentage points"
+        "the increase may be 1 percentage point"
     )
 
 

@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 from accounts.scopes import Scope
 from deployments.desired import Role
 from deployments.models import TrafficPoint
+from deployments.services import service_stop
 from tests import scenes
 
 pytestmark = pytest.mark.django_db
@@ -53,6 +54,30 @@ def test_each_revision_has_columns_with_gaps_where_it_did_not_run(client: APICli
     assert stable["p99_ms"] == [5.0, 5.0, None]
     assert (new["role"], new["per_second"]) == (Role.CANARY, [None, None, 2.0])
     assert (new["error_percent"], new["replicas"]) == ([None, None, 10.0], [None, None, 2.0])
+
+
+def test_where_nothing_ran_all_columns_have_a_gap(client: APIClient) -> None:
+    service, now = scenes.service(), timezone.now()
+    scenes.traffic(service, 1.0, 2.0, until=now - timedelta(minutes=5))
+    scenes.traffic(service, 3.0, 4.0)
+
+    body = client.get(ADDRESS).json()
+
+    assert body["stopped"] is False
+    assert len(body["at"]) == 5
+    [stable] = body["revisions"]
+    assert stable["per_second"] == [1.0, 2.0, None, 3.0, 4.0]
+    assert stable["replicas"] == [1.0, 1.0, None, 1.0, 1.0]
+
+
+def test_a_stopped_service_ends_with_a_gap(client: APIClient) -> None:
+    service = scenes.service()
+    scenes.traffic(service, 1.0, 2.0, until=timezone.now() - timedelta(minutes=2))
+    service_stop(namespace="default", name="digits", actor="test", now=timezone.now())
+    body = client.get(ADDRESS).json()
+    assert body["stopped"] is True
+    assert body["revisions"][0]["replicas"] == [1.0, 1.0, None]
+    assert body["at"][-1] - body["at"][-2] >= 120
 
 
 def test_how_far_back_is_the_callers_to_say(client: APIClient) -> None:
