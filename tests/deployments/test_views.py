@@ -185,6 +185,8 @@ def test_a_service_is_restarted_stopped_and_resumed_on_its_page() -> None:
     assert "<dd>none is to run</dd>" in stopped
     assert "<dt>Model</dt>" in stopped
     assert "Try it" not in stopped
+    assert "nothing can be until the service is resumed" in stopped
+    assert "fairlead rollouts start" not in stopped
     assert "0 of " not in text(client, "/services/")
     assert (service.stopped, service.phase) == (True, "Stopped")
     assert "Stop default/digits?" in after("resume")
