@@ -110,7 +110,7 @@ def test_a_service_is_configured_restarted_stopped_resumed_and_deleted(
     expect(header.get_by_text("Stopped", exact=True)).to_be_visible(timeout=WAIT_MS)
     until(lambda: ask_linear(platform, "linear").status_code == 503, WAIT_S, "503")
     until(lambda: not running(platform), WAIT_S, "the end of its processes")
-    expect(page.locator("#replicas")).to_contain_text("so none runs", timeout=WAIT_MS)
+    expect(page.locator("#replicas")).to_contain_text("so none takes requests", timeout=WAIT_MS)
     desk.look(page, "service-stopped")
     ask(page, "Resume…", "Resume")
     expect(header.get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
