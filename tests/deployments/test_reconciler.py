@@ -166,7 +166,10 @@ def test_a_canary_that_never_starts_is_given_up_at_its_deadline(platform: Platfo
     platform.start()
     platform.until(lambda: platform.rollout().phase == Phase.DEGRADED, turns=70)
     assert platform.rollout().reason_code == "ProgressDeadlineExceeded"
-    assert "0 of 1 replicas of the canary are ready (no such operator) after 2m of waiting" in platform.rollout().reason_message
+    assert (
+        "0 of 1 replicas of the canary are ready (no such operator) after 2m of waiting"
+        in platform.rollout().reason_message
+    )
     assert all(desired.revisions[0].weight_percent == 100 for desired in platform.cluster.applied[3:])
 
 
