@@ -272,6 +272,7 @@ def _cluster_file(cluster: Harness, control_plane_url: str) -> dict[str, Any]:
         "runtimeImage": IMAGE,
         "controlPlaneUrl": control_plane_url,
         "artifacts": {"claim": CLAIM, "root": str(cluster.artifacts.folder)},
+        "jobs": {"namespace": "default"},
     }
 
 

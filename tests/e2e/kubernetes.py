@@ -87,6 +87,7 @@ def _cluster_file(running: Harness, control_plane_url: str) -> dict[str, object]
         "runtimeImage": IMAGE,
         "controlPlaneUrl": control_plane_url,
         "artifacts": {"claim": CLAIM, "root": str(running.artifacts.folder)},
+        "jobs": {"namespace": "default"},
         "drain": "5s",
         "preStop": "1s",
     }
