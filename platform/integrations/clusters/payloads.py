@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,9 @@ def take(folder: Path, cursor: str) -> tuple[list[Exchange], str]:
     return found, json.dumps(taken, sort_keys=True) if taken else ""
 
 
-def exchange_of(answer: Mapping[str, Any], revision: str, request: Mapping[str, Any], at: float) -> Exchange:
+def exchange_of(
+    answer: Mapping[str, Any], revision: str, request: Mapping[str, Any], at: float, *, took_ms: float | None = None
+) -> Exchange:
     """Return the exchange that the event of an answer completes; raises KeyError."""
     return Exchange(
         request_id=answer["requestid"],
@@ -56,6 +57,7 @@ def exchange_of(answer: Mapping[str, Any], revision: str, request: Mapping[str, 
         request=request,
         response=answer["data"],
         error_code=answer.get("errorcode", ""),
+        took_ms=took_ms,
     )
 
 
@@ -72,8 +74,8 @@ def _exchanges(content: bytes, revision: str) -> Iterator[Exchange]:
                 if not (isinstance(asked["data"], dict) and isinstance(event["data"], dict)):
                     raise TypeError("its data is no object")
                 at, answered_at = (datetime.fromisoformat(each["time"]) for each in (asked, event))
-                exchange = exchange_of(event, revision, asked["data"], at.timestamp())
-                yield replace(exchange, took_ms=max(0.0, (answered_at - at) / timedelta(milliseconds=1)))
+                took_ms = max(0.0, (answered_at - at) / timedelta(milliseconds=1))
+                yield exchange_of(event, revision, asked["data"], at.timestamp(), took_ms=took_ms)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             log.warning("an event of revision %s is left out, it cannot be read: %s", revision, error)
 

@@ -6,7 +6,6 @@ Nothing is changed: rights are asked of the API server about oneself, and a name
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, NotPermitted, Unavailable
@@ -145,11 +144,12 @@ def _takes_jobs(api: Api, namespace: str) -> bool:
     pod = {"restartPolicy": "Never", "containers": [{"name": "check", "image": "none"}]}
     metadata = {"name": "fairlead-check", "namespace": namespace}
     probe = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": pod}}}
-    with suppress(Conflict, InvalidInput, NotPermitted):  # rules of the namespace, which this job is too small for
-        try:
-            api.create(probe, dry_run=True)
-        except NotFound:
-            return False
+    try:
+        api.create(probe, dry_run=True)
+    except NotFound:
+        return False
+    except (Conflict, InvalidInput, NotPermitted):
+        return True  # rules of the namespace, which this job is too small for
     return True
 
 
