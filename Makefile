@@ -111,7 +111,7 @@ test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Env
 
 # Not in .ci/run: a first build takes ten minutes, and few machines let a test start a Docker engine.
 test-images: setup-dev ## the container images, built and run on a Docker engine (root: one of their own; IMAGES as of images)
-	IMAGES="$(IMAGES)" $(PYTEST) tests/docker
+	IMAGES="$(IMAGES)" FAIRLEAD_TEST_NETWORK=machine $(PYTEST) tests/docker
 
 bench: setup-dev ## Fairlead beside its peers and the limits, on two cores (QUICK=1: eleven minutes; ONLY="fairlead triton"; POINTS=image_mean/json; RECORD=1: keep as the figures to compare with)
 	@$(BIN)/python -m benchmarks.serving $(if $(QUICK),--quick) $(if $(RECORD),--record) $(if $(ONLY),--only $(ONLY)) $(if $(POINTS),--points $(POINTS))

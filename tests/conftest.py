@@ -1,4 +1,4 @@
-"""Settings for every test, made before Django reads them: a secret key, and a folder for each test process."""
+"""What every test process has before Django reads its settings: a network namespace, a secret key and a folder."""
 
 import os
 import shutil
@@ -11,6 +11,9 @@ import django
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.servers import network
+
+network.isolate()
 _HOME = Path(tempfile.mkdtemp(prefix="fairlead-tests-"))
 os.environ["FAIRLEAD_HOME"] = str(_HOME)
 # Named here and not in pyproject.toml: from there pytest-django would read the settings before the lines above.

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.servers import network
 from tests.servers.parts import MissingPartError
 
 FOLDER = Path(__file__).parent / "provider"
@@ -41,7 +42,7 @@ def provider(*, back: str, signin: str) -> Iterator[Provider]:
     node, npm = _program("node"), _program("npm")
     installed = FOLDER / "node_modules" / ".package-lock.json"  # written last
     if not installed.exists() or installed.stat().st_mtime < (FOLDER / "package-lock.json").stat().st_mtime:
-        command = [npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"]
+        command = network.outside(npm, "ci", "--no-audit", "--no-fund", "--loglevel=error")
         subprocess.run(command, cwd=FOLDER, check=True, capture_output=True, timeout=_DEADLINE_S)
     command = [node, "server.mjs", back, signin]
     with subprocess.Popen(command, cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -19,8 +19,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.servers import clients
-from tests.servers.parts import MissingPartError, is_everything_required
+from tests.servers import clients, network
+from tests.servers.parts import MissingPartError, cache, is_everything_required
 
 _BUILD_S = 3600
 
@@ -51,7 +51,7 @@ class _Program:
     def place(self) -> Path:
         """Return where it is once it is built."""
         digest = hashlib.sha256(b"".join((self.folder / name).read_bytes() for name in self.sources))
-        return clients.cache() / f"{self.name}-{digest.hexdigest()[:16]}" / self.name
+        return cache() / f"{self.name}-{digest.hexdigest()[:16]}" / self.name
 
     def pinned(self, module: str) -> str:
         """Return the version of a module that it is made of."""
@@ -208,7 +208,7 @@ def _go(program: _Program, *arguments: str) -> "subprocess.CompletedProcess[str]
     variables = {**os.environ, "GOWORK": "off", "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
     try:
         return subprocess.run(
-            ["nice", "-n", "10", _go_program(program.go_version), *arguments],
+            network.outside("nice", "-n", "10", _go_program(program.go_version), *arguments),
             cwd=program.folder,
             env=variables,
             stdin=subprocess.DEVNULL,

@@ -2,7 +2,7 @@
 
 It reads Gateways and routes from the API server and writes their status there. Its Envoy runs as a process of this
 machine (Envoy Gateway's infrastructure provider `Host`), listening where the Gateway's listener says. Its own address
-for Envoy and its health pages are fixed, so that one runs on a machine at a time; others wait.
+for Envoy and its health pages are fixed, so that one runs in a network at a time.
 """
 
 import base64
@@ -25,7 +25,7 @@ from integrations.clusters.kubernetes.options import GatewayReference
 from tests.cluster.binaries import envoy_gateway, envoy_gateway_source
 from tests.cluster.gateway_api import GROUP, NAMESPACE, VERSION
 from tests.cluster.plane import ControlPlane, ends_with_us
-from tests.cluster.port_8080 import port_8080
+from tests.servers.network import fixed_ports
 from tests.servers.parts import MissingPartError, free_port
 
 Json = dict[str, Any]
@@ -44,7 +44,7 @@ class EnvoyGateway:
             raise MissingPartError("Envoy Gateway wants its certificates at /certs, which takes a mount namespace here")
         self._plane, self._folder = plane, folder
         self._api = config.new_client_from_config(str(plane.kubeconfig))
-        self._port_8080 = ExitStack()
+        self._ports = ExitStack()
         self.port = free_port()
         self.reference = GatewayReference(_NAME, NAMESPACE)
 
@@ -55,7 +55,7 @@ class EnvoyGateway:
 
     def start(self) -> None:
         """Install what it needs and start it; returns once its Envoy answers."""
-        self._port_8080.enter_context(port_8080())
+        self._ports.enter_context(fixed_ports())
         self._folder.mkdir(parents=True)
         self._define()
         self._certify()
@@ -79,7 +79,7 @@ class EnvoyGateway:
                 self._process.kill()
                 self._process.wait()
         self._api.close()
-        self._port_8080.close()
+        self._ports.close()
 
     def log(self) -> str:
         """Return the end of what it said."""

@@ -23,9 +23,9 @@ from tests.cluster import binaries, images
 from tests.cluster.harness import IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane
 from tests.cluster.pod import Image
-from tests.cluster.port_8080 import port_8080
 from tests.cluster.service_proxy import ServiceProxy
 from tests.runbooks.following import Shell, tool
+from tests.servers.network import fixed_ports
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 # Who follows the pages reaches the web as by `kubectl port-forward`, at its newest pod.
@@ -192,7 +192,7 @@ def cluster_for_the_chart(
         runtime: variables with which the serving runtime's image is another than the present one.
     """
     with ExitStack() as running:
-        running.enter_context(port_8080())
+        running.enter_context(fixed_ports())
         # Below /tmp, since the user `postgres` cannot reach a test's own folder.
         place = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-chart-")))
         place.chmod(0o755)

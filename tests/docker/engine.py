@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.servers import clients
-from tests.servers.parts import MissingPartError
+from tests.servers.parts import MissingPartError, cache
 
 PUBLIC_BASE = "debian:bookworm-slim"
 _OWN_BASE = "fairlead-test-base"
@@ -69,7 +68,7 @@ def engine() -> Iterator[Engine]:
         raise MissingPartError("no Docker engine answers; start one, or run as root where docker.io is installed")
     with tempfile.TemporaryDirectory(prefix="fairlead-docker-") as scratch:
         host = f"unix://{scratch}/docker.sock"
-        command = [program, "--data-root", str(clients.cache() / "docker"), "--exec-root", f"{scratch}/exec"]
+        command = [program, "--data-root", str(cache() / "docker"), "--exec-root", f"{scratch}/exec"]
         command += ["--pidfile", f"{scratch}/pid", "--host", host, "--bridge=none", "--iptables=false"]
         command += ["--ip6tables=false", "--ip-forward=false"]
         with (Path(scratch) / "log").open("wb+") as log:

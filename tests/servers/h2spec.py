@@ -9,8 +9,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.servers import clients
-from tests.servers.parts import MissingPartError
+from tests.servers import clients, network
+from tests.servers.parts import MissingPartError, cache
 
 _MODULE = Path(__file__).with_name("h2spec_module")
 _PACKAGE = "github.com/summerwind/h2spec/cmd/h2spec"
@@ -20,7 +20,7 @@ _BUILD_S = 900
 def h2spec() -> Path:
     """Return the program; raises MissingPartError where it can be neither found nor built."""
     pins = b"".join((_MODULE / name).read_bytes() for name in ("go.mod", "go.sum"))
-    place = clients.cache() / f"h2spec-{hashlib.sha256(pins).hexdigest()[:16]}" / "h2spec"
+    place = cache() / f"h2spec-{hashlib.sha256(pins).hexdigest()[:16]}" / "h2spec"
     place.parent.mkdir(parents=True, exist_ok=True)
     with (place.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two test runs at once build it once
@@ -33,7 +33,8 @@ def _build(place: Path) -> None:
     new = place.with_name("h2spec.new")
     go = shutil.which("go") or str(clients.go())
     variables = {**os.environ, "GOWORK": "off", "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
-    command = [go, "build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o", str(new), _PACKAGE]
+    flags = ["-mod=readonly", "-trimpath", "-ldflags=-s -w"]
+    command = network.outside(go, "build", *flags, "-o", str(new), _PACKAGE)
     try:
         subprocess.run(
             command, cwd=_MODULE, env=variables, capture_output=True, text=True, check=True, timeout=_BUILD_S

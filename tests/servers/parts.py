@@ -1,4 +1,5 @@
-"""What a machine may lack: a test that needs it is skipped with one line, or fails where everything is required."""
+"""What a machine may lack: a test that needs it is skipped with one line, or fails where everything is required; and
+where that is kept which tests fetch or build once."""
 
 import contextlib
 import os
@@ -25,6 +26,11 @@ def skip_or_fail(missing: MissingPartError) -> NoReturn:
     if is_everything_required():
         pytest.fail(str(missing))
     pytest.skip(str(missing))
+
+
+def cache() -> Path:
+    """Return the folder of what tests fetch or build once."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairlead"
 
 
 _PORTS = range(20_000, 32_768)
