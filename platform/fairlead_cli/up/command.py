@@ -90,9 +90,7 @@ def run(call: Call) -> None:
         gateway_url = options.public_gateway_url or options.gateway_address.url
         allowed = options.allow_python_models
         variables = environment(home, url=url, gateway_url=gateway_url, allow_python_models=allowed)
-        preparation.migrate(variables)
-        new_token = preparation.token(home, variables)
-        preparation.want_watches(home, variables)
+        new_token = preparation.prepare_home(home, variables)
         _shorten_logs(home)
         parts = components(
             home,

@@ -21,20 +21,21 @@ def migrate(variables: Mapping[str, str]) -> None:
     manage(["migrate", "--noinput", "--verbosity", "0"], variables)
 
 
-def token(home: Home, variables: Mapping[str, str]) -> str | None:
-    """Make sure that the token file holds a token that is accepted; returns it if it is new, else None."""
+def prepare_home(home: Home, variables: Mapping[str, str]) -> str | None:
+    """Bring the database to this version's tables and make sure that the token file holds a token that is accepted.
+
+    Clusters are watched where there is one to watch; of one added later the control plane says so.
+
+    Returns:
+        The token if it is new, else None.
+    """
     before = _content(home.token)
-    manage(["token_create", "--scope", "admin", "--name", "local", "--if-missing-file", str(home.token)], variables)
-    after = _content(home.token)
-    return after if after != before else None
-
-
-def want_watches(home: Home, variables: Mapping[str, str]) -> None:
-    """Have clusters watched where there is one to watch; of one added later the control plane says so."""
-    if manage(["watch_clusters", "--check"], variables).strip() == "yes":
+    if manage(["prepare_home", "--token", str(home.token)], variables).strip() == "yes":
         home.watches.touch()
     else:
         home.watches.unlink(missing_ok=True)
+    after = _content(home.token)
+    return after if after != before else None
 
 
 def _content(path: Path) -> str:
