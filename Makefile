@@ -6,7 +6,10 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 FAIRLEAD_HOME ?= .fairlead
 export FAIRLEAD_HOME
-PYTEST := $(BIN)/python -m pytest
+# Where it is set, each of the thousands of processes of a test run would compile the same sources.
+unexport PYTHONDONTWRITEBYTECODE
+# Each suite keeps what failed and how long its tests took to itself, so that several run side by side.
+PYTEST = $(BIN)/python -m pytest -p tests.suites.timings --timings build/suites/$@.json -o cache_dir=.pytest_cache/$@
 
 .PHONY: help
 help: ## print this help
@@ -74,7 +77,7 @@ images: ## the container images (IMAGES="control-plane one-machine runtime-cpu r
 	done
 
 ##@ Work on it
-.PHONY: check test test-servers test-browser test-cluster test-images bench fuzz
+.PHONY: check test test-servers test-browser test-cluster test-images suites bench fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -84,7 +87,7 @@ check: setup-dev ## format, lint, types, import contracts, front end
 
 # In CI what failed runs once more, alone: a machine that was busy for a moment refuses no change, what fails twice does,
 # and the first failure stays in the output. Where more than three failed, the machine is not to blame.
-once_more = $(if $(CI),|| { .ci/few-failed 3 && $(1) --last-failed --last-failed-no-failures none; })
+once_more = $(if $(CI),|| { .ci/few-failed $@ 3 && $(1) --last-failed --last-failed-no-failures none; })
 
 EVERYWHERE := -m "not browser and not cluster and not images"
 test: setup-dev ## the whole Python suite, end-to-end tests included
@@ -108,6 +111,16 @@ test-browser: setup-dev ## the pages in a real Chromium
 test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Envoy Gateway, which are built once (Go, ten minutes each)
 	@$(BIN)/python -m tests.cluster.binaries
 	$(PYTEST) -m cluster $(TOGETHER) $(call once_more,$(PYTEST) -m cluster)
+
+# What waits for servers, browsers and clusters runs beside what computes. A suite's output comes when it ends, and make's
+# last lines name the suites that failed.
+SUITES := test-cluster test-browser check test test-servers
+SIDE_BY_SIDE ?= 3
+suites: setup-dev ## all suites, SIDE_BY_SIDE=3 at a time, and a table of their times
+	@rm -rf build/suites
+	@$(BIN)/python -m tests.suites.progress & progress=$$!; trap 'kill $$progress' EXIT; failed=0; \
+	$(MAKE) --no-print-directory --jobs=$(SIDE_BY_SIDE) --keep-going --output-sync=target $(SUITES) || failed=$$?; \
+	$(BIN)/python -m tests.suites.table; exit $$failed
 
 # Not in .ci/run: a first build takes ten minutes, and few machines let a test start a Docker engine.
 test-images: setup-dev ## the container images, built and run on a Docker engine (root: one of their own; IMAGES as of images)
