@@ -118,6 +118,7 @@ class ControlPlane:
             "--bind-address=127.0.0.1",
             f"--secure-port={self.apiserver_port}",
             "--endpoint-reconciler-type=none",  # it would write its own address, and refuses a loopback one
+            "--advertise-address=192.0.2.1",  # else it looks for a default route, which a test's network has not
             "--service-cluster-ip-range=10.96.0.0/16",
             "--authorization-mode=RBAC",
             f"--client-ca-file={self._authority.certificate}",
