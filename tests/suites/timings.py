@@ -94,7 +94,7 @@ class Timings:
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Write the file; only a controller has a terminal."""
         words, _ = terminalreporter.build_summary_stats_line()
-        self._write(", ".join(text for text, _ in words))
+        self._write(", ".join(text for text, _ in words if not text.endswith("deselected")))
 
     def _write(self, summary: str) -> None:
         """Replace the file; what a run before this one found of other tests stays."""
