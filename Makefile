@@ -77,7 +77,7 @@ images: ## the container images (IMAGES="control-plane one-machine runtime-cpu r
 	done
 
 ##@ Work on it
-.PHONY: check test test-servers test-browser test-cluster test-images suites bench fuzz
+.PHONY: check golden test test-servers test-browser test-cluster test-images suites bench fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -92,6 +92,10 @@ once_more = $(if $(CI),|| { .ci/few-failed $@ 3 && $(1) --last-failed --last-fai
 EVERYWHERE := -m "not browser and not cluster and not images"
 test: setup-dev ## the whole Python suite, end-to-end tests included
 	$(PYTEST) $(EVERYWHERE) $(TOGETHER) $(call once_more,$(PYTEST) $(EVERYWHERE))
+
+GOLDEN := tests/charts/test_render.py $(addprefix tests/integrations/clusters/,kubernetes/test_manifests.py kubernetes/test_replay_manifests.py local/envoy/test_golden.py)
+golden: setup-dev ## write the golden files again, after a wanted change of what is rendered
+	FAIRLEAD_UPDATE_GOLDEN=1 $(PYTEST) $(GOLDEN) -m "not cluster" -k "as_it_was_rendered"
 
 # Many tests wait for real servers; a file's tests stay together, since they share those.
 TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile

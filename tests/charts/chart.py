@@ -1,4 +1,8 @@
-"""The chart as Helm's own engine renders it, for tests. `python -m tests.charts.chart` writes the golden files anew."""
+"""The chart as Helm's own engine renders it, for tests. `python -m tests.charts.chart` writes the golden files.
+
+Of the base, a variation with all parts, the golden file is the text; of the others, the structural difference of what
+the text says: objects by template, and the text of NOTES.txt.
+"""
 
 import re
 import sys
@@ -9,11 +13,16 @@ from typing import Any
 import helm_python as helm
 import yaml
 
+from tests._support.golden import difference_file
+from tests._support.structural.difference import difference
+from tests._support.structural.layout import written
+
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "fairlead"
 GOLDEN = Path(__file__).with_name("golden")
 VARIATIONS = tuple(sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci").glob("*-values.yaml")))
+BASE = "trial"
 RELEASE, NAMESPACE = "fairlead", "platform"
 _MADE_UP = re.compile(r"^(  (?:secret-key|postgresql-password|database-url): )\S+$", re.MULTILINE)
 
@@ -59,26 +68,40 @@ def pods(found: list[Json]) -> Iterator[tuple[str, Json]]:
             yield each["metadata"]["name"], each["spec"]["template"]["spec"]
 
 
-def golden(variation: str) -> str:
-    """Return what the golden file of a variation has to say; what is made up anew each time is left out.
+def texts(variation: str) -> dict[str, str]:
+    """Return what golden files compare of each template; what is made up each time is left out.
 
     Dashboards are kept as they are in the chart, and named here only.
     """
-    texts = rendered(values(variation))
-    texts["monitoring/dashboards.yaml"] = re.sub(
+    found = rendered(values(variation))
+    found["monitoring/dashboards.yaml"] = re.sub(
         r"^  (fairlead-\S+\.json): \|\n(?:    .*\n?)+",
         r"  \1: ...\n",
-        texts.get("monitoring/dashboards.yaml", ""),
+        found.get("monitoring/dashboards.yaml", ""),
         flags=re.M,
     )
-    parts = (f"# {name}\n{texts[name].strip()}\n" for name in sorted(texts) if texts[name].strip())
-    return _MADE_UP.sub(r"\1(made up)", "\n".join(parts))
+    return {name: _MADE_UP.sub(r"\1(made up)", text.strip()) for name, text in sorted(found.items()) if text.strip()}
+
+
+def golden(variation: str) -> str:
+    """Return the text of all templates."""
+    return "\n".join(f"# {name}\n{text}\n" for name, text in texts(variation).items())
+
+
+def tree(variation: str) -> Json:
+    """Return the objects of each template, and the text of NOTES.txt."""
+    return {
+        name: list(yaml.safe_load_all(text)) if name.endswith(".yaml") else text
+        for name, text in texts(variation).items()
+    }
 
 
 def main() -> int:
-    """Write the golden files anew."""
+    """Write the golden files."""
+    (GOLDEN / f"{BASE}.out.yaml").write_text(golden(BASE))
     for variation in VARIATIONS:
-        (GOLDEN / f"{variation}.yaml").write_text(golden(variation))
+        if variation != BASE:
+            difference_file(GOLDEN, variation).write_text(written(difference(tree(BASE), tree(variation))))
     return 0
 
 

@@ -6,7 +6,9 @@ import pytest
 import yaml
 
 from integrations.clusters.kubernetes.manifests.secure import SECURE
+from tests._support.golden import check_feature, check_text
 from tests.charts.chart import (
+    BASE,
     GOLDEN,
     NAMESPACE,
     RELEASE,
@@ -17,23 +19,29 @@ from tests.charts.chart import (
     objects,
     pods,
     rendered,
+    tree,
     values,
 )
 
 ROLES = ROOT / "platform" / "integrations" / "clusters" / "kubernetes" / "role.yaml"
 ASK_THE_API_SERVER = {"fairlead-web", "fairlead-worker", "fairlead-watcher"}
 _OF_CUTTING = {"driver-repartition", "driver-repartition-pods", "driver-repartition-mig"}
+FEATURES = [variation for variation in VARIATIONS if variation != BASE]
 everywhere = pytest.mark.parametrize("variation", VARIATIONS)
 
 
-@everywhere
-def test_a_variation_is_rendered_as_its_golden_file_says(variation: str) -> None:
-    expected = (GOLDEN / f"{variation}.yaml").read_text()
-    assert golden(variation) == expected, "if it is meant: python -m tests.charts.chart"
+def test_the_base_is_as_it_was_rendered() -> None:
+    check_text(GOLDEN / f"{BASE}.out.yaml", f"the base, {BASE},", golden(BASE))
+
+
+@pytest.mark.parametrize("variation", FEATURES)
+def test_a_feature_is_as_it_was_rendered(variation: str) -> None:
+    check_feature(GOLDEN, variation, tree(BASE), tree(variation))
 
 
 def test_every_golden_file_has_a_variation() -> None:
-    assert sorted(path.stem for path in GOLDEN.iterdir()) == sorted(VARIATIONS)
+    expected = {f"{BASE}.out.yaml", *(f"{variation}.diff.yaml" for variation in FEATURES)}
+    assert {path.name for path in GOLDEN.iterdir()} == expected
 
 
 @everywhere

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from integrations.clusters.base import JobResult, ObservedReplica, ReplicaPhase
@@ -27,6 +26,7 @@ from integrations.clusters.local.files import (
 from integrations.metrics import replica_sample
 from registry.inspection import NotAccepted, read_inspection, read_profile
 from registry.lifecycle import Refused
+from tests._support.golden import documents, wholes
 from tests.releases import examples, record
 from tests.serving_runtime import onnx_models
 
@@ -137,14 +137,12 @@ def series(page: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def calls() -> Iterator[tuple[str, str]]:
     """Yield (command, option) of what pods' containers are called with, out of the rendered manifests."""
-    for file in MANIFESTS.glob("*.out.yaml"):
-        for manifest in yaml.safe_load_all(file.read_text()):
-            for container in containers(manifest):
-                command = container.get("command") or []
-                if "serving_runtime" in command:
-                    words = [*command[command.index("serving_runtime") + 1 :], *container.get("args", [])]
-                    name = "" if words[0].startswith("--") else words[0]
-                    yield from ((name, re.split("=", word)[0]) for word in words if word.startswith("--"))
+    for container in containers([*wholes(MANIFESTS), *documents(MANIFESTS / "replay.out.yaml")]):
+        command = container.get("command") or []
+        if "serving_runtime" in command:
+            words = [*command[command.index("serving_runtime") + 1 :], *container.get("args", [])]
+            name = "" if words[0].startswith("--") else words[0]
+            yield from ((name, re.split("=", word)[0]) for word in words if word.startswith("--"))
 
 
 def containers(node: Any) -> Iterator[dict[str, Any]]:

@@ -1,10 +1,8 @@
 """What is rendered for Kubernetes, compared with files that were looked at, and shown to a real API server.
 
-After a wanted change: `FAIRLEAD_UPDATE_GOLDEN=1 pytest tests/integrations/clusters/kubernetes`, then read the
-difference.
+The base is whole, a feature the difference from it. After a wanted change: `make golden`, then read what changed.
 """
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,12 +34,15 @@ from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.jobs import job
 from integrations.clusters.kubernetes.options import GatewayReference, Keda, ModelCache, ModelSource, Options, Reach
+from tests._support.golden import BASE, check_feature, check_text, plain
+from tests._support.structural.layout import written_all
 from tests.cluster.definitions import define_keda
 from tests.cluster.plane import ControlPlane
 
 NAME = "kubernetes.io/metadata.name"
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.name.removesuffix(".in.yaml") for path in GOLDEN.glob("*.in.yaml"))
+FEATURES = [case for case in CASES if case != BASE]
 
 
 def given(case: str) -> tuple[Desired, dict[str, int], Options]:
@@ -87,20 +88,18 @@ def test_there_are_cases() -> None:
     assert len(CASES) >= 3
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_manifests_are_as_they_were(case: str) -> None:
-    found = rendered(case)
-    expected = GOLDEN / f"{case}.out.yaml"
-    if os.environ.get("FAIRLEAD_UPDATE_GOLDEN") == "1":
-        expected.write_text(yaml.dump_all(found, Dumper=_Plain, sort_keys=False, width=120))
-    assert found == list(yaml.safe_load_all(expected.read_text()))
+def test_the_base_is_as_it_was_rendered() -> None:
+    check_text(GOLDEN / "base.out.yaml", "the base", written_all(plain(rendered(BASE))))
 
 
-class _Plain(yaml.SafeDumper):
-    """Writes what occurs twice twice."""
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_feature_is_as_it_was_rendered(feature: str) -> None:
+    check_feature(GOLDEN, feature, plain(rendered(BASE)), plain(rendered(feature)))
 
-    def ignore_aliases(self, data: object) -> bool:
-        return True
+
+def test_every_golden_file_has_a_case() -> None:
+    of_features = {*(f"{case}.in.yaml" for case in CASES), *(f"{each}.diff.yaml" for each in FEATURES)}
+    assert {path.name for path in GOLDEN.iterdir()} == {"base.out.yaml", "replay.out.yaml", *of_features}
 
 
 @pytest.mark.cluster

@@ -1,10 +1,8 @@
 """What is rendered of a replay, compared with a file that was looked at, and shown to a real API server.
 
-After a wanted change: `FAIRLEAD_UPDATE_GOLDEN=1 pytest tests/integrations/clusters/kubernetes`, then read the
-difference.
+After a wanted change: `make golden`, then read what changed.
 """
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,11 @@ from integrations.clusters.kubernetes.manifests import Manifest
 from integrations.clusters.kubernetes.manifests.names import MANAGED, revision_labels
 from integrations.clusters.kubernetes.manifests.replay import network_policy, replay
 from integrations.clusters.kubernetes.options import GatewayReference, ModelSource, Options, Reach
+from tests._support.golden import check_text, plain
+from tests._support.structural.layout import written_all
 from tests.cluster.plane import ControlPlane
 
-GOLDEN = Path(__file__).parent / "golden" / "replay.yaml"
+GOLDEN = Path(__file__).parent / "golden" / "replay.out.yaml"
 OPTIONS = Options(
     GatewayReference("models", "gateways"),
     "registry.example.com/fairlead/serving-runtime@sha256:0123",
@@ -60,18 +60,8 @@ def rendered(candidate: Candidate = CANDIDATE, options: Options = OPTIONS) -> tu
     return job, network_policy({**job, "metadata": {**job["metadata"], "uid": "5678"}}, options)
 
 
-class _Plain(yaml.SafeDumper):
-    """Writes what occurs twice twice."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-
-def test_the_manifests_are_as_they_were() -> None:
-    found = list(rendered())
-    if os.environ.get("FAIRLEAD_UPDATE_GOLDEN") == "1":
-        GOLDEN.write_text(yaml.dump_all(found, Dumper=_Plain, sort_keys=False, width=120))
-    assert found == list(yaml.safe_load_all(GOLDEN.read_text()))
+def test_a_replay_is_as_it_was_rendered() -> None:
+    check_text(GOLDEN, "a replay", written_all(plain(list(rendered()))))
 
 
 def test_it_has_no_label_by_which_replicas_are_found() -> None:

@@ -1,11 +1,9 @@
 """What is rendered for Envoy, compared with files that were looked at, and shown to a real Envoy.
 
-After a wanted change: `FAIRLEAD_UPDATE_GOLDEN=1 pytest tests/integrations/clusters/local/envoy`, then read the
-difference.
+The base is whole, a feature the difference from it. After a wanted change: `make golden`, then read what changed.
 """
 
 import json
-import os
 import subprocess
 import time
 import urllib.error
@@ -23,9 +21,12 @@ from integrations.clusters.local.envoy.clusters import clusters, endpoints
 from integrations.clusters.local.envoy.names import endpoints_file
 from integrations.clusters.local.envoy.routes import route_table
 from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
+from tests._support.golden import BASE, check_feature, check_text, plain
+from tests._support.structural.layout import written
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.name.removesuffix(".in.yaml") for path in GOLDEN.glob("*.in.yaml"))
+FEATURES = [case for case in CASES if case != BASE]
 
 
 def rendered(case: str, folder: str) -> dict[str, Any]:
@@ -71,13 +72,19 @@ def test_there_are_cases():
     assert len(CASES) >= 4
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_files_are_as_they_were(case):
-    found = rendered(case, "/envoy")
-    expected = GOLDEN / f"{case}.out.yaml"
-    if os.environ.get("FAIRLEAD_UPDATE_GOLDEN") == "1":
-        expected.write_text(yaml.safe_dump(json.loads(json.dumps(found)), sort_keys=False, width=120))
-    assert found == yaml.safe_load(expected.read_text())
+def test_the_base_is_as_it_was_rendered():
+    check_text(GOLDEN / "base.out.yaml", "the base", written(plain(rendered(BASE, "/envoy"))))
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_feature_is_as_it_was_rendered(feature):
+    base, found = (plain(rendered(case, "/envoy")) for case in (BASE, feature))
+    check_feature(GOLDEN, feature, base, found)
+
+
+def test_every_golden_file_has_a_case():
+    expected = {"base.out.yaml", *(f"{case}.in.yaml" for case in CASES), *(f"{each}.diff.yaml" for each in FEATURES)}
+    assert {path.name for path in GOLDEN.iterdir()} == expected
 
 
 @pytest.mark.parametrize("case", CASES)
