@@ -1,6 +1,7 @@
 """The control plane under uvicorn in a thread of the test's process, on the test's database; it can be cut off."""
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
@@ -8,6 +9,37 @@ import time
 import uvicorn
 
 DEADLINE_S = 60.0
+
+
+class _Prompt(uvicorn.Server):
+    """Ends as soon as it can: uvicorn looks ten times a second and sleeps between, which is long for every test."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ended = asyncio.Event()
+
+    def end(self) -> None:
+        """Begin to end; called in the server's own loop."""
+        self.should_exit = True
+        self._ended.set()
+
+    async def main_loop(self) -> None:
+        tick = 0
+        while not await self.on_tick(tick):
+            tick += 1
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), 0.1)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let what is under way end, its connections are cut already; cancel what does not."""
+        for each in [*self.servers, *(sockets or [])]:
+            each.close()
+        if tasks := list(self.server_state.tasks):
+            _, left = await asyncio.wait(tasks, timeout=self.config.timeout_graceful_shutdown)
+            for task in left:
+                task.cancel()
+        for server in self.servers:
+            await server.wait_closed()
 
 
 class Running:
@@ -20,7 +52,7 @@ class Running:
     def __init__(self) -> None:
         self.address = ""
         self._port = 0
-        self._server: uvicorn.Server | None = None
+        self._server: _Prompt | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -29,7 +61,7 @@ class Running:
         from fairlead.asgi import application  # noqa: PLC0415 - needs Django's settings
 
         config = uvicorn.Config(application, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
+        server = _Prompt(config)
         listener = socket.create_server(("127.0.0.1", self._port))
         self._port = listener.getsockname()[1]
         self.address = f"http://127.0.0.1:{self._port}"
@@ -60,11 +92,11 @@ class Running:
 
     def stop(self) -> None:
         """End the server; nothing answers at its address until it is started again."""
-        server, thread = self._server, self._thread
-        if server is None or thread is None:
+        server, thread, loop = self._server, self._thread, self._loop
+        if server is None or thread is None or loop is None:
             return
         self.cut()  # an open stream would be waited for
-        server.should_exit = True
+        loop.call_soon_threadsafe(server.end)
         thread.join(DEADLINE_S)
         assert not thread.is_alive(), "the server did not end"
         self._server = self._thread = None

@@ -15,6 +15,9 @@ new PerformanceObserver((list) => {
       window.shifted.elements.push((source.node?.outerHTML ?? source.node?.textContent ?? "gone").slice(0, 120));
   }
 }).observe({type: "layout-shift", buffered: true});
+window.changes = 0;
+document.addEventListener("readystatechange", () => new MutationObserver((list) => window.changes += list.length)
+  .observe(document, {subtree: true, childList: true, characterData: true, attributes: true}), {once: true});
 """
 """Runs before a page's own script; the Content-Security-Policy has no say about it."""
 
@@ -80,7 +83,23 @@ def settle(page: Page, *, is_live: bool) -> None:
         page.wait_for_function(_SETTLED)
     else:
         expect(page.locator("h1").first).to_be_visible()
+    _drawn(page)
+
+
+def resize(page: Page, width: int, height: int) -> None:
+    """Show the page on a screen of that size; return when it is drawn there."""
+    if page.viewport_size != {"width": width, "height": height}:
+        page.set_viewport_size({"width": width, "height": height})
+        _drawn(page)
+
+
+def _drawn(page: Page) -> None:
     page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+
+
+def changed_itself(page: Page) -> bool:
+    """Return whether the page is not as its HTML has it any more: only then can anything move."""
+    return bool(page.evaluate("window.changes"))
 
 
 def sticking_out(page: Page) -> list[str]:
