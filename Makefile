@@ -87,8 +87,15 @@ check: setup-dev ## format, lint, types, import contracts, front end
 once_more = $(if $(CI),|| { .ci/few-failed 3 && $(1) --last-failed --last-failed-no-failures none; })
 
 EVERYWHERE := -m "not browser and not cluster and not images"
-test: setup-dev ## the whole Python suite, end-to-end tests included
+test: setup-dev ## the whole Python suite, end-to-end tests included (CHANGED=1: what your change can affect; FILE="tests/a/test_b.py::test_c …")
+ifdef FILE
+	$(if $(filter tests/cluster/%,$(FILE)),@$(BIN)/python -m tests.cluster.binaries)
+	$(PYTEST) $(FILE) $(if $(word 2,$(FILE)),$(TOGETHER))
+else ifdef CHANGED
+	@$(BIN)/python -m tests.affected $(CHANGED) --run $(PYTEST) $(EVERYWHERE) $(TOGETHER) --no-loadscope-reorder
+else
 	$(PYTEST) $(EVERYWHERE) $(TOGETHER) $(call once_more,$(PYTEST) $(EVERYWHERE))
+endif
 
 # Many tests wait for real servers; a file's tests stay together, since they share those.
 TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile
