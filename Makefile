@@ -90,8 +90,15 @@ check: setup-dev ## format, lint, types, import contracts, front end
 once_more = $(if $(CI),|| { .ci/few-failed $@ 3 && $(1) --last-failed --last-failed-no-failures none; })
 
 EVERYWHERE := -m "not browser and not cluster and not images"
-test: setup-dev ## the whole Python suite, end-to-end tests included
+test: setup-dev ## the whole Python suite, end-to-end tests included (CHANGED=1: what your change can affect; FILE="tests/a/test_b.py::test_c …")
+ifdef FILE
+	$(if $(filter tests/cluster/%,$(FILE)),@$(BIN)/python -m tests.cluster.binaries)
+	$(PYTEST) $(FILE) $(if $(word 2,$(FILE)),$(TOGETHER))
+else ifdef CHANGED
+	@$(BIN)/python -m tests.affected $(CHANGED) --run $(PYTEST) $(EVERYWHERE) $(TOGETHER) --no-loadscope-reorder
+else
 	$(PYTEST) $(EVERYWHERE) $(TOGETHER) $(call once_more,$(PYTEST) $(EVERYWHERE))
+endif
 
 GOLDEN := tests/charts/test_render.py $(addprefix tests/integrations/clusters/,kubernetes/test_manifests.py kubernetes/test_replay_manifests.py local/envoy/test_golden.py)
 golden: setup-dev ## write the golden files again, after a wanted change of what is rendered

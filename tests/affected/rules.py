@@ -1,0 +1,105 @@
+"""What reaches a test without an import, in tables. A changed file that neither they nor the graph know: every test."""
+
+import tomllib
+from fnmatch import fnmatchcase
+
+EVERYTHING = {
+    "requirements/base.txt": "the locked dependencies are those of every test",
+    "requirements/dev.txt": "the locked dependencies are those of every test",
+    "platform/*/apps.py": "Django loads it for every test",
+    "platform/fairlead/env.py": "the settings of every test are read with it",
+}
+"""Files that every test stands on, with the reason."""
+
+BESIDE: dict[str, tuple[str, ...]] = {
+    "charts/*": (
+        "tests/charts/*",
+        "tests/cluster/test_chart*.py",
+        "tests/cluster/test_helm.py",
+        "tests/runbooks/test_on_a_cluster.py",
+    ),
+    "kustomize/*": ("tests/charts/*", "tests/cluster/test_kustomize*.py"),
+    "docker/*": ("tests/docker/*",),
+    "docs/*": ("tests/fairlead/test_docs.py", "tests/fairlead_cli/test_docs.py", "tests/serving_runtime/test_docs.py"),
+    "docs/runbooks/*": ("tests/runbooks/*",),
+    "docs/how-to/*": ("tests/docker/test_how_to.py",),
+    "examples/*": ("tests/examples/*",),
+    "benchmarks/*": ("tests/benchmarks/*",),
+    "frontend/src/*": ("tests/browser/*",),
+    "frontend/styles/*": ("tests/browser/*",),
+    "frontend/static/*": ("tests/browser/*",),
+    "frontend/*.json": ("tests/browser/*",),
+    "frontend/build.*": ("tests/browser/*",),
+    "frontend/.npmrc": ("tests/browser/*",),
+    "platform/*/migrations/*": ("tests/fairlead/test_migrations.py", "tests/releases/*"),
+    "serving_runtime/proto/*": ("tests/serving_runtime/test_proto.py",),
+    "requirements/images/*": ("tests/docker/*",),
+    "requirements/clients/*": (
+        "tests/serving_runtime/server/test_clients.py",
+        "tests/serving_runtime/server/test_kserve_client.py",
+    ),
+    "requirements/lock.sh": ("tests/docker/test_locks.py",),
+    "requirements/more.py": ("tests/docker/test_more.py", "tests/docker/test_locks.py"),
+    "requirements/node.*": ("tests/docker/test_locks.py",),
+    ".dockerignore": ("tests/docker/*",),
+    "README.md": ("tests/fairlead/test_docs.py", "tests/fairlead_cli/test_docs.py"),
+    "CONTRIBUTING.md": ("tests/fairlead/test_docs.py", "tests/fairlead_cli/test_docs.py"),
+    "CHANGELOG.md": (),
+    "LICENSE": (),
+    ".gitignore": (),
+    "Makefile": ("tests/docker/*",),
+    "manage.py": ("tests/fairlead/*",),
+    ".ci/*": (),
+}
+"""Which tests a file has beside those that the graph finds; a file that one of these patterns matches is known."""
+
+OF_EVERY_ROUTE = ("AUTHENTICATION_BACKENDS", "MIDDLEWARE", "REST_FRAMEWORK", "TEMPLATES")
+"""The settings that each request passes through."""
+
+BY_NAME = {"get_asgi_application": ("platform/fairlead/urls.py",)}
+"""What a name of Django's leads to in our code."""
+
+NEVER_ASK = (
+    "tests/fairlead_cli/",
+    "tests/serving_runtime/",
+    "tests/integrations/",
+    "tests/benchmarks/",
+    "tests/cluster/",
+    "tests/affected/",
+)
+"""Tests that serve or ask other addresses than the control plane's."""
+
+WHOLE_PLATFORM = ("tests/e2e/", "tests/browser/whole/", "tests/cluster/", "tests/runbooks/", "tests/docker/")
+"""Tests that start the platform, or much of it, as processes: for nearly every change they are far."""
+
+PROVED_BY_CHECK = {"ruff", "mypy", "django-stubs", "importlinter"}
+"""Tables of pyproject.toml, below `tool`, which `make check` reads and no test."""
+
+
+matches = fnmatchcase
+
+
+def everything(path: str) -> str | None:
+    """Return why a change of the file can affect every test, if it can."""
+    return next((reason for pattern, reason in EVERYTHING.items() if fnmatchcase(path, pattern)), None)
+
+
+def beside(path: str) -> tuple[str, ...] | None:
+    """Return patterns of the tests that the tables give to a file, or None where they do not know it."""
+    found = [tests for pattern, tests in BESIDE.items() if fnmatchcase(path, pattern)]
+    return tuple(dict.fromkeys(test for tests in found for test in tests)) if found else None
+
+
+def whole_platform(path: str) -> bool:
+    return path.startswith(WHOLE_PLATFORM)
+
+
+def of_project(old: str, new: str) -> bool:
+    """Say whether two versions of pyproject.toml differ in what tests see."""
+    return _seen(old) != _seen(new)
+
+
+def _seen(text: str) -> dict[str, object]:
+    document = tomllib.loads(text)
+    tools = document.pop("tool", {})
+    return {**document, "tool": {name: table for name, table in tools.items() if name not in PROVED_BY_CHECK}}
