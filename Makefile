@@ -74,7 +74,7 @@ images: ## the container images (IMAGES="control-plane one-machine runtime-cpu r
 	done
 
 ##@ Work on it
-.PHONY: check test test-servers test-browser test-cluster test-images bench fuzz
+.PHONY: check test test-sqlite test-browser test-cluster test-images bench fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -86,21 +86,17 @@ check: setup-dev ## format, lint, types, import contracts, front end
 # and the first failure stays in the output. Where more than three failed, the machine is not to blame.
 once_more = $(if $(CI),|| { .ci/few-failed 3 && $(1) --last-failed --last-failed-no-failures none; })
 
-EVERYWHERE := -m "not browser and not cluster and not images"
-test: setup-dev ## the whole Python suite, end-to-end tests included
-	$(PYTEST) $(EVERYWHERE) $(TOGETHER) $(call once_more,$(PYTEST) $(EVERYWHERE))
-
 # Many tests wait for real servers; a file's tests stay together, since they share those.
 TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile
 
-# Without the tests that ask the same of any server and take minutes: the line-by-line deaths, the API's tables.
-SERVERS_TESTS := $(addprefix tests/,common accounts registry deployments fairlead/test_migrations.py fairlead/test_health.py fairlead/test_workers.py)
-STOPS_THEM := tests/deployments/test_database_gone.py
-ON_SERVERS = $(BIN)/python -m tests.servers $(PYTEST) --reuse-db
-MANY = $(ON_SERVERS) -m "not cluster" --ignore tests/deployments/test_killed_anywhere.py --ignore $(STOPS_THEM) $(SERVERS_TESTS)
-test-servers: setup-dev ## the control plane's tests on a PostgreSQL and a Redis of their own
-	$(MANY) $(TOGETHER) $(call once_more,$(MANY))
-	$(ON_SERVERS) $(STOPS_THEM) $(call once_more,$(ON_SERVERS) $(STOPS_THEM))
+ON_SERVERS = $(if $(SQLITE),,$(BIN)/python -m tests.servers)
+EVERYWHERE = $(ON_SERVERS) $(PYTEST) -m "not browser and not cluster and not images"
+test: setup-dev ## the whole Python suite, end-to-end tests included, on a PostgreSQL and a Redis of their own (SQLITE=1: on neither)
+	$(EVERYWHERE) $(TOGETHER) $(call once_more,$(EVERYWHERE))
+
+ON_SQLITE = $(PYTEST) -m sqlite $$($(BIN)/python -m tests.sqlite_pass)
+test-sqlite: setup-dev ## what databases and brokers do differently, on SQLite and the broker in the file system, as `make up` has them
+	$(ON_SQLITE) $(TOGETHER) $(call once_more,$(ON_SQLITE))
 
 test-browser: setup-dev ## the pages in a real Chromium
 	$(PYTEST) tests/browser -m browser $(TOGETHER) $(call once_more,$(PYTEST) tests/browser -m browser)
