@@ -77,7 +77,7 @@ images: ## the container images (IMAGES="control-plane one-machine runtime-cpu r
 	done
 
 ##@ Work on it
-.PHONY: check golden test test-servers test-browser test-cluster test-images suites bench fuzz
+.PHONY: check golden test test-sqlite test-browser test-cluster test-images suites bench fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -89,32 +89,29 @@ check: setup-dev ## format, lint, types, import contracts, front end
 # and the first failure stays in the output. Where more than three failed, the machine is not to blame.
 once_more = $(if $(CI),|| { .ci/few-failed $@ 3 && $(1) --last-failed --last-failed-no-failures none; })
 
-EVERYWHERE := -m "not browser and not cluster and not images"
-test: setup-dev ## the whole Python suite, end-to-end tests included (CHANGED=1: what your change can affect; FILE="tests/a/test_b.py::test_c …")
+# Many tests wait for real servers; a file's tests stay together, since they share those.
+TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile
+
+ON_SERVERS = $(if $(SQLITE),,$(BIN)/python -m tests.servers)
+ELSEWHERE := tests/browser/% tests/cluster/%
+EVERYWHERE = $(ON_SERVERS) $(PYTEST) -m "not browser and not cluster and not images"
+test: setup-dev ## the whole Python suite, end-to-end tests included, on a PostgreSQL and a Redis of their own (SQLITE=1: on neither; CHANGED=1: what your change can affect; FILE="tests/a/test_b.py::test_c …")
 ifdef FILE
 	$(if $(filter tests/cluster/%,$(FILE)),@$(BIN)/python -m tests.cluster.binaries)
-	$(PYTEST) $(FILE) $(if $(word 2,$(FILE)),$(TOGETHER))
+	$(if $(filter $(ELSEWHERE),$(FILE)),,$(ON_SERVERS)) $(PYTEST) $(FILE) $(if $(word 2,$(FILE)),$(TOGETHER))
 else ifdef CHANGED
-	@$(BIN)/python -m tests.affected $(CHANGED) --run $(PYTEST) $(EVERYWHERE) $(TOGETHER) --no-loadscope-reorder
+	@$(BIN)/python -m tests.affected $(CHANGED) --run $(EVERYWHERE) $(TOGETHER) --no-loadscope-reorder
 else
-	$(PYTEST) $(EVERYWHERE) $(TOGETHER) $(call once_more,$(PYTEST) $(EVERYWHERE))
+	$(EVERYWHERE) $(TOGETHER) $(call once_more,$(EVERYWHERE))
 endif
+
+ON_SQLITE = $(PYTEST) -m sqlite $$($(BIN)/python -m tests.sqlite_pass)
+test-sqlite: setup-dev ## what databases and brokers do differently, on SQLite and the broker in the file system, as `make up` has them
+	$(ON_SQLITE) $(TOGETHER) $(call once_more,$(ON_SQLITE))
 
 GOLDEN := tests/charts/test_render.py $(addprefix tests/integrations/clusters/,kubernetes/test_manifests.py kubernetes/test_replay_manifests.py local/envoy/test_golden.py)
 golden: setup-dev ## write the golden files again, after a wanted change of what is rendered
 	FAIRLEAD_UPDATE_GOLDEN=1 $(PYTEST) $(GOLDEN) -m "not cluster" -k "as_it_was_rendered"
-
-# Many tests wait for real servers; a file's tests stay together, since they share those.
-TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile
-
-# Without the tests that ask the same of any server and take minutes: the line-by-line deaths, the API's tables.
-SERVERS_TESTS := $(addprefix tests/,common accounts registry deployments fairlead/test_migrations.py fairlead/test_health.py fairlead/test_workers.py)
-STOPS_THEM := tests/deployments/test_database_gone.py
-ON_SERVERS = $(BIN)/python -m tests.servers $(PYTEST) --reuse-db
-MANY = $(ON_SERVERS) -m "not cluster" --ignore tests/deployments/test_killed_anywhere.py --ignore $(STOPS_THEM) $(SERVERS_TESTS)
-test-servers: setup-dev ## the control plane's tests on a PostgreSQL and a Redis of their own
-	$(MANY) $(TOGETHER) $(call once_more,$(MANY))
-	$(ON_SERVERS) $(STOPS_THEM) $(call once_more,$(ON_SERVERS) $(STOPS_THEM))
 
 test-browser: setup-dev ## the pages in a real Chromium
 	$(PYTEST) tests/browser -m browser $(TOGETHER) $(call once_more,$(PYTEST) tests/browser -m browser)
@@ -125,7 +122,7 @@ test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Env
 
 # What waits for servers, browsers and clusters runs beside what computes. A suite's output comes when it ends, and make's
 # last lines name the suites that failed.
-SUITES := test-cluster test-browser check test test-servers
+SUITES := test-cluster test-browser check test test-sqlite
 SIDE_BY_SIDE ?= 3
 suites: setup-dev ## all suites, SIDE_BY_SIDE=3 at a time, and a table of their times
 	@rm -rf build/suites

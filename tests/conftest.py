@@ -4,12 +4,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
 import django
 import pytest
 from hypothesis import HealthCheck, settings
+from pytest_django import DjangoDbBlocker
 
 from tests.servers import network
 
@@ -19,10 +21,10 @@ os.environ["FAIRLEAD_HOME"] = str(_HOME)
 # Named here and not in pyproject.toml: from there pytest-django would read the settings before the lines above.
 os.environ["DJANGO_SETTINGS_MODULE"] = "fairlead.settings"
 os.environ.setdefault("FAIRLEAD_SECRET_KEY", "only-for-tests-" + "x" * 40)
-# Of several processes that share one Redis (`make test-servers`) each has a broker of its own, as each has a database.
-if (broker := os.environ.get("FAIRLEAD_BROKER_URL", "")).startswith("redis:"):
+# Of several processes that share one Redis (`make test`) each has a broker of its own, as each has a database.
+if "virtual_host=" in (broker := os.environ.get("FAIRLEAD_BROKER_URL", "")):
     number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    os.environ["FAIRLEAD_BROKER_URL"] = f"{broker.rpartition('/')[0]}/{number}"
+    os.environ["FAIRLEAD_BROKER_URL"] = f"{broker.rpartition('=')[0]}={number}"
 django.setup()
 
 # What a property test finds is not to depend on how busy the machine is.
@@ -36,13 +38,34 @@ from accounts.scopes import Scope  # noqa: E402
 from accounts.services import token_create, user_get_or_create  # noqa: E402
 from tests.cluster import gateway_api  # noqa: E402
 from tests.cluster.plane import ControlPlane, control_plane  # noqa: E402
+from tests.servers.database import own_database  # noqa: E402
 from tests.servers.parts import MissingPartError, skip_or_fail  # noqa: E402
+from tests.sqlite_pass import is_of_second_pass  # noqa: E402
+
+
+# Before pytest deselects by marks.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if is_of_second_pass(item.nodeid):
+            item.add_marker("sqlite")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _home() -> Iterator[Path]:
     yield _HOME
     shutil.rmtree(_HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Give this process a database of its own, in place of pytest-django's, which migrates every time."""
+    with ExitStack() as stack:
+        with django_db_blocker.unblock():
+            stack.enter_context(own_database())
+        yield
+        with django_db_blocker.unblock():
+            stack.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,18 @@
 """The database server goes for ten seconds, at the worst moments, and comes back: a real PostgreSQL, a manual clock.
 
-Runs where the suite runs on a PostgreSQL of its own (`make test-servers`).
+The server is this module's own, whatever the other tests run on.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from typing import Any
 
+import dj_database_url
 import pytest
 from asgiref.sync import sync_to_async
+from django.core.management import call_command
 from django.db import OperationalError, close_old_connections, connection, connections
+from pytest_django import DjangoDbBlocker
 
 from deployments.models import Event
 from deployments.phases import Phase
@@ -18,23 +20,48 @@ from integrations.clusters.base import Desired, Observed, Sample
 from tests.deployments.conftest import Platform
 from tests.deployments.fakes import FakeMetrics
 from tests.deployments.ledger import Ledger
-from tests.servers.postgres import FOLDER_VARIABLE, Postgres
+from tests.servers.parts import MissingPartError, skip_or_fail
+from tests.servers.postgres import Postgres, postgres
 
-pytestmark = [
-    pytest.mark.postgres,
-    pytest.mark.skipif(FOLDER_VARIABLE not in os.environ, reason="stops its database: `make test-servers` runs it"),
-]
+pytestmark = [pytest.mark.postgres]
+
+
+@pytest.fixture(scope="module")
+def own_server(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Postgres]:
+    """Let the default connection of every thread lead to a server that tests may stop; afterwards to where it led."""
+    before = connections.databases["default"]
+    try:
+        with postgres() as server:
+            _lead_to({**before, "OPTIONS": {}, **dj_database_url.parse(server.url)})
+            try:
+                with django_db_blocker.unblock():
+                    call_command("migrate", verbosity=0, interactive=False)
+                yield server
+            finally:
+                _lead_to(before)
+    except MissingPartError as missing:
+        skip_or_fail(missing)
+
+
+def _lead_to(database: dict[str, Any]) -> None:
+    connections.databases["default"] = database
+
+    def forget() -> None:
+        connections["default"].close()
+        del connections["default"]
+
+    forget()
+    # The thread in which asynchronous tests reach the database has a connection too.
+    asyncio.run(sync_to_async(forget)())
 
 
 @pytest.fixture
-def server(transactional_db: None) -> Iterator[Postgres]:
-    """Return the server that this suite runs on; it runs again afterwards."""
-    server = Postgres(Path(os.environ[FOLDER_VARIABLE]), int(connection.settings_dict["PORT"]))
-    yield server
-    if not server.is_running:
-        server.start()
+def server(own_server: Postgres, transactional_db: None) -> Iterator[Postgres]:
+    """Return the server that this test runs on; it runs again afterwards."""
+    yield own_server
+    if not own_server.is_running:
+        own_server.start()
     connection.close()
-    # The thread in which asynchronous tests reach the database keeps its connection; that one is dead too.
     asyncio.run(sync_to_async(connections.close_all)())
 
 

@@ -22,6 +22,7 @@ from fairlead_cli.demo.requests import Request, RequestLog
 from fairlead_cli.up import processes
 from fairlead_cli.up.home import Home
 from tests.servers.parts import free_port
+from tests.servers.template import copy_sqlite
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,7 @@ class Platform:
 
     Attributes:
         cluster: where services run; one that is not local has its own gateway.
+        migrates: whether `up` makes the tables in an empty home; else a new home has a copy of them from the start.
     """
 
     home: Path
@@ -62,6 +64,7 @@ class Platform:
     options: tuple[str, ...] = ()
     cluster: str = "local"
     cluster_gateway: str = ""
+    migrates: bool = False
 
     @property
     def url(self) -> str:
@@ -87,6 +90,9 @@ class Platform:
 
     def start(self) -> None:
         self.home.parent.mkdir(parents=True, exist_ok=True)
+        if not (self.migrates or self.home.exists() or "FAIRLEAD_DATABASE_URL" in self.variables):
+            self.home.mkdir(mode=0o700)
+            copy_sqlite(self.home / "fairlead.sqlite3")
         with (self.home.parent / "up.log").open("a") as log:
             self.process = subprocess.Popen(
                 self.command,

@@ -1,4 +1,4 @@
-"""A real worker and the broker that the settings name: the file system's, or the Redis of `make test-servers`."""
+"""A real worker and the broker that the settings name: the file system's, or the Redis of `make test`."""
 
 import threading
 from collections.abc import Iterator, Sequence

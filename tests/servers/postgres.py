@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from tests.servers.parts import free_port, program
 
-FOLDER_VARIABLE = "FAIRLEAD_TEST_POSTGRES_FOLDER"
-"""Tells tests which server they run on, so that they can stop and start it."""
 _SETTINGS = """
 listen_addresses = '127.0.0.1'
 unix_socket_directories = '{folder}'
@@ -38,6 +37,15 @@ class Postgres:
     def url(self) -> str:
         """Return the address as Fairlead's setting takes it."""
         return f"postgres://postgres@127.0.0.1:{self.port}/postgres"
+
+    @property
+    def socket_url(self) -> str:
+        """Return the address by the Unix socket, which every network namespace reaches.
+
+        Its database does not exist: each test process makes one of its own on this server, and a program that one
+        starts without an address of its own fails.
+        """
+        return f"postgres://postgres@{quote(str(self.folder), safe='')}:{self.port}/no_default"
 
     @property
     def is_running(self) -> bool:

@@ -1,11 +1,12 @@
-"""A Redis of its own on a free port, from the machine's package; it keeps nothing."""
+"""A Redis of its own on a free port or a Unix socket, from the machine's package; it keeps nothing."""
 
 import os
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,15 +29,8 @@ class Redis:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        command = [server_program(), "--bind", "127.0.0.1", "--port", str(self.port)]
-        self.process = subprocess.Popen(
-            [*command, "--save", "", "--appendonly", "no"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
-        deadline = time.monotonic() + _START_S
-        while not self._answers():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"redis-server on port {self.port} did not come up")
-            time.sleep(0.02)
+        self.process = _started(server_program(), "--bind", "127.0.0.1", "--port", str(self.port))
+        _wait(self.process, lambda: _answers(socket.AF_INET, ("127.0.0.1", self.port)), f"port {self.port}")
 
     def stop(self) -> None:
         """End it at once, as a crash would."""
@@ -44,14 +38,6 @@ class Redis:
             self.process.kill()
             self.process.wait()
         self.process = None
-
-    def _answers(self) -> bool:
-        try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
-                connection.sendall(b"PING\r\n")
-                return connection.recv(16).startswith(b"+PONG")
-        except OSError:
-            return False
 
 
 @contextmanager
@@ -67,6 +53,49 @@ def redis() -> Iterator[Redis]:
         yield server
     finally:
         server.stop()
+
+
+@contextmanager
+def redis_socket() -> Iterator[str]:
+    """Give the address of a running server by its Unix socket, which every network namespace reaches.
+
+    The address ends with the number of a database; a test process puts its own there.
+
+    Raises:
+        MissingPartError: Redis is not installed.
+    """
+    program = server_program()
+    with tempfile.TemporaryDirectory(prefix="fairlead-redis-") as folder:
+        path = Path(folder) / "socket"
+        process = _started(program, "--port", "0", "--unixsocket", str(path), "--databases", "64")
+        try:
+            _wait(process, lambda: _answers(socket.AF_UNIX, str(path)), str(path))
+            yield f"redis+socket://{path}?virtual_host=0"
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _started(*command: str) -> "subprocess.Popen[bytes]":
+    keeps_nothing = ["--save", "", "--appendonly", "no"]
+    return subprocess.Popen([*command, *keeps_nothing], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+def _wait(process: "subprocess.Popen[bytes]", answers: Callable[[], bool], place: str) -> None:
+    deadline = time.monotonic() + _START_S
+    while not answers():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"redis-server on {place} did not come up")
+        time.sleep(0.02)
+
+
+def _answers(family: socket.AddressFamily, address: str | tuple[str, int]) -> bool:
+    with socket.socket(family) as connection, suppress(OSError):
+        connection.settimeout(1)
+        connection.connect(address)
+        connection.sendall(b"PING\r\n")
+        return connection.recv(16).startswith(b"+PONG")
+    return False
 
 
 def server_program() -> str:

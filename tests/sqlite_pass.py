@@ -1,0 +1,84 @@
+"""Tests of the control plane that run on SQLite too: the reviewed list, each entry with what it proves there.
+
+All tests run once, on PostgreSQL where it is installed. A second pass, `make test-sqlite`, runs these on SQLite with
+the broker in the file system, as the embedded mode does. They have the mark `sqlite`. A test belongs here if its
+outcome depends on what databases or brokers do differently; tests of rules, forms and pages do not.
+
+python -m tests.sqlite_pass: writes the list as arguments for pytest.
+"""
+
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+_RACES = "threads with connections of their own: SQLite has one lock for all, PostgreSQL one per row"
+_CLAIMS = "one worker gets a job, whose lease ends with a transaction"
+_THREADS = "the application's threads read what the test committed, while others write"
+_JSON = "JSON columns are text on SQLite"
+_ORDER = "ordering of nulls, ties and text, pages that continue at a value"
+_SEARCH = "search in text: upper and lower case, wildcards, no trigrams"
+_MIGRATIONS = "tables are rebuilt on SQLite, altered on PostgreSQL"
+_BROKER = "the broker in the file system"
+_ERRORS = "the database's own errors"
+
+ALSO_ON_SQLITE = {
+    "accounts/test_idempotency.py": _RACES,
+    "accounts/test_people.py": _RACES,
+    "accounts/test_teams.py": _RACES,
+    "common/test_asgi.py": _THREADS,
+    "common/test_counting.py": "a count that ends at a limit, in a subquery",
+    "common/test_filters.py": _SEARCH,
+    "common/test_pagination.py": _ORDER,
+    "deployments/api/test_builds.py": _THREADS,
+    "deployments/api/test_replays.py": _THREADS,
+    "deployments/api/test_trials.py": _THREADS,
+    "deployments/api/test_tunings.py": _THREADS,
+    "deployments/api/test_workload_exchanges.py": _THREADS,
+    "deployments/test_artifacts_moved.py": "a restored home in another folder",
+    "deployments/test_builds.py": _CLAIMS,
+    "deployments/test_deliveries.py": _CLAIMS,
+    "deployments/test_due.py": _ORDER,
+    "deployments/test_events.py": _THREADS,
+    "deployments/test_hints.py": _BROKER,
+    "deployments/test_home_page.py": _ORDER,
+    "deployments/test_lease.py": _CLAIMS,
+    "deployments/test_questions.py": _CLAIMS,
+    "deployments/test_races.py": _RACES,
+    "deployments/test_reconciler.py": "the reconciler's transactions and leases, whole lives of services",
+    "deployments/test_recording_views.py": _THREADS,
+    "deployments/test_replaying.py": _CLAIMS,
+    "deployments/test_retention.py": "deletes of many rows at once",
+    "deployments/test_searching.py": _SEARCH,
+    "deployments/test_selectors.py": _ORDER,
+    "deployments/test_traffic.py": _JSON,
+    "deployments/test_trials.py": _CLAIMS,
+    "deployments/test_tunings.py": _CLAIMS,
+    "fairlead/test_health.py": _ERRORS,
+    "fairlead/test_lists.py": "every filter and ordering of every list is valid SQL",
+    "fairlead/test_metrics.py": _BROKER,
+    "fairlead/test_migrations.py": _MIGRATIONS,
+    "fairlead/test_openapi.py::test_made_up_requests_get_answers_of_the_documented_form": _ERRORS,
+    "fairlead/test_wait_for.py": _MIGRATIONS,
+    "fairlead/test_web_is_replaced.py": _THREADS,
+    "fairlead/test_workers.py": _BROKER,
+    "registry/test_annotations.py": _JSON,
+    "registry/test_checks.py": _CLAIMS,
+    "registry/test_download.py": _THREADS,
+    "registry/test_governance.py": _ERRORS,
+    "registry/test_imports.py": _CLAIMS,
+    "registry/test_narrowed_versions.py": _JSON,
+    "registry/test_services.py": _RACES,
+    "registry/test_tasks.py": _CLAIMS,
+    "registry/test_views.py": _SEARCH,
+}
+"""Test modules, or single tests of one, by their path in tests/."""
+
+
+def is_of_second_pass(nodeid: str) -> bool:
+    """Return whether the list names a test, or its module."""
+    test = nodeid.partition("[")[0].removeprefix("tests/")
+    return test in ALSO_ON_SQLITE or test.partition("::")[0] in ALSO_ON_SQLITE
+
+
+if __name__ == "__main__":
+    sys.stdout.write("".join(f"tests/{entry}\n" for entry in ALSO_ON_SQLITE))
