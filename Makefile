@@ -77,7 +77,7 @@ images: ## the container images (IMAGES="control-plane one-machine runtime-cpu r
 	done
 
 ##@ Work on it
-.PHONY: check golden test test-sqlite test-browser test-cluster test-images suites bench fuzz
+.PHONY: check golden pictures test test-sqlite test-browser test-cluster test-images suites bench fuzz
 check: setup-dev ## format, lint, types, import contracts, front end
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -115,6 +115,9 @@ golden: setup-dev ## write the golden files again, after a wanted change of what
 
 test-browser: setup-dev ## the pages in a real Chromium
 	$(PYTEST) tests/browser -m browser $(TOGETHER) $(call once_more,$(PYTEST) tests/browser -m browser)
+
+pictures: setup-dev ## every page in every state as pictures in build/screenshots/pages/ (ONLY=rollout-detail: those alone)
+	FAIRLEAD_SCREENSHOTS="$${FAIRLEAD_SCREENSHOTS:-$(CURDIR)/build/screenshots}" $(PYTEST) tests/browser/test_every_page.py -m browser $(TOGETHER) -k "holds_for_everybody and ($(or $(ONLY),-))"
 
 test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Envoy Gateway, which are built once (Go, ten minutes each)
 	@$(BIN)/python -m tests.cluster.binaries

@@ -11,6 +11,7 @@ from accounts.scopes import Scope
 from deployments.web import events
 from tests import scenes
 from tests.browser.serving import DEADLINE_S, Running
+from tests.browser.sharing import ByPage, longest_first
 from tests.browser.states import gallery
 from tests.servers.parts import MissingPartError, skip_or_fail
 
@@ -25,6 +26,18 @@ OPTIONS = [
     "--disable-sync",
 ]
 expect.set_options(timeout=DEADLINE_S * 1000)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Share out the tests by page; called only where the tests of this folder were asked for by name."""
+    return ByPage(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, where the browser's tests are alone."""
+    if all(Path(__file__).parent in item.path.parents for item in items):
+        items.sort(key=longest_first)
 
 
 def require_chromium() -> str:
