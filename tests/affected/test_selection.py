@@ -118,6 +118,10 @@ def files(*names: str) -> set[str]:
             "platform/shop/prices.py", "return 0", "return 1", files("shop/test_rebate"),
             id="another function of the same file: who calls that one",
         ),
+        pytest.param(
+            "platform/shop/prices.py", "def rebate", "SPARE = 1\n\n\ndef rebate", set(),
+            id="a name that nobody uses in a file that tests reach: none",
+        ),
         pytest.param("platform/shop/prices.py", "def rebate", "# why\ndef rebate", set(), id="a comment: none"),
         pytest.param(
             "platform/shop/people.py", "return []", "return ['a']",
