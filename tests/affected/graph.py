@@ -116,7 +116,7 @@ class Graph:
             wanted |= definition.strings
         for file in (path, *self._conftests_of(path)):
             there = self.modules.sources[file].definitions
-            found = {name for name in wanted & there.keys() if there[name].fixture or there[name].imported}
+            found = wanted & there.keys()
             yield from ((file, name) for name in found)
             wanted -= found
 

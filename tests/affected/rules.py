@@ -53,7 +53,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
 }
 """Which tests a file has beside those that the graph finds; a file that one of these patterns matches is known."""
 
-OF_EVERY_ROUTE = ("AUTHENTICATION_BACKENDS", "MIDDLEWARE", "REST_FRAMEWORK", "TEMPLATES")
+OF_EVERY_ROUTE = ("AUTHENTICATION_BACKENDS", "LOGGING", "MIDDLEWARE", "REST_FRAMEWORK", "TEMPLATES")
 """The settings that each request passes through."""
 
 BY_NAME = {"get_asgi_application": ("platform/fairlead/urls.py",)}

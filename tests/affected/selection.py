@@ -56,7 +56,7 @@ def select(changes: Sequence[Change], tree: Tree) -> Chosen:
         if unused := _read_by_django(change, seeds, graph):
             return Chosen(tests, everything=f"{change.path}: Django itself reads {unused}")
         found = _reached(change, seeds, graph, tests)
-        if not found and not _known(change):
+        if not found and not _known(change, tree.sources, graph):
             return Chosen(tests, everything=f"{change.path}: no rule knows what it can affect")
         for path, distance in found.items():
             distances[path] = min(distance, distances.get(path, distance))
@@ -97,11 +97,18 @@ def _read_by_django(change: Change, seeds: set[Node], graph: Graph) -> str | Non
     return next(unused, None)
 
 
-def _known(change: Change) -> bool:
-    """Say whether it is no surprise that a file reaches no test: helpers that none uses, what is gone and not named."""
+def _known(change: Change, sources: Mapping[str, Source], graph: Graph) -> bool:
+    """Say whether it is no surprise that a change reaches no test.
+
+    Helpers may have no user, what is gone is named nowhere, and of a module that tests do reach a line may be unused.
+    """
     path = change.path
-    unused = path.endswith(".py") and (change.new is None or path.startswith(("tests/", "benchmarks/")))
-    return unused or rules.beside(path) is not None
+    if rules.beside(path) is not None:
+        return True
+    if not path.endswith(".py"):
+        return False
+    unused = change.new is None or path.startswith(("tests/", "benchmarks/"))
+    return unused or bool(graph.distances((path, name) for name in sources[path].definitions))
 
 
 def _beside(path: str, tests: Iterable[str]) -> list[str]:

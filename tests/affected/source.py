@@ -39,7 +39,6 @@ class Definition:
     imports: set[tuple[str, str]] = field(default_factory=set)
     registers: list[tuple[str, set[str]]] = field(default_factory=list)
     autouse: bool = False
-    fixture: bool = False
     printed: str = ""
 
     @property
@@ -153,7 +152,6 @@ class _Reader(ast.NodeVisitor):
         self.into.printed += ast.dump(node)
         decorators = [ast.unparse(each) for each in getattr(node, "decorator_list", [])]
         self.into.autouse |= any("autouse=True" in each for each in decorators)
-        self.into.fixture |= any("fixture" in each for each in decorators)
         self.visit(node)
 
     def visit_Name(self, node: ast.Name) -> None:

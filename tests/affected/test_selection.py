@@ -44,7 +44,7 @@ FILES = {
     "tests/conftest.py": (
         "import pytest\nfrom shop.people import named\nfrom tests.helping import helped\n\n\n"
         "@pytest.fixture\ndef everybody():\n    return named()\n\n\n"
-        "@pytest.fixture(autouse=True)\ndef _always():\n    helped()\n"
+        "everyone = everybody\n\n\n@pytest.fixture(autouse=True)\ndef _always():\n    helped()\n"
     ),
     "tests/helping.py": "def helped():\n    return 0\n\n\ndef unhelped():\n    return 0\n",
     "tests/shop/test_prices.py": "from shop import prices\n\n\ndef test_total():\n    assert prices.total(3) == 3\n",
@@ -52,6 +52,7 @@ FILES = {
     "tests/shop/test_cart_page.py": 'def test_it(client):\n    client.get("/carts/7/")\n',
     "tests/shop/test_people_page.py": 'PAGE = "/people/"\n\n\ndef test_it(client):\n    client.get(PAGE)\n',
     "tests/shop/test_everybody.py": "def test_it(everybody):\n    assert not everybody\n",
+    "tests/shop/test_everyone.py": "def test_it(everyone):\n    assert not everyone\n",
     "tests/shop/test_page.py": (
         'ROOT = 1\n\n\ndef test_it():\n    assert (ROOT / "docs" / "shop.md").read_text()\n'
     ),
@@ -65,7 +66,8 @@ FILES = {
     "tests/fairlead/test_docs.py": "def test_it():\n    assert 1\n",
 }  # fmt: skip
 ALL_SHOP = {
-    f"tests/shop/test_{name}.py" for name in ("cart_page", "everybody", "page", "people_page", "prices", "rebate")
+    f"tests/shop/test_{name}.py"
+    for name in ("cart_page", "everybody", "everyone", "page", "people_page", "prices", "rebate")
 }
 ALL = ALL_SHOP | {
     "tests/serving_runtime/test_server.py",
@@ -116,10 +118,14 @@ def files(*names: str) -> set[str]:
             "platform/shop/prices.py", "return 0", "return 1", files("shop/test_rebate"),
             id="another function of the same file: who calls that one",
         ),
+        pytest.param(
+            "platform/shop/prices.py", "def rebate", "SPARE = 1\n\n\ndef rebate", set(),
+            id="a name that nobody uses in a file that tests reach: none",
+        ),
         pytest.param("platform/shop/prices.py", "def rebate", "# why\ndef rebate", set(), id="a comment: none"),
         pytest.param(
             "platform/shop/people.py", "return []", "return ['a']",
-            files("shop/test_people_page", "shop/test_everybody"),
+            files("shop/test_people_page", "shop/test_everybody", "shop/test_everyone"),
             id="what a fixture uses: who has the fixture as a parameter",
         ),
         pytest.param("tests/helping.py", "return 0", "return 1", ALL, id="what a fixture for all uses: all"),
@@ -205,7 +211,7 @@ def test_the_test_of_the_same_name_comes_first(root: Path) -> None:
 
 def test_a_file_that_is_gone_chooses_who_still_names_it(root: Path) -> None:
     (root / "platform/shop/people.py").unlink()
-    assert set(chosen(root).near) == files("shop/test_people_page", "shop/test_everybody")
+    assert set(chosen(root).near) == files("shop/test_people_page", "shop/test_everybody", "shop/test_everyone")
 
 
 @pytest.mark.parametrize(

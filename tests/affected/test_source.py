@@ -76,7 +76,6 @@ def test_a_definition_has_names_strings_paths_parameters_and_the_processes_that_
     assert found.fixtures == {"home", "tmp_path"}
     assert found.started == {"shop.server"}
     assert found.autouse
-    assert found.fixture
 
 
 def test_each_address_is_a_definition_of_its_own() -> None:
