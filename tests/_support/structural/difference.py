@@ -66,10 +66,10 @@ def _of_maps(base: dict[str, Any], new: dict[str, Any]) -> Difference:
     for name in sorted(base):
         below = difference(base[name], new[name]) if name in new else {"": REMOVED}
         found |= {joined(field(name), path): change for path, change in below.items()}
-    known = dict(base)
+    known = renaming.Siblings(base)
     for name in sorted(new.keys() - base.keys()):
         found[field(name)] = _added(name, new[name], known)
-        known[name] = new[name]
+        known.parts[name] = new[name]
     return found
 
 
@@ -91,12 +91,12 @@ def _of_lists(base: dict[str, Any], new: dict[str, Any]) -> Difference:
         if len(below) >= _NESTED_FROM:
             below = {"": {"but": below}}
         found |= {joined(entry(key), path): change for path, change in below.items()}
-    known, previous, last = dict(base), None, None
+    known, previous, last = renaming.Siblings(base), None, None
     for key, item in new.items():
         if key not in base:
             follows = previous == (kept[-1] if last is None and kept else last)
             found[entry(key)] = ({} if moved or follows else {"after": previous}) | _added(key, item, known)
-            known[key], last = item, key
+            known.parts[key], last = item, key
         previous = key
     return found
 
@@ -132,13 +132,14 @@ def fits(base: Any, change: Difference) -> bool:
     return True
 
 
-def _added(name: str, value: Any, known: Mapping[str, Any]) -> Difference:
+def _added(name: str, value: Any, known: renaming.Siblings) -> Difference:
     """Return the change that adds `value`, as it is or as the sibling that it is most like: the shortest."""
     found: list[Difference] = [{"is": value}]
-    alike = renaming.most_alike(name, value, known)
+    alike = known.most_alike(name, value)
     if alike is not None:
-        words = renaming.words(known[alike], value)
+        base = known.parts[alike]
+        words = renaming.words(base, value)
         for by in (words, {}) if words else ({},):
-            but = difference(renaming.renamed(known[alike], by), value)
+            but = difference(renaming.renamed(base, by), value)
             found.append({"like": alike} | ({"with": by} if by else {}) | ({"but": but} if but else {}))
     return min(found, key=lambda change: len(canonical(change)))

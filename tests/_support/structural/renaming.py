@@ -16,24 +16,34 @@ _ALIKE = 0.4  # of what both have: a part with less in common is shorter, or cle
 _OFTEN = 2  # times: what changes once is a change of its own
 
 
-def most_alike(name: str, value: Any, known: Mapping[str, Any]) -> str | None:
-    """Return the key of the part of `known` that has most in common with `value`, if it is of some size.
+class Siblings:
+    """The parts that an added one may be like: those of the base, and those that were added before it."""
 
-    Of several, it is one whose key has most words of `name`.
-    """
-    if not isinstance(value, dict | list):
-        return None
-    shape = Counter(_shape(value))
-    if shape.total() < _SMALL:
-        return None
-    called = Counter(_WORD.findall(name))
-    best, most = None, (_ALIKE, 0.0)
-    for key, other in known.items():
-        if type(other) is type(value):
-            common = _common(shape, Counter(_shape(other))), _common(called, Counter(_WORD.findall(key)))
-            if common > most:
-                best, most = key, common
-    return best
+    def __init__(self, base: Mapping[str, Any]) -> None:
+        self.parts = dict(base)
+        self._shapes: dict[str, Counter[tuple[str, str]]] = {}
+
+    def most_alike(self, name: str, value: Any) -> str | None:
+        """Return the key of the part that has most in common with `value`, if it is of some size.
+
+        Of several, it is one whose key has most words of `name`.
+        """
+        shape = Counter(_shape(value)) if isinstance(value, dict | list) else Counter()
+        if shape.total() < _SMALL:
+            return None
+        called = Counter(_WORD.findall(name))
+        best, most = None, (_ALIKE, 0.0)
+        for key, other in self.parts.items():
+            if type(other) is type(value):
+                common = _common(shape, self._shape(key)), _common(called, Counter(_WORD.findall(key)))
+                if common > most:
+                    best, most = key, common
+        return best
+
+    def _shape(self, key: str) -> Counter[tuple[str, str]]:
+        if key not in self._shapes:
+            self._shapes[key] = Counter(_shape(self.parts[key]))
+        return self._shapes[key]
 
 
 def _common(one: Counter[Any], other: Counter[Any]) -> float:

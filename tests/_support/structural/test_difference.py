@@ -32,7 +32,7 @@ def named(below: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 TREES = st.recursive(
     VALUES,
     lambda below: st.lists(below, max_size=5) | st.dictionaries(TEXTS, below, max_size=4) | named(below),
-    max_leaves=25,
+    max_leaves=15,
 )
 
 
@@ -62,8 +62,8 @@ def test_a_difference_makes_an_edited_tree_of_its_base(data: st.DataObject) -> N
     _gives_back(base, data.draw(edited(base)))
 
 
-@given(st.lists(TREES, max_size=6), st.data())
-@settings(max_examples=60)
+@given(st.lists(TREES, max_size=4), st.data())
+@settings(max_examples=50)
 def test_a_difference_keeps_the_order_of_lists(base: list[Any], data: st.DataObject) -> None:
     _gives_back(base, data.draw(st.permutations(base + base[:2])))
 
@@ -91,12 +91,14 @@ def test_a_path_has_the_segments_it_was_made_of(segments: list[tuple[str, str]])
     assert parsed(path) == segments
 
 
-@given(st.lists(TREES, max_size=6))
+@given(st.lists(TREES, max_size=4))
+@settings(max_examples=30)
 def test_every_entry_of_a_list_has_a_key_of_its_own(items: list[Any]) -> None:
     assert list(keyed(items).values()) == items
 
 
 @given(st.lists(TREES, min_size=1, max_size=3))
+@settings(max_examples=50)
 def test_what_is_written_is_read(trees: list[Any]) -> None:
     assert canonical(list(yaml.safe_load_all(written_all(trees)))) == canonical(trees)
 
