@@ -31,7 +31,7 @@ ON_FILLED = "accent-ink"
 MARKS = {"stable", "canary", "focus"}
 """Lines, areas and dots that mean something: no text has these colours."""
 MARKED = {"paper", "surface", "sunken"}
-"""What marks lie on. The share of a waiting canary lies on a wash too (2.9 there); the text beside it has the number."""
+"""What marks lie on. The share of a waiting canary lies on a wash too (2.9 there); a text beside it has the number."""
 LINES = {"line", "line-strong"}
 """Part what words and space part already, so that no contrast is asked of them."""
 SHADES = {"shadow", "shadow-l", "veil"}
