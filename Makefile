@@ -126,8 +126,8 @@ test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Env
 # What waits for servers, browsers and clusters runs beside what computes. A suite's output comes when it ends, and make's
 # last lines name the suites that failed.
 SUITES := test-cluster test-browser check test test-sqlite
-SIDE_BY_SIDE ?= 3
-suites: setup-dev ## all suites, SIDE_BY_SIDE=3 at a time, and a table of their times
+SIDE_BY_SIDE ?= 2
+suites: setup-dev ## all suites, SIDE_BY_SIDE=2 at a time, and a table of their times
 	@rm -rf build/suites
 	@$(BIN)/python -m tests.suites.progress & progress=$$!; trap 'kill $$progress' EXIT; failed=0; \
 	$(MAKE) --no-print-directory --jobs=$(SIDE_BY_SIDE) --keep-going --output-sync=target $(SUITES) || failed=$$?; \
