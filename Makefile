@@ -119,9 +119,11 @@ test-browser: setup-dev ## the pages in a real Chromium
 pictures: setup-dev ## every page in every state as pictures in build/screenshots/pages/ (ONLY=rollout-detail: those alone)
 	FAIRLEAD_SCREENSHOTS="$${FAIRLEAD_SCREENSHOTS:-$(CURDIR)/build/screenshots}" $(PYTEST) tests/browser/test_every_page.py -m browser $(TOGETHER) -k "holds_for_everybody and ($(or $(ONLY),-))"
 
+# Not all files, whose collection takes each process half a minute.
+ON_CLUSTER = $(PYTEST) -m cluster $$(grep -rlE 'mark\.cluster|\banywhere\b' tests --include='test_*.py')
 test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Envoy Gateway, which are built once (Go, ten minutes each)
 	@$(BIN)/python -m tests.cluster.binaries
-	$(PYTEST) -m cluster $(TOGETHER) $(call once_more,$(PYTEST) -m cluster)
+	$(ON_CLUSTER) $(TOGETHER) $(call once_more,$(ON_CLUSTER))
 
 # What waits for servers, browsers and clusters runs beside what computes. A suite's output comes when it ends, and make's
 # last lines name the suites that failed.

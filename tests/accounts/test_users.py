@@ -15,9 +15,8 @@ from accounts.roles import Role
 from accounts.scopes import Scope
 from accounts.services import user_get_or_create
 from tests import scenes
-from tests.accounts.views.conftest import Browser, browser, page
+from tests.accounts._support.pages import Browser, page
 
-__all__ = ["browser"]
 pytestmark = pytest.mark.django_db
 Api = Callable[..., APIClient]
 URL = "/api/v1/users"

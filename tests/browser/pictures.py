@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import BrowserContext, Page
 from pytest_django.fixtures import Settings
 
+from tests.browser._support.sessions import sign_in
 from tests.browser.states import documentation, holding
 from tests.browser.states.state import Stage
-from tests.browser.test_every_page import sign_in
 
 pytestmark = pytest.mark.browser
 

@@ -16,8 +16,7 @@ from deployments.services import cluster_apply
 from integrations.clusters.base import Drift
 from tests import scenes
 from tests.browser.axe import violations
-from tests.deployments.cluster_file.test_file import LEAST
-from tests.deployments.test_cluster_views import KUBECONFIG
+from tests.deployments._support.cluster_files import KUBECONFIG, LEAST
 from tests.servers.parts import free_port
 
 pytestmark = pytest.mark.browser

@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from django.conf import settings as django_settings
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
 from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django.fixtures import Settings
 
-from accounts.scopes import Scope
 from fairlead.security import POLICY
-from tests import scenes
 from tests.browser import colours
+from tests.browser._support.sessions import routes, sign_in
 from tests.browser.axe import violations
 from tests.browser.states import holding
 from tests.browser.states.listing import NO_PAGES, PAGES, Look, looks
@@ -32,21 +29,6 @@ SCREENS = 3
 """How many screens of that height are seen while a page opens."""
 MOST_SHIFT = 0.02
 MOST_SCRIPT_BYTES = 150_000
-SAMPLES = {"path": "x", "str": "x", "int": 1, "slug": "x"}
-
-
-def routes(
-    patterns: list[URLPattern | URLResolver] | None = None, space: str = "", root: str = "/"
-) -> Iterator[tuple[str, str]]:
-    """Yield the name and an address of each route that is not the API's."""
-    for each in get_resolver().url_patterns if patterns is None else patterns:
-        path = root + re.sub(r"<(?:(\w+):)?\w+>", lambda found: str(SAMPLES[found[1] or "str"]), str(each.pattern))
-        if path.startswith("/api/") or str(each.pattern).startswith("^api/"):
-            continue
-        if isinstance(each, URLResolver):
-            yield from routes(each.url_patterns, f"{each.namespace}:" if each.namespace else space, path)
-        else:
-            yield f"{space}{each.name or each.pattern}", path
 
 
 @pytest.mark.django_db
@@ -78,14 +60,6 @@ def pictures() -> Iterator[Pictures]:
 def stage(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> Stage:
     settings.CLUSTER_FOLDER = tmp_path / "nothing"
     return Stage(monkeypatch, settings, tmp_path)
-
-
-def sign_in(context: BrowserContext, server: str, scope: Scope = Scope.ADMIN) -> None:
-    """Give the browser the cookie of a session, as signing in does."""
-    client = Client()
-    client.post("/signin/", {"token": scenes.token(scope)})
-    name = django_settings.SESSION_COOKIE_NAME
-    context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": server}])
 
 
 @pytest.mark.parametrize("look", list(looks()), ids=str)

@@ -19,8 +19,8 @@ from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
 from tests.browser.axe import violations
 from tests.browser.states.of_platform import FOUR, LARGE, MIXED, SINGLE, SMALL, UNCUT
+from tests.deployments._support.cluster_files import CLUSTER
 from tests.deployments.fakes import FakeCluster
-from tests.deployments.services.test_patches import CLUSTER
 
 pytestmark = pytest.mark.browser
 

@@ -2,8 +2,6 @@
 
 import base64
 import json
-import struct
-import zlib
 from pathlib import Path
 from typing import Literal
 
@@ -17,22 +15,11 @@ from deployments.trying.trial import Tried
 from registry.holding import LEASE
 from registry.models import ModelVersion
 from tests import scenes
+from tests.browser._support.images import png
 from tests.browser.axe import violations
 
 pytestmark = pytest.mark.browser
 WAIT_MS = 120_000
-
-
-def png(path: Path, width: int, height: int, rgb: tuple[int, int, int]) -> Path:
-    """Write a picture of one colour."""
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-    rows = zlib.compress((b"\0" + bytes(rgb) * width) * height)
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b""))
-    return path
 
 
 PICTURES = {

@@ -15,13 +15,11 @@ from integrations.artifacts import digest_of
 from registry.models import ModelVersion, RegisteredModel
 from registry.tasks import check_version
 from tests import scenes
+from tests.browser._support.uploads import drop
 from tests.browser.axe import violations
-from tests.registry import conftest as registry
 
 pytestmark = pytest.mark.browser
 MIB = 1 << 20
-linear_model = registry.linear_model
-store_folder = registry.store_folder
 
 
 @pytest.fixture
@@ -41,18 +39,6 @@ def files(tmp_path: Path, linear_model: Callable[..., bytes], store_folder: Path
 def _no_complaints(complaints: list[str]) -> Iterator[None]:
     yield
     assert complaints == []
-
-
-def drop(page: Page, *paths: Path) -> None:
-    """Drop files from outside of the browser onto the zone, as the desktop does."""
-    box = page.get_by_text("Drop a model here").bounding_box()
-    assert box is not None
-    session = page.context.new_cdp_session(page)
-    transfer = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
-    where = {"x": box["x"] + 5, "y": box["y"] + 5, "data": transfer}
-    for kind in ("dragEnter", "dragOver", "drop"):
-        session.send("Input.dispatchDragEvent", {"type": kind, **where})
-    session.detach()
 
 
 def slow_uploads(page: Page, bytes_per_s: int) -> None:

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 from deployments.models import Build, Tuning
 from tests import scenes
 from tests.browser.axe import violations
-from tests.deployments.test_tuning_drawing import BEST, FAST, NOW, point
-from tests.deployments.test_tuning_views import REPORT
+from tests.deployments._support.tuning_points import BEST, FAST, NOW, point
+from tests.deployments._support.tuning_reports import REPORT
 
 pytestmark = pytest.mark.browser
 VERSION = "/models/digits/versions/1/"

@@ -188,7 +188,11 @@ class ControlPlane:
     def _start(self, name: str, program: Sequence[str], *flags: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
-                ends_with_us(*program, *flags), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                ends_with_us(*program, *flags),
+                env={**os.environ, "GOGC": "400"},  # memory for processor time: garbage is collected a quarter as often
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
 
     def _until(self, what: str, path: str) -> None:

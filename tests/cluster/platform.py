@@ -21,10 +21,12 @@ from integrations.clusters.kubernetes import kinds
 from registry.lifecycle import Status
 from registry.models import ModelVersion
 from tests.cluster.harness import Harness
-from tests.deployments.conftest import Platform
-from tests.integrations.conftest import Traffic, model
+from tests.deployments._support.platform import Platform
+from tests.integrations._support.runtimes import Traffic, model
 
 WITHIN_S = 600.0
+_PAUSE_S = 0.1
+"""Between two turns, so that what is waited for has the processor."""
 
 
 @dataclass
@@ -54,6 +56,7 @@ class OnKubernetes(Platform):
         while not look():
             assert time.monotonic() < deadline, f"not within {WITHIN_S:g} s: {self.view()}"
             self.turn()
+            time.sleep(_PAUSE_S)
 
     def until_routed(self) -> None:
         """Wait until the gateway answers, with what version 1 makes of its input."""
@@ -109,3 +112,4 @@ class OnKubernetes(Platform):
         deadline = time.monotonic() + WITHIN_S
         while self.turn() is not Outcome.REMOVED:
             assert time.monotonic() < deadline, "the service is not removed"
+            time.sleep(_PAUSE_S)

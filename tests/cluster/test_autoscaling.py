@@ -32,8 +32,8 @@ from registry.models import ModelVersion
 from tests.cluster.custom_metrics import custom_metrics
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
-from tests.deployments.conftest import Platform
-from tests.integrations.conftest import V2_SERVER, model
+from tests.deployments._support.platform import Platform
+from tests.integrations._support.runtimes import V2_SERVER, model
 
 pytestmark = pytest.mark.cluster
 _WITHIN_S = 600.0

@@ -26,7 +26,7 @@ from tests.cluster.harness import Harness
 from tests.cluster.metrics_adapter import metrics_adapter
 from tests.cluster.plane import ControlPlane
 from tests.cluster.platform import OnKubernetes
-from tests.integrations.conftest import infer_json, model, slow_model
+from tests.integrations._support.runtimes import infer_json, model, slow_model
 from tests.servers.parts import MissingPartError, skip_or_fail
 from tests.servers.prometheus import Prometheus
 

@@ -8,7 +8,7 @@ from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.manifests.names import SERVICE
 from tests.cluster.harness import Harness
 from tests.cluster.platform import OnKubernetes
-from tests.integrations.conftest import Traffic
+from tests.integrations._support.runtimes import Traffic
 
 pytestmark = pytest.mark.cluster
 

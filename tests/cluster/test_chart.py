@@ -16,7 +16,7 @@ from tests.cluster.installed import NAMESPACE, RELEASE, WITHIN_S, Installed, clu
 from tests.cluster.plane import ControlPlane
 from tests.cluster.remains import remains
 from tests.cluster.visitors import Visitors
-from tests.integrations.conftest import Traffic, model
+from tests.integrations._support.runtimes import Traffic, model
 from tests.releases.packages import FIRST_CHART, first_runtime
 from tests.runbooks.following import Page, followed
 from tests.servers.postgres import Postgres

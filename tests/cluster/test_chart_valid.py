@@ -1,30 +1,11 @@
 """Every object of the chart's variations is one that a real API server takes, with no field that it does not know."""
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 
-from tests.charts.chart import NAMESPACE, RELEASE, VARIATIONS, Json, objects, values
-from tests.cluster.definitions import define_other_kinds
-from tests.cluster.plane import ControlPlane
+from tests.charts.chart import NAMESPACE, VARIATIONS, Json, objects, values
 
 pytestmark = pytest.mark.cluster
-NAMESPACES = (NAMESPACE, "vision", "text")
-
-
-@pytest.fixture(scope="module")
-def client(plane: ControlPlane) -> Iterator[httpx.Client]:
-    with plane.client() as admin:
-        for name in NAMESPACES:
-            labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
-            admin.post("/api/v1/namespaces", json={"metadata": {"name": name, "labels": labels}}).raise_for_status()
-        account = {"metadata": {"name": RELEASE}}  # which a Pod has to name one of, in dry runs too
-        admin.post(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", json=account).raise_for_status()
-        define_other_kinds(admin)
-        yield admin
-        for name in NAMESPACES:
-            admin.delete(f"/api/v1/namespaces/{name}")
 
 
 @pytest.mark.parametrize("variation", VARIATIONS)

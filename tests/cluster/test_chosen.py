@@ -1,33 +1,16 @@
 """A cluster that is reached as its file says: by a mounted kubeconfig, and by one that was stored."""
 
-import base64
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from deployments.connecting import driver_of
 from deployments.services import cluster_apply
+from tests.cluster._support.endpoints import flat
 from tests.cluster.plane import ControlPlane
-from tests.deployments.cluster_file.test_file import LEAST
+from tests.deployments._support.cluster_files import LEAST
 
 pytestmark = [pytest.mark.cluster, pytest.mark.django_db]
-
-
-def flat(kubeconfig: Path) -> dict[str, Any]:
-    """Return a kubeconfig with the content of the files that it names, as `kubectl config view --flatten` does."""
-    content: dict[str, Any] = json.loads(kubeconfig.read_text())
-    for each in (
-        *(cluster["cluster"] for cluster in content["clusters"]),
-        *(user["user"] for user in content["users"]),
-    ):
-        for name in ("certificate-authority", "client-certificate", "client-key"):
-            if name in each:
-                each[f"{name}-data"] = base64.b64encode(Path(each.pop(name)).read_bytes()).decode()
-    return content
 
 
 def test_by_credentials_that_were_stored(plane: ControlPlane) -> None:

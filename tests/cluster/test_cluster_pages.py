@@ -14,18 +14,18 @@ from playwright.sync_api import Page, expect
 from integrations.clusters.kubernetes import api as api_module
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.gpu_nodes import CONFIG_MAP, KEY
-from tests.browser import conftest as browsers
-from tests.browser.whole import conftest as whole
+from tests.browser._support import chromium
+from tests.browser.whole import desk as desks
 from tests.browser.whole.desk import WAIT_MS, Desk, ask, see
 from tests.browser.whole.driven import drives
+from tests.cluster._support.nodes import make_node, make_pod
 from tests.cluster.harness import CLAIM, IMAGE, Harness
 from tests.cluster.mig_manager import mig_manager
 from tests.cluster.plane import ControlPlane
-from tests.cluster.test_gpus import _make_node, _make_pod
 from tests.e2e.harness import Platform, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.e2e]
-browser, screenshots, desk = browsers.browser, browsers.screenshots, whole.desk
+browser, screenshots, desk = chromium.browser, chromium.screenshots, desks.desk
 
 _NODE, _SMALL, _OLD = "gpu-of-pages", "nvidia.com/mig-1g.10gb", "all-1g.10gb"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -166,7 +166,7 @@ def gpu_node(cluster: Harness) -> Iterator[str]:
     """A node with one GPU in seven slices, and the file that MIG manager reads."""
     cut = {"devices": "all", "mig-enabled": True, "mig-devices": {"1g.10gb": 7}}
     file = yaml.safe_dump({"version": "v1", "mig-configs": {_OLD: [cut]}})
-    _make_node(cluster, _NODE, {_SMALL: "7"}, mig_config=_OLD, mig_config_state="success")
+    make_node(cluster, _NODE, {_SMALL: "7"}, mig_config=_OLD, mig_config_state="success")
     with cluster.plane.client() as client:
         body = {"metadata": {"name": CONFIG_MAP}, "data": {KEY: file}}
         client.post(kinds.CONFIG_MAP.path("default"), json=body).raise_for_status()
@@ -210,7 +210,7 @@ def test_gpus_are_cut_anew_from_their_page_once_the_clusters_file_lets_them(
     page.get_by_role("link", name="GPUs").click()
     node = page.get_by_role("region", name=gpu_node, exact=True)
     expect(node.locator("[data-state=free]")).to_have_count(7)
-    _make_pod(cluster, "notebook")
+    make_pod(cluster, "notebook")
     until(lambda: _assigned(cluster, "notebook"), 60, "the pod is on the node")
     page.get_by_role("link", name="Look now").click()
     expect(node.locator("[data-state=taken]")).to_have_count(1)

@@ -16,7 +16,7 @@ from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import Reach
 from tests.cluster.harness import Harness
 from tests.cluster.platform import OnKubernetes
-from tests.integrations.conftest import Traffic, infer_json, model, until
+from tests.integrations._support.runtimes import Traffic, infer_json, model, until
 
 pytestmark = pytest.mark.cluster
 WITHIN_S = 300.0

@@ -11,7 +11,7 @@ from tests.cluster.envoy_gateway import EnvoyGateway
 from tests.cluster.harness import harness
 from tests.cluster.plane import ControlPlane
 from tests.cluster.platform import OnKubernetes
-from tests.integrations.conftest import Traffic
+from tests.integrations._support.runtimes import Traffic
 
 pytestmark = pytest.mark.cluster
 _GROUP = [{"header": "x-client", "prefix": "app/2."}]

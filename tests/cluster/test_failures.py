@@ -13,7 +13,7 @@ from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from tests.cluster.harness import UNRULY_IMAGE, Harness, harness
 from tests.cluster.plane import ControlPlane
-from tests.integrations.conftest import model
+from tests.integrations._support.runtimes import model
 
 pytestmark = pytest.mark.cluster
 _WITHIN_S = 300.0

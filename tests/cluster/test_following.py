@@ -17,7 +17,7 @@ from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import GatewayReference, Options
 from tests.cluster.plane import ControlPlane
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 pytestmark = pytest.mark.cluster
 OPTIONS = Options(GatewayReference("gateway", "gateways"), "fairlead/serving-runtime:test", "models", "/artifacts")

@@ -13,61 +13,29 @@ from deployments.placement.offers import offers
 from integrations.clusters.base import Arrangement, Desired, DesiredRevision, GpuPod, Resources
 from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from tests.cluster._support.nodes import LARGE, SLICE, WHOLE, forget, make_node, make_pod, pods
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
-from tests.integrations.conftest import until
+from tests.integrations._support.runtimes import until
 
 pytestmark = pytest.mark.cluster
-_SLICE, _LARGE, _WHOLE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "nvidia.com/gpu"
-_SHARED = f"{_SLICE}.shared"
-_LABELS = {
-    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
-    "nvidia.com/gpu.memory": "81559",
-    "nvidia.com/gpu.count": "1",
-    "nvidia.com/mig.strategy": "mixed",
-}
-_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+_SHARED = f"{SLICE}.shared"
 
 
 @pytest.fixture
 def cluster(plane: ControlPlane, tmp_path: Path) -> Iterator[Harness]:
     """A cluster with a GPU node beside its own, which nothing runs on: its pods stay Pending there."""
     with harness(plane, tmp_path) as running:
-        _make_node(running, "gpu-node", {_SLICE: "4", "nvidia.com/mig-3g.40gb": "1"})
+        make_node(running, "gpu-node", {SLICE: "4", "nvidia.com/mig-3g.40gb": "1"})
         yield running
         with running.plane.client() as client:
             client.delete(kinds.NODE.path("", "gpu-node")).raise_for_status()
 
 
-def _make_node(running: Harness, name: str, slices: dict[str, str], **labels: str) -> None:
-    amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", **slices}
-    ready = {"type": "Ready", "status": "True", "reason": "Test", "message": ""}
-    with running.plane.client() as client:
-        own = {"kubernetes.io/hostname": name}  # as a kubelet labels its node
-        own |= {f"nvidia.com/{label.replace('_', '.')}": value for label, value in labels.items()}
-        body = {"metadata": {"name": name, "labels": _LABELS | own}}
-        client.post(kinds.NODE.path(""), json={"apiVersion": "v1", "kind": "Node", **body}).raise_for_status()
-        status = {"status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}}
-        headers = {"content-type": "application/merge-patch+json"}
-        client.patch(f"{kinds.NODE.path('', name)}/status", json=status, headers=headers).raise_for_status()
-        taints = {"spec": {"taints": [_TAINT]}}  # in the place of not-ready, which nobody else removes
-        client.patch(kinds.NODE.path("", name), json=taints, headers=headers).raise_for_status()
-
-
-def _make_pod(running: Harness, name: str, **labels: str) -> None:
-    container: dict[str, Any] = {"name": "main", "image": "none", "resources": {"limits": {_SLICE: "1"}}}
-    tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
-    body = {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}}
-    body["spec"] |= {"tolerations": tolerations, "terminationGracePeriodSeconds": 0}
-    with running.plane.client() as client:
-        place = kinds.POD.path("default")
-        client.post(place, json={"apiVersion": "v1", "kind": "Pod", **body}).raise_for_status()
-
-
 def test_slices_are_told_with_who_has_them(cluster: Harness) -> None:
     names = ("digits-00001-a", "digits-00001-b", "notebook")
     for name in names:
-        _make_pod(cluster, name, **({} if name == "notebook" else {"fairlead/service": "digits"}))
+        make_pod(cluster, name, **({} if name == "notebook" else {"fairlead/service": "digits"}))
 
     def seen() -> Any:
         (node,) = cluster.driver.inventory(with_nodes=True).gpus
@@ -81,8 +49,8 @@ def test_slices_are_told_with_who_has_them(cluster: Harness) -> None:
             for name in names:
                 client.delete(kinds.POD.path("default", name)).raise_for_status()
     assert (node.name, node.product, node.strategy, node.note) == ("gpu-node", "H100-80GB", "mixed", "")
-    assert node.uses == (Use(_SLICE, 4, 3), Use("nvidia.com/mig-3g.40gb", 1, 0))
-    assert node.pods[0] == GpuPod("default/digits-00001-a", "default/digits", _SLICE, 1)
+    assert node.uses == (Use(SLICE, 4, 3), Use("nvidia.com/mig-3g.40gb", 1, 0))
+    assert node.pods[0] == GpuPod("default/digits-00001-a", "default/digits", SLICE, 1)
     assert node.pods[2].service == ""
     (gpu,) = node.gpus
     assert [(each.profile, each.start, each.taken) for each in gpu.slices] == [
@@ -98,12 +66,12 @@ def test_slices_are_told_with_who_has_them(cluster: Harness) -> None:
 def several(cluster: Harness) -> Iterator[Harness]:
     """The cluster with nodes of other products and strategies, too: all slices called whole GPUs, uncut, and shared."""
     made = {
-        "gpu-node-single": ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "single", "4864", {_WHOLE: "7"}),
-        "gpu-node-uncut": ("NVIDIA-A30", "none", "24576", {_WHOLE: "2"}),
+        "gpu-node-single": ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "single", "4864", {WHOLE: "7"}),
+        "gpu-node-uncut": ("NVIDIA-A30", "none", "24576", {WHOLE: "2"}),
     }
     for name, (product, strategy, memory, offered) in made.items():
-        _make_node(cluster, name, offered, gpu_product=product, mig_strategy=strategy, gpu_memory=memory)
-    _make_node(cluster, "gpu-node-shared", {_SHARED: "8"}, **{"mig-1g.10gb.replicas": "4"})
+        make_node(cluster, name, offered, gpu_product=product, mig_strategy=strategy, gpu_memory=memory)
+    make_node(cluster, "gpu-node-shared", {_SHARED: "8"}, **{"mig-1g.10gb.replicas": "4"})
     yield cluster
     with cluster.plane.client() as client:
         for name in (*made, "gpu-node-shared"):
@@ -113,9 +81,9 @@ def several(cluster: Harness) -> Iterator[Harness]:
 _A30, _A100 = ("NVIDIA-A30",), ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb",)
 _ASKED = {  # by service: GiB that were measured, replicas, and what is promised: resource, products, node
     "tiny": (0.5, 8, _SHARED, (), "gpu-node-shared"),
-    "small": (1, 7, _WHOLE, _A100, "gpu-node-single"),
-    "middling": (5, 4, _SLICE, (), "gpu-node"),
-    "large": (15, 2, _WHOLE, _A30, "gpu-node-uncut"),
+    "small": (1, 7, WHOLE, _A100, "gpu-node-single"),
+    "middling": (5, 4, SLICE, (), "gpu-node"),
+    "large": (15, 2, WHOLE, _A30, "gpu-node-uncut"),
 }
 
 
@@ -139,16 +107,16 @@ def test_replicas_are_apart_or_together_as_the_planner_expects(cluster: Harness,
     names = ("gpu-node", "gpu-node-b", "gpu-node-c")
     driver = KubernetesDriver(cluster.api, replace(cluster.options, gpu_runtime_image="fairlead/runtime:cuda"))
     for name in names[1:]:
-        _make_node(cluster, name, {_SLICE: "4"})
+        make_node(cluster, name, {SLICE: "4"})
     try:
-        found = as_named(_SLICE, 3, driver.inventory(with_nodes=True).gpus, arrangement=arrangement)
+        found = as_named(SLICE, 3, driver.inventory(with_nodes=True).gpus, arrangement=arrangement)
         assert isinstance(found, Chosen)
-        desired = _desired(cluster, "arranged", 3, Resources(0.1, 1 << 20, _SLICE))
+        desired = _desired(cluster, "arranged", 3, Resources(0.1, 1 << 20, SLICE))
         (revision,) = desired.revisions
         driver.apply(replace(desired, revisions=(replace(revision, arrangement=arrangement),)))
 
         def nodes() -> list[str]:
-            return sorted(each["spec"].get("nodeName", "") for each in _pods(cluster, "arranged"))
+            return sorted(each["spec"].get("nodeName", "") for each in pods(cluster, "arranged"))
 
         until(lambda: len(nodes()) == 3 and all(nodes()), "all replicas have a node", 120)
         if arrangement is Arrangement.SPREAD:
@@ -158,30 +126,10 @@ def test_replicas_are_apart_or_together_as_the_planner_expects(cluster: Harness,
             assert len(set(nodes())) == 1
             assert "pack, 3 on gpu-node" in found.why
     finally:
-        _forget(cluster, "arranged")
+        forget(cluster, "arranged")
         with cluster.plane.client() as client:
             for name in names[1:]:
                 client.delete(kinds.NODE.path("", name)).raise_for_status()
-
-
-def _pods(running: Harness, service: str) -> list[Any]:
-    return running.api.list(kinds.POD, "default", {"fairlead/service": service})
-
-
-def _forget(running: Harness, service: str) -> None:
-    """Remove a service whose pods no kubelet ends."""
-    running.driver.delete("default", service, 2)
-
-    def is_gone() -> bool:
-        with running.plane.client() as client:
-            for pod in _pods(running, service):
-                name = pod["metadata"]["name"]
-                client.request("DELETE", kinds.POD.path("default", name), json={"gracePeriodSeconds": 0})
-        return not _pods(running, service) and not running.api.list(
-            kinds.DEPLOYMENT, "default", {"fairlead/service": service}
-        )
-
-    until(is_gone, f"nothing of {service} is left", 120)
 
 
 def test_the_scheduler_puts_replicas_where_the_planner_says(several: Harness) -> None:
@@ -198,29 +146,29 @@ def test_the_scheduler_puts_replicas_where_the_planner_says(several: Harness) ->
             driver.apply(_desired(several, service, replicas, Resources(0.1, 1 << 20, resource, products)))
 
             def nodes(service: str = service) -> list[str]:
-                return [each["spec"].get("nodeName", "") for each in _pods(several, service)]
+                return [each["spec"].get("nodeName", "") for each in pods(several, service)]
 
             until(lambda node=node, count=replicas: nodes() == [node] * count, f"all of {service} are on {node}", 120)
         free = {(each.node, each.resource): each.free for each in offers(seen())}
         assert free == {
-            ("gpu-node", _SLICE): 0,
-            ("gpu-node", _LARGE): 1,
+            ("gpu-node", SLICE): 0,
+            ("gpu-node", LARGE): 1,
             ("gpu-node-shared", _SHARED): 0,
-            ("gpu-node-single", _WHOLE): 0,
-            ("gpu-node-uncut", _WHOLE): 0,
+            ("gpu-node-single", WHOLE): 0,
+            ("gpu-node-uncut", WHOLE): 0,
         }
-        assert isinstance(as_named(_WHOLE, 1, seen()), NoRoom)
+        assert isinstance(as_named(WHOLE, 1, seen()), NoRoom)
         assert isinstance(automatic(Model(15 << 30), 1, seen()), Chosen)
-        driver.apply(_desired(several, "late", 1, Resources(0.1, 1 << 20, _WHOLE)))
-        why = f"Insufficient {_WHOLE}"
-        until(lambda: why in str(_pods(several, "late")[:1]), "the scheduler finds no room for it either", 120)
+        driver.apply(_desired(several, "late", 1, Resources(0.1, 1 << 20, WHOLE)))
+        why = f"Insufficient {WHOLE}"
+        until(lambda: why in str(pods(several, "late")[:1]), "the scheduler finds no room for it either", 120)
     finally:
         for service in (*_ASKED, "late"):
-            _forget(several, service)
+            forget(several, service)
 
 
 def test_the_cut_that_would_make_room_is_planned_on_a_free_node(several: Harness) -> None:
-    found = as_named(_LARGE, 2, several.driver.inventory(with_nodes=True).gpus)
+    found = as_named(LARGE, 2, several.driver.inventory(with_nodes=True).gpus)
     assert isinstance(found, NoRoom)
     assert found.plan is not None
     assert (found.plan.node, found.plan.after) == ("gpu-node", ((("3g.40gb", 2),),))

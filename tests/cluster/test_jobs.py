@@ -17,7 +17,7 @@ from integrations.clusters.kubernetes.manifests.jobs import JOB
 from integrations.clusters.kubernetes.options import Options
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
-from tests.integrations.conftest import model, until
+from tests.integrations._support.runtimes import model, until
 
 pytestmark = pytest.mark.cluster
 _LONG_S = 300.0

@@ -11,7 +11,6 @@ import yaml
 from tests.charts.chart import Json
 from tests.charts.kustomize import BASE, COMPONENTS, FOLDER, NAMESPACE, Key, objects
 from tests.cluster.binaries import kustomize
-from tests.cluster.test_chart_valid import client  # noqa: F401 - an API server that knows all kinds
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 pytestmark = pytest.mark.cluster
@@ -67,7 +66,7 @@ def test_everything_that_has_an_address_has_the_overlays(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def namespace(client: httpx.Client) -> Iterator[httpx.Client]:  # noqa: F811
+def namespace(client: httpx.Client) -> Iterator[httpx.Client]:
     labels = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
     client.post("/api/v1/namespaces", json={"metadata": {"name": NAMESPACE, "labels": labels}}).raise_for_status()
     yield client

@@ -25,11 +25,11 @@ from integrations.artifact_archives import Member
 from registry.lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
 from registry.tasks import check_version
+from tests.cluster._support.endpoints import flat
 from tests.cluster.harness import CACHE, IMAGE, Harness
 from tests.cluster.platform import OnKubernetes
-from tests.cluster.test_chosen import flat
-from tests.integrations.conftest import model
-from tests.integrations.sources.test_buckets import environment, s3_bucket
+from tests.integrations._support.buckets import environment, s3_bucket
+from tests.integrations._support.runtimes import model
 from tests.servers import buckets
 
 pytestmark = pytest.mark.cluster

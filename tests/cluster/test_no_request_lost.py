@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster.platform import OnKubernetes
-from tests.integrations.conftest import Traffic, until
+from tests.integrations._support.runtimes import Traffic, until
 
 pytestmark = pytest.mark.cluster
 GATE = {"minRequests": 30, "maxErrorPercent": 1, "maxErrorIncreasePercent": 1, "maxSlowPercent": 100}

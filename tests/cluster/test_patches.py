@@ -11,7 +11,7 @@ from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_patches_try, plan_patched, service_plan
 from integrations.clusters.kubernetes import kinds
 from tests.cluster.plane import ControlPlane
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 pytestmark = pytest.mark.cluster
 

@@ -17,11 +17,11 @@ from deployments.services import cluster_apply
 from deployments.services.recordings import RecordingOrder, recording_start
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from tests.cluster._support.endpoints import flat
 from tests.cluster.harness import Harness
 from tests.cluster.platform import OnKubernetes
-from tests.cluster.test_chosen import flat
-from tests.deployments.cluster_file.test_file import LEAST
-from tests.integrations.conftest import Traffic, model
+from tests.deployments._support.cluster_files import LEAST
+from tests.integrations._support.runtimes import Traffic, model
 from tests.serving_runtime.telemetry.tap.receiver import receiving
 
 pytestmark = pytest.mark.cluster

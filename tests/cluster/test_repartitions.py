@@ -26,16 +26,16 @@ from integrations.clusters.kubernetes import kinds
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.gpu_nodes import CONFIG_MAP, KEY
 from integrations.clusters.kubernetes.options import Repartition as Allowed
+from tests.cluster._support.nodes import forget, make_node
 from tests.cluster.harness import harness
 from tests.cluster.mig_manager import mig_manager
 from tests.cluster.plane import ControlPlane
 from tests.cluster.platform import OnKubernetes
-from tests.cluster.test_gpus import _forget, _make_node
-from tests.deployments.services.test_accelerators import name_image
-from tests.integrations.conftest import until
+from tests.deployments._support.accelerators import name_image
+from tests.integrations._support.runtimes import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.django_db]
-_SMALL, _LARGE, _NODE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "gpu-to-cut"
+_SMALL, LARGE, _NODE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "gpu-to-cut"
 _OLD = "all-1g.10gb"
 _WITHIN_S = 180.0
 
@@ -129,7 +129,7 @@ def scene(plane: ControlPlane, tmp_path: Path) -> Iterator[Scene]:
         "mig-configs": {_OLD: [{"devices": "all", "mig-enabled": True, "mig-devices": {"1g.10gb": 7}}]},
     }
     with harness(plane, tmp_path) as running, plane.client() as client:
-        _make_node(running, _NODE, {_SMALL: "7"}, mig_config=_OLD, mig_config_state="success")
+        make_node(running, _NODE, {_SMALL: "7"}, mig_config=_OLD, mig_config_state="success")
         body = {"metadata": {"name": CONFIG_MAP}, "data": {KEY: yaml.safe_dump(file)}}
         client.post(kinds.CONFIG_MAP.path("default"), json=body).raise_for_status()
         options = replace(running.options, gpu_runtime_image="fairlead/runtime:cuda", repartition=Allowed("default", 0))
@@ -140,7 +140,7 @@ def scene(plane: ControlPlane, tmp_path: Path) -> Iterator[Scene]:
         yield Scene(platform, Mortal(running.api, options))
         client.delete(kinds.CONFIG_MAP.path("default", CONFIG_MAP)).raise_for_status()
         for service in InferenceService.objects.all():
-            _forget(running, service.name)
+            forget(running, service.name)
         client.delete(kinds.NODE.path("", _NODE)).raise_for_status()
 
 
@@ -161,11 +161,11 @@ def apply(scene: Scene, name: str, resource: str) -> None:
 def test_a_refused_service_gets_its_slice_by_a_cut_that_was_approved(scene: Scene) -> None:
     apply(scene, "digits", _SMALL)
     with pytest.raises(DoesNotFit, match=r"with GPU 0 of gpu-to-cut cut into 4 x 1g\.10gb and 1 x 3g\.40gb"):
-        apply(scene, "larger", _LARGE)
+        apply(scene, "larger", LARGE)
     service = InferenceService.objects.get()
     outside = replace(scene.platform.outside, driver=scene.driver)
     until(lambda: reconciler.tick(service.pk, outside) and scene.pods("digits") == [_NODE], "a pod is there", _WITHIN_S)
-    row = scene.propose(file=document(scene, "larger", _LARGE))
+    row = scene.propose(file=document(scene, "larger", LARGE))
     assert [name.rpartition("-")[0][:20] for name in row.leaving] == ["default/digits-00001"]
     [on_node] = [each for each in scene.driver.inventory(with_nodes=True).gpus if each.node == _NODE]
     assert [pod.revision for pod in on_node.pods] == ["digits-00001"], "by whose budget it is let go"
@@ -186,7 +186,7 @@ def test_a_refused_service_gets_its_slice_by_a_cut_that_was_approved(scene: Scen
     scene.driver.dies, scene.asleep = "", False
     scene.until(row, lambda: row.settled_at is not None, "the node is cut and given back")
     assert (row.phase, scene.node["spec"].get("unschedulable")) == ("Done", None)
-    apply(scene, "larger", _LARGE)
+    apply(scene, "larger", LARGE)
     both = [[_NODE], [_NODE]]
     scene.until(row, lambda: [scene.pods("digits"), scene.pods("larger")] == both, "both services have a slice")
 

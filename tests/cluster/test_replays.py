@@ -14,7 +14,7 @@ from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.replay import REPLAY
 from integrations.clusters.kubernetes.options import Reach
 from tests.cluster.harness import Harness
-from tests.integrations.conftest import model, until
+from tests.integrations._support.runtimes import model, until
 
 pytestmark = pytest.mark.cluster
 X = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}

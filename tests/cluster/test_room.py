@@ -14,7 +14,7 @@ from integrations.clusters.base import Nodes, Observed
 from tests.cluster.harness import harness
 from tests.cluster.plane import ControlPlane
 from tests.cluster.platform import OnKubernetes
-from tests.integrations.conftest import V2_SERVER, Traffic, infer_json
+from tests.integrations._support.runtimes import V2_SERVER, Traffic, infer_json
 
 pytestmark = pytest.mark.cluster
 _WITHIN_S = 600.0

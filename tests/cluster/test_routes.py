@@ -17,7 +17,7 @@ from tests.cluster.envoy_gateway import EnvoyGateway
 from tests.cluster.gateway import Gateway
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
-from tests.integrations.conftest import INFER, infer_json, infer_message, model, until
+from tests.integrations._support.runtimes import INFER, infer_json, infer_message, model, until
 
 pytestmark = pytest.mark.cluster
 _WITHIN_S = 300.0

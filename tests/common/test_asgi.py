@@ -1,7 +1,6 @@
 """Large bodies under ASGI, through the application that uvicorn serves."""
 
 import asyncio
-import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,54 +12,13 @@ from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
-from common.asgi import LazyBody, Message, StreamingASGIHandler
+from common.asgi import LazyBody
 from registry.models import ModelVersion
+from tests.common._support.asgi_client import Client
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LIMIT_BYTES = 1000
 UPLOAD = "/api/v1/models/digits/versions"
-
-
-class Client:
-    """Sends one request piece by piece, as far as it is asked for the pieces."""
-
-    def __init__(self, *pieces: bytes, leaves: bool = False) -> None:
-        self.pieces = list(pieces)
-        self.taken = 0
-        self.leaves = leaves
-        self.sent: list[Message] = []
-        self.answered = asyncio.Event()
-
-    async def receive(self) -> Message:
-        if self.taken < len(self.pieces):
-            self.taken += 1
-            more = self.leaves or self.taken < len(self.pieces)
-            return {"type": "http.request", "body": self.pieces[self.taken - 1], "more_body": more}
-        if not self.leaves:
-            await self.answered.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message: Message) -> None:
-        self.sent.append(message)
-        if message["type"] == "http.response.body" and not message.get("more_body"):
-            self.answered.set()
-
-    async def ask(self, method: str, path: str, headers: dict[str, str], query: str = "") -> tuple[int, dict]:
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": method,
-            "path": path,
-            "query_string": query.encode(),
-            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
-            "server": ("testserver", 80),
-            "client": ("127.0.0.1", 1),
-        }
-        await asyncio.wait_for(StreamingASGIHandler()(scope, self.receive, self.send), timeout=20)
-        if not self.sent:
-            return 0, {}
-        body = b"".join(message.get("body", b"") for message in self.sent[1:])
-        return self.sent[0]["status"], json.loads(body) if body else {}
 
 
 @pytest.fixture

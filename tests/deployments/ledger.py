@@ -9,7 +9,7 @@ from django.db import transaction
 from deployments.models import InferenceService
 from deployments.recording import load
 from integrations.clusters.base import Desired
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 Weights = tuple[tuple[str, int], ...]
 Replicas = tuple[tuple[str, int], ...]

@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 
 from deployments.models import Revision
 from registry.models import ModelVersion
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 
 def test_versions_and_revisions_follow_the_folder(platform: Platform, tmp_path: Path) -> None:

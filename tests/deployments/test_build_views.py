@@ -15,10 +15,9 @@ from deployments.attempts import STOPPED
 from deployments.models import Build, Cluster, Revision
 from registry.models import ModelVersion
 from tests import scenes
-from tests.accounts.views.conftest import Browser, browser, page
-from tests.deployments.test_views import signed_in, text
+from tests.accounts._support.pages import Browser, page
+from tests.deployments._support.pages import signed_in, text
 
-__all__ = ["browser"]
 pytestmark = pytest.mark.django_db
 PAGE = "/models/digits/versions/1/builds/"
 

@@ -15,21 +15,10 @@ from deployments.web.cluster_form import BEGIN, form_of, with_form, with_kubecon
 from deployments.web.policy_form import digest_of
 from deployments.web.service_text import text_of
 from tests import scenes
-from tests.deployments.cluster_file.test_file import LEAST
-from tests.deployments.test_views import signed_in, text
+from tests.deployments._support.cluster_files import KUBECONFIG, LEAST
+from tests.deployments._support.pages import signed_in, text
 
 pytestmark = pytest.mark.django_db
-NOBODY = "https://127.0.0.1:9"
-KUBECONFIG = yaml.safe_dump(
-    {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "one",
-        "clusters": [{"name": "one", "cluster": {"server": NOBODY}}],
-        "users": [{"name": "robot", "user": {"token": "secret-of-robot"}}],
-        "contexts": [{"name": "one", "context": {"cluster": "one", "user": "robot"}}],
-    }
-)
 EMPTY = text_of(BEGIN)
 SAID = {
     "text": EMPTY,

@@ -10,7 +10,7 @@ from deployments.models import AnalysisRun, ComparisonRun
 from deployments.phases import Phase
 from integrations.clusters.base import Exchange, Tap
 from tests.comparisons import SCORES, exchange, fp32
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 COMPARISON = {"minPairs": 100, "minAgreementPercent": 98, "topK": 1, "sample": 50}
 STEPS = [{"weight": 50, "hold": "4s", "analysis": {"minRequests": 50, "comparison": COMPARISON}}]

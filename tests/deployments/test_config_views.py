@@ -13,7 +13,7 @@ from deployments.models import InferenceService, Revision, Rollout
 from deployments.services import service_apply
 from registry.models import ModelVersion
 from tests import scenes
-from tests.deployments.test_views import signed_in, text
+from tests.deployments._support.pages import signed_in, text
 
 pytestmark = pytest.mark.django_db
 CONFIG = "/services/default/digits/config/"

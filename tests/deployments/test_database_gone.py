@@ -17,7 +17,7 @@ from pytest_django import DjangoDbBlocker
 from deployments.models import Event
 from deployments.phases import Phase
 from integrations.clusters.base import Desired, Observed, Sample
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 from tests.deployments.fakes import FakeMetrics
 from tests.deployments.ledger import Ledger
 from tests.servers.parts import MissingPartError, skip_or_fail

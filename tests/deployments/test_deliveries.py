@@ -29,7 +29,7 @@ from deployments.deliveries import (
 from deployments.models import Webhook, WebhookDelivery
 from deployments.tasks import deliver
 from tests import scenes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 Api = Callable[..., APIClient]
 pytestmark = pytest.mark.django_db

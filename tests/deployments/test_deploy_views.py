@@ -11,10 +11,9 @@ from deployments.models import InferenceService, Rollout, RolloutPolicy
 from deployments.services import rollout_abort
 from registry.models import ModelVersion
 from tests import scenes
-from tests.accounts.views.conftest import Browser, browser, page
-from tests.deployments.conftest import Platform
+from tests.accounts._support.pages import Browser, page
+from tests.deployments._support.platform import Platform
 
-__all__ = ["browser"]
 PAGE = "/deploy/digits/2/"
 PLAN = f"{PAGE}?service=default%2Fdigits"
 

@@ -31,7 +31,7 @@ from serving_runtime.telemetry.tap.sinks import FolderSink
 from tests.cluster.harness import Harness, Repeating, harness
 from tests.cluster.plane import ControlPlane
 from tests.deployments.fakes import FakeCluster
-from tests.integrations.conftest import V2_SERVER, Cluster, until
+from tests.integrations._support.runtimes import V2_SERVER, Cluster, until
 
 GATEWAYS = ["local", pytest.param("kubernetes", marks=pytest.mark.cluster)]
 """Where there is one, so that a client can ask."""

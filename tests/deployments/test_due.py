@@ -12,8 +12,8 @@ from deployments.models import InferenceService
 from deployments.services import cluster_apply, service_restart
 from deployments.settling import TOUCHED, UNSETTLED
 from registry.services import alias_delete, alias_set
-from tests.deployments.cluster_file.test_file import LEAST
-from tests.deployments.conftest import Platform
+from tests.deployments._support.cluster_files import LEAST
+from tests.deployments._support.platform import Platform
 
 EVERY = timedelta(seconds=2)
 

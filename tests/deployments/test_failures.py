@@ -8,7 +8,7 @@ from deployments.failures import ModelState, kept, model_state
 from deployments.models import Revision
 from deployments.shapes import ServiceView
 from integrations.clusters.base import Failure, FailureReason, ReplicaEvent
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 BROKE = "no model: it is not a protobuf message"
 FAILURE = Failure(

@@ -2,8 +2,8 @@ from deployments.models import AnalysisRun
 from deployments.policy import Gate, Policy, Step
 from deployments.selectors import AnalysisRunView, rollout_policy
 from deployments.web.foreseen import foreseen_of
-from tests.deployments.conftest import Platform
-from tests.deployments.test_views import DETAIL, signed_in, text
+from tests.deployments._support.pages import DETAIL, signed_in, text
+from tests.deployments._support.platform import Platform
 
 POLICY = Policy("p", (Step(10, gate=Gate()), Step(50)))
 

@@ -20,8 +20,8 @@ from deployments.services.placing import LOOKS_EVERY, gpus_due, gpus_note
 from deployments.web.gpu_page import gpu_page
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
+from tests.deployments._support.cluster_files import CLUSTER
 from tests.deployments.fakes import FakeCluster
-from tests.deployments.services.test_patches import CLUSTER
 
 Api = Callable[..., APIClient]
 GPU_NODE = NodeGpus(

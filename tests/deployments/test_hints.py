@@ -9,7 +9,7 @@ from django.conf import settings
 from kombu.exceptions import OperationalError
 
 from deployments.models import InferenceService
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 Capture = Callable[..., AbstractContextManager[list[Any]]]
 

@@ -20,7 +20,7 @@ from registry.approval import Approval
 from registry.governance import version_decide
 from registry.models import ModelImport, ModelVersion, RegisteredModel
 from tests import scenes
-from tests.deployments.test_views import signed_in, text
+from tests.deployments._support.pages import signed_in, text
 
 pytestmark = pytest.mark.django_db
 

@@ -25,7 +25,7 @@ from deployments.phases import Phase
 from deployments.questions import question_begin, question_end
 from deployments.services import rollout_approve, rollout_promote, service_delete
 from tests import scenes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 from tests.deployments.fakes import FakeCluster
 from tests.deployments.killer import Line, killed_at, with_lines
 from tests.deployments.ledger import Ledger

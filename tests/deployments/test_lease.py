@@ -9,7 +9,7 @@ from common.processes import ProcessName, myself, start_ticks
 from deployments import lease
 from deployments.models import InferenceService
 from deployments.reconciler import Outcome
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 HERE = "here"
 RUNNING = {7: 1000}

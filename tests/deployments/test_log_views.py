@@ -6,9 +6,9 @@ from accounts.scopes import Scope
 from deployments.web import log_views
 from integrations.clusters.base import Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 from tests import scenes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.pages import DETAIL, signed_in, text
+from tests.deployments._support.platform import Platform
 from tests.deployments.fakes import FakeCluster
-from tests.deployments.test_views import DETAIL, signed_in, text
 
 pytestmark = pytest.mark.django_db
 LOG = f"{DETAIL}replicas/digits-00001-0/log"

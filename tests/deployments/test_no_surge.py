@@ -8,7 +8,7 @@ from deployments.policy import parse_policy, policy_json
 from deployments.rollout.surge import shared
 from deployments.services import rollout_abort, rollout_retry
 from integrations.clusters.base import ObservedScaling
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 STEPS = [{"weight": 25}, {"weight": 50}]
 

@@ -19,7 +19,7 @@ from deployments.watching import note_components
 from deployments.web.platform_views import Part, parts_of
 from integrations.clusters.base import Component, Nodes
 from tests import scenes
-from tests.deployments.cluster_file.test_file import LEAST
+from tests.deployments._support.cluster_files import LEAST
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SEEN = {"envoy": {"ready": True, "restarts": 0, "message": ""}, "web": {"ready": False, "restarts": 2, "message": "m"}}

@@ -13,7 +13,7 @@ from deployments.models import RolloutPolicy
 from deployments.services import policy_apply
 from deployments.web.policy_form import digest_of
 from tests import scenes
-from tests.deployments.test_views import signed_in, text
+from tests.deployments._support.pages import signed_in, text
 
 pytestmark = pytest.mark.django_db
 FILE = "name: slow\nsteps:\n- weight: 10\n  hold: 1m\n"

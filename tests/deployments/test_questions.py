@@ -27,7 +27,7 @@ from deployments.services import rollout_abort, rollout_promote, rollout_retry
 from deployments.tasks import ask
 from deployments.webhooks import CreatedWebhook
 from tests import scenes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 from tests.deployments.fakes import ManualClock
 
 Api = Callable[..., APIClient]

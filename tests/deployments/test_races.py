@@ -13,7 +13,7 @@ from deployments.phases import Phase
 from deployments.reconciler import Outcome, Outside, tick
 from deployments.services import alias_follow, rollout_abort
 from integrations.clusters.base import Observed, Sample
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 from tests.deployments.ledger import Ledger
 
 

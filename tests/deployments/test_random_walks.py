@@ -12,7 +12,7 @@ from deployments.phases import Phase
 from deployments.selectors import service_detail
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_rollback
 from integrations.clusters.base import Desired, ReplicaPhase
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 
 class Walk:

@@ -13,7 +13,7 @@ from deployments.reconciler import Outcome, tick
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, service_apply, service_delete
 from integrations.clusters.base import Desired, Drift, DriftPolicy, Observed, Sample
 from registry.lifecycle import Status
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 
 def _promoted(platform: Platform) -> None:

@@ -5,7 +5,7 @@ import pytest
 from common.errors import InvalidInput
 from deployments.models import Revision
 from deployments.services import rollout_abort, service_apply
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 STEP = {"hold": "4s", "analysis": {"minRequests": 50}}
 

@@ -14,7 +14,7 @@ from deployments.models import AnalysisRun, InferenceService, Rollout, RolloutPo
 from deployments.phases import Code, Phase
 from deployments.reconciler import Outcome, Outside
 from integrations.prometheus import Answer
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 QUERY = 'queue{ns="{{namespace}}",revision="{{revision}}",version="{{version}}"}[{{interval}}]'
 CANARY = 'queue{ns="default",revision="digits-00002",version="2"}[10s]'

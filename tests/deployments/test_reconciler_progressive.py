@@ -11,7 +11,7 @@ from deployments.phases import Phase
 from deployments.services import rollout_abort, rollout_promote, rollout_retry
 from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
 from tests import scenes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 GROUP = [{"header": "x-group", "exact": "beta"}]
 MATCH = (HeaderMatch("x-group", MatchKind.EXACT, ("beta",)),)

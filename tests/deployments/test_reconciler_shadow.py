@@ -5,7 +5,7 @@ import pytest
 from deployments.models import AnalysisRun, Revision
 from deployments.phases import Phase
 from deployments.services import rollout_abort, rollout_promote
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 STEPS = [
     {"weight": 20, "hold": "4s", "analysis": {"minRequests": 100}},

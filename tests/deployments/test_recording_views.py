@@ -18,13 +18,12 @@ from deployments.models import Cluster, Recording, Replay
 from deployments.payloads import files
 from deployments.services import rollout_abort
 from tests import scenes
-from tests.accounts.views.conftest import Browser, browser, page
-from tests.deployments.cluster_file.test_file import LEAST
-from tests.deployments.conftest import Platform
-from tests.deployments.test_replaying import Scene, exchange
-from tests.deployments.test_views import signed_in, text
+from tests.accounts._support.pages import Browser, page
+from tests.deployments._support.cluster_files import LEAST
+from tests.deployments._support.pages import signed_in, text
+from tests.deployments._support.platform import Platform
+from tests.deployments._support.replays import Scene, exchange
 
-__all__ = ["browser"]
 pytestmark = pytest.mark.django_db
 LIST = "/services/default/digits/recordings/"
 CONSENT = "Our terms of use, section 4, allow us to try new versions on requests."

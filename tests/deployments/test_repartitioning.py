@@ -9,8 +9,8 @@ from deployments.models import Cluster, Event, Repartition
 from deployments.repartitioning import repartitions_carry_out
 from deployments.services import repartition_abort
 from integrations.clusters.base import GpuPod, NodeGpus, ObservedNode
-from tests.deployments.conftest import Platform
-from tests.deployments.services.test_repartitions import allowed, approve, propose  # noqa: F401 - a fixture
+from tests.deployments._support.platform import Platform
+from tests.deployments._support.repartitions import approve, propose
 from tests.scenes import GPU_NODE
 
 SMALL, LARGE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
@@ -52,7 +52,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(allowed: Platform) -> Scene:  # noqa: F811
+def scene(allowed: Platform) -> Scene:
     gpus: NodeGpus = replace(GPU_NODE, pods=(POD,))
     allowed.cluster.worked_on["gpu-1"] = ObservedNode(gpus, False, "", {"all-1g.10gb": []}, _DELAY_S)
     return Scene(allowed, approve(allowed, propose(allowed, gpus), gpus))

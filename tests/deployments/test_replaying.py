@@ -1,7 +1,5 @@
 """Replays from their start to their end, on a fake cluster; and workers that end in the middle."""
 
-from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,66 +9,17 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
-from deployments import making, replaying, tasks
-from deployments.models import Event, InferenceService, Recording, Replay
-from deployments.payloads import files
+from deployments import making, tasks
+from deployments.models import Event, Recording, Replay
 from deployments.selectors import replay_summary
-from deployments.services import recording_delete, replay_start
+from deployments.services import recording_delete
 from deployments.services.replays import replays_due
 from integrations.clusters.base import Exchange
 from registry.lifecycle import Status
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
+from tests.deployments._support.replays import SERVICE, Scene, exchange
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SERVICE = {"namespace": "default", "name": "digits"}
-
-
-def exchange(number: int, *, label: int | None = None, error: str = "") -> Exchange:
-    data = {"name": "image", "datatype": "FP32", "shape": [1, 2], "data": [float(number), 0.5]}
-    output = {"name": "label", "datatype": "INT64", "shape": [1], "data": [number % 10 if label is None else label]}
-    response: dict[str, Any] = {"error": error} if error else {"outputs": [output]}
-    code = "INTERNAL" if error else ""
-    return Exchange(f"request-{number}", "digits-00001", "1", 1000.0 + number, {"inputs": [data]}, response, code)
-
-
-class Scene:
-    """A live service with a recording of 30 requests, and a version 2."""
-
-    def __init__(self, platform: Platform) -> None:
-        self.platform = platform
-        platform.live()
-        platform.version(2)
-        self.recording = self.record(30)
-
-    def record(self, count: int) -> Recording:
-        row = Recording.objects.create(
-            service=InferenceService.objects.get(),
-            consent="They agreed in writing.",
-            share_percent=100,
-            max_requests=1000,
-            max_bytes=1 << 30,
-            created_at=timezone.now(),
-            created_by="alice",
-            expires_at=timezone.now() + timedelta(days=7),
-            ended_at=timezone.now(),
-        )
-        if count:
-            row.bytes = files.append(row.pk, [exchange(number) for number in range(count)], at=0)
-            row.requests = count
-            row.save()
-        return row
-
-    def start(self, version: str = "2", **more: Any) -> Replay:
-        asked = {"recording": None, **more}
-        return replay_start(**SERVICE, version=version, actor="alice", now=timezone.now(), **asked)
-
-    def make(self, row: Replay) -> Replay:
-        replaying.replay_make(row.pk, lambda _kind: self.platform.cluster)
-        row.refresh_from_db()
-        return row
-
-    def answers(self, answer: Callable[[Exchange], Exchange]) -> None:
-        self.platform.cluster.answers["2"] = answer
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from deployments.models import Cluster, Event, InferenceService, Revision
 from deployments.reconciler import Outcome
 from deployments.services import rollout_abort, rollout_promote, service_apply
 from integrations.clusters.base import ObservedScaling
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 SCALED = {"maxReplicas": 8, "scaleMetric": "concurrency", "scaleTarget": 10}
 

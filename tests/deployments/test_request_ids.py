@@ -8,7 +8,7 @@ from common import request_id
 from deployments.models import Event
 from deployments.phases import Phase
 from deployments.services import rollout_abort
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 
 def by_request(kind: str) -> list[str]:

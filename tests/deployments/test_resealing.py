@@ -18,7 +18,7 @@ from deployments.payloads import files
 from deployments.webhooks import webhook_create
 from integrations.clusters.base import Exchange
 from integrations.clusters.kubernetes.access import Credentials
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 CREDENTIALS = Credentials(server="https://10.0.0.1", token="abc")
 EXCHANGE = Exchange("1", "digits-00001", "1", 0.0, {"inputs": []}, {"outputs": []})

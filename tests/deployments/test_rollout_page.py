@@ -13,7 +13,7 @@ from deployments.phases import Code, Phase
 from deployments.recording import changing
 from deployments.services import rollout_abort
 from tests import measuring, scenes
-from tests.deployments.test_views import signed_in, text
+from tests.deployments._support.pages import signed_in, text
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from deployments.selectors import (
 from deployments.services import cluster_default
 from deployments.watching import note_components
 from integrations.clusters.base import Component, Nodes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 
 def test_events_are_numbered_without_gaps_and_read_from_any_number_on(platform: Platform) -> None:

@@ -9,13 +9,7 @@ import pytest
 from common.errors import InvalidInput
 from deployments.spec import content_of, file_saying, parse_service
 from integrations.clusters.local.config_check import check_config
-
-FILE: dict[str, Any] = {
-    "apiVersion": "serving.kserve.io/v1beta1",
-    "kind": "InferenceService",
-    "metadata": {"name": "digits"},
-    "spec": {"predictor": {"model": {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}}},
-}
+from tests.deployments._support.service_files import FILE
 
 
 def saying(batcher: object, config: dict[str, Any] | None = None) -> dict[str, Any]:

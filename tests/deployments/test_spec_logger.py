@@ -11,7 +11,7 @@ from deployments.models import Rollout
 from deployments.services import service_apply
 from deployments.spec import content_of, file_saying, parse_service
 from integrations.clusters.base import Logged, Logger
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 URL = "http://message-dumper.default/"
 FILE: dict[str, Any] = {

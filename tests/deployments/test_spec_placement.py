@@ -9,7 +9,7 @@ from common.errors import InvalidInput
 from deployments.placement.latency import LatencyTarget
 from deployments.spec import PlacementWish, parse_service, placement_json, refuse_on, stored_placement
 from integrations.clusters.base import Arrangement
-from tests.deployments.test_spec_batcher import FILE
+from tests.deployments._support.service_files import FILE
 
 
 def saying(placement: Any, gpu: object = "auto") -> dict[str, Any]:

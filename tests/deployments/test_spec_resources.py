@@ -8,7 +8,7 @@ import pytest
 from common.errors import InvalidInput
 from deployments.spec import parse_service, refuse_on
 from integrations.clusters.base import Resources
-from tests.deployments.test_spec_batcher import FILE
+from tests.deployments._support.service_files import FILE
 
 LIMITS = "spec.predictor.model.resources.limits"
 

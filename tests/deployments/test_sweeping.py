@@ -17,8 +17,8 @@ from deployments.services import cluster_apply, service_apply
 from deployments.watching import pause_after
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.kubernetes import api
-from tests.deployments.cluster_file.test_file import LEAST
-from tests.deployments.conftest import Platform
+from tests.deployments._support.cluster_files import LEAST
+from tests.deployments._support.platform import Platform
 
 
 class Swallowing:

@@ -9,7 +9,7 @@ from deployments import connecting, tasks
 from deployments.models import Cluster, InferenceService
 from deployments.services import service_apply
 from integrations.clusters.base import Component
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from deployments.selectors import traffic_of
 from deployments.selectors.traffic import BARS, Counted, quantile_edge, rates_of
 from deployments.services import service_resume, service_stop
 from tests import scenes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 pytestmark = pytest.mark.django_db

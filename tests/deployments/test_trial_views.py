@@ -19,10 +19,9 @@ from deployments.trying.trial import Tried
 from registry.holding import LEASE
 from registry.models import ModelVersion
 from tests import scenes
-from tests.accounts.views.conftest import Browser, browser, page
-from tests.deployments.conftest import Platform
+from tests.accounts._support.pages import Browser, page
+from tests.deployments._support.platform import Platform
 
-__all__ = ["browser"]
 PAGE = "/models/digits/versions/2/try/"
 ROW = {"data-0": "[[1, 2, 3, 4]]"}
 HTMX = {"HX-Request": "true"}

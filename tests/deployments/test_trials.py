@@ -21,8 +21,8 @@ from integrations.clusters.base import Job, JobKind, JobResult, Told
 from integrations.clusters.local.driver import LocalDriver
 from registry.models import ModelVersion, RegisteredModel
 from registry.storage import store
-from tests.deployments.conftest import Platform
-from tests.integrations.conftest import model
+from tests.deployments._support.platform import Platform
+from tests.integrations._support.runtimes import model
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Run = Callable[[Job, Told], JobResult]

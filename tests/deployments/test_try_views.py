@@ -24,10 +24,9 @@ from integrations.v2 import MOST_BYTES
 from registry.models import ModelVersion
 from registry.storage import store
 from tests import scenes
-from tests.accounts.views.conftest import Browser, browser, page
-from tests.deployments.conftest import Platform
+from tests.accounts._support.pages import Browser, page
+from tests.deployments._support.platform import Platform
 
-__all__ = ["browser"]
 PAGE = "/models/digits/versions/1/try/"
 ROW = {"service": "default/digits", "data-0": "[[1, 2, 3, 4]]"}
 LABEL = {"name": "label", "datatype": "INT64", "shape": [1], "data": [7]}

@@ -14,24 +14,13 @@ from accounts.teams import ownership_set
 from deployments.models import InferenceService, Rollout, Tuning
 from registry.models import ModelVersion
 from tests import scenes
-from tests.accounts.views.conftest import Browser, browser, page
-from tests.deployments.test_tuning_drawing import BEST, FAST, NOW
-from tests.deployments.test_views import signed_in, text
+from tests.accounts._support.pages import Browser, page
+from tests.deployments._support.pages import signed_in, text
+from tests.deployments._support.tuning_points import BEST, FAST
+from tests.deployments._support.tuning_reports import CONFIG, REPORT
 
-__all__ = ["browser"]
 pytestmark = pytest.mark.django_db
 PAGE = "/models/digits/versions/1/tunings/"
-CONFIG = {"max_batch_size": 8, "dynamic_batching": {"max_queue_delay_microseconds": 100}}
-REPORT: dict[str, Any] = {
-    "max_latency_p99_ms": 10.0,
-    "measurements": 12,
-    "chosen": {**BEST, "config": CONFIG},
-    "baseline": NOW,
-    "frontier": [FAST, BEST],
-    "points": [FAST, BEST, NOW],
-    "failed": [{"instances": 9, "batch_size": 1, "reason": "out of memory"}],
-    "conclusion": "Chosen: 900 requests a second with a p99 of 4.00 ms, 3.00 times what it does as it is.",
-}
 
 
 def tuned(of: str = "default/digits", **report: Any) -> Tuning:

@@ -12,23 +12,10 @@ from deployments.phases import Phase
 from deployments.services import policy_apply, rollout_start, service_stop
 from fairlead.security import POLICY
 from tests import scenes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.pages import DETAIL, signed_in, text
+from tests.deployments._support.platform import Platform
 
 pytestmark = pytest.mark.django_db
-
-DETAIL = "/services/default/digits/"
-
-
-def signed_in(scope: Scope = Scope.ADMIN) -> Client:
-    client = Client()
-    client.post("/signin/", {"token": scenes.token(scope, f"{scope}-user")})
-    return client
-
-
-def text(client: Client, path: str) -> str:
-    response = client.get(path)
-    assert response.status_code == 200
-    return response.content.decode().replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_an_empty_list_says_what_to_type() -> None:

@@ -24,7 +24,7 @@ from integrations.clusters.base import Component, Nodes
 from registry.checks import check_begin, check_end
 from registry.lifecycle import Refused
 from tests import scenes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 Api = Callable[..., APIClient]
 pytestmark = pytest.mark.django_db

@@ -1,23 +1,12 @@
 """The images, built once for all tests that ask them something."""
 
-import os
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.docker.engine import Engine, base, engine
-from tests.releases.record import version
+from tests.docker._support.built import BUILT, MORE, TAG, build
+from tests.docker.engine import Engine, engine
 from tests.servers.parts import MissingPartError, skip_or_fail
-
-ROOT = Path(__file__).parents[2]
-# `make test-images IMAGES="... runtime-cuda"` asks for other ones, as `make images` does.
-BUILT = tuple(os.environ.get("IMAGES", "control-plane one-machine runtime-cpu").split())
-# `make test-images MORE=torch.txt` adds to them, under another tag.
-MORE = os.environ.get("MORE", "")
-TAG = f"{version()}-more" if MORE else version()
-_BUILD_S = 3600
 
 
 @pytest.fixture(scope="session")
@@ -29,20 +18,3 @@ def docker() -> Iterator[Engine]:
             yield running
     except MissingPartError as missing:
         skip_or_fail(missing)
-
-
-def build(docker: Engine, images: str, *, tag: str, more: str | Path = "") -> None:
-    """Build images by the Makefile; raises AssertionError with what went wrong."""
-    options = f"--network host --build-arg BASE={base(docker)}"
-    told = [f"IMAGES={images}", f"IMAGE_TAG={tag}", f"MORE={more}", f"DOCKER_BUILD_OPTIONS={options}"]
-    done = subprocess.run(
-        ["make", "images", *told],
-        cwd=ROOT,
-        env=docker.environment,
-        check=False,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,  # the older builder tells on stdout what failed
-        text=True,
-        timeout=_BUILD_S,
-    )
-    assert done.returncode == 0, done.stdout[-4000:]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from serving_runtime.datatypes import Array
-from tests.docker.conftest import BUILT, TAG
+from tests.docker._support.built import BUILT, TAG
 from tests.docker.engine import Engine
 from tests.servers.parts import free_port
 

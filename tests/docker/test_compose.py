@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.docker.conftest import ROOT
+from tests.docker._support.built import ROOT
+from tests.docker._support.compose_file import FILE, STAY_UP
 from tests.releases.record import version
 
-FILE = ROOT / "docker" / "compose.yaml"
-STAY_UP = ("postgres", "redis", "gateway", "web", "worker", "beat")
 OURS = ("migrate", "gateway", "web", "worker", "beat")
 
 

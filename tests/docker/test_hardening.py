@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.docker.conftest import BUILT, MORE, ROOT, TAG
+from tests.docker._support.built import BUILT, MORE, ROOT, TAG
 from tests.docker.containers import SAFE, image, serving, web
 from tests.docker.engine import Engine
 from tests.releases.record import version

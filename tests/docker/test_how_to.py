@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from tests.cluster import binaries
-from tests.docker.conftest import MORE, ROOT
+from tests.docker._support.built import MORE, ROOT
+from tests.docker._support.compose_file import FILE, STAY_UP
 from tests.docker.containers import needs
 from tests.docker.engine import Engine, base
-from tests.docker.test_compose import FILE, STAY_UP
 from tests.e2e.harness import until
 from tests.servers.parts import MissingPartError, free_port, skip_or_fail
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.docker.conftest import BUILT
+from tests.docker._support.built import BUILT
 from tests.docker.containers import HOME, KEY, SAFE, answer, image, infer, needs, serving, web
 from tests.docker.engine import Engine
 from tests.serving_runtime import onnx_models

@@ -5,19 +5,14 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[2]
-_PIN = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
+from tests.docker._support.locks import ROOT, pins
+
 ONLY_WITH_A_GPU = re.compile(r"onnxruntime-gpu|nvidia-.*")
-
-
-def pins(name: str) -> dict[str, str]:
-    return dict(_PIN.findall((ROOT / "requirements" / name).read_text()))
 
 
 @pytest.mark.parametrize("name", ["control-plane", "one-machine", "runtime-cpu", "runtime-cuda"])

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.docker.conftest import BUILT, MORE, ROOT, build
+from tests.docker._support.built import BUILT, MORE, ROOT, build
+from tests.docker._support.locks import pins
 from tests.docker.containers import SAFE, image, infer, said, serving
 from tests.docker.engine import Engine
-from tests.docker.test_locks import pins
 from tests.serving_runtime import onnx_models
 
 pytestmark = pytest.mark.images

@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.harness import Platform, until
 from tests.e2e.kubernetes import on_kubernetes
-from tests.integrations.conftest import slow_model
+from tests.integrations._support.runtimes import slow_model
 
 pytestmark = pytest.mark.e2e
 

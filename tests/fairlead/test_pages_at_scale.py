@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 from deployments.desired import Role
 from deployments.models import InferenceService, Revision
 from tests import scenes
-from tests.deployments.test_views import signed_in
+from tests.deployments._support.pages import signed_in
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from deployments.models import Event, InferenceService
 from deployments.phases import Phase
 from fairlead.celery import app
 from integrations.clusters.base import Observed, Sample
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 from tests.deployments.ledger import Ledger
 
 DEADLINE_S = 60.0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairlead_cli.table import COMMANDS
-from tests.fairlead_cli.commands.test_repartitions import REPARTITION
+from tests.fairlead_cli._support.answers import BUILD, REPARTITION, TRIAL, TRIED, TUNING, USER, listed
 
 Fairlead = Callable[..., tuple[int, str, str]]
 NO_ANSWER = {"up", "demo", "completion"}
@@ -46,52 +46,6 @@ REPLAY: dict[str, Any] = {
     "total": 9,
     "comparison": None,
 }
-BUILD: dict[str, Any] = {
-    "id": 7,
-    "model": "m",
-    "version": 1,
-    "cluster": "local",
-    "order": {"target": "onnx", "precision": "int8", "accelerator": "", "timeout_s": 3600},
-    "status": "PENDING",
-    "reason": "",
-    "progress": {},
-    "report": {},
-    "built": None,
-    "created_at": "2026-01-01",
-    "created_by": "ann",
-}
-TRIAL: dict[str, Any] = {
-    "id": 8,
-    "model": "m",
-    "version": 1,
-    "cluster": "local",
-    "status": "PENDING",
-    "reason": "",
-    "stage": "",
-    "report": {},
-    "created_at": "2026-01-01",
-    "created_by": "ann",
-}
-TRIED: dict[str, Any] = {
-    **TRIAL,
-    "status": "DONE",
-    "report": {"status": 200, "load_ms": 41.0, "first_ms": 2.0, "infer_ms": 0.5, "runs": 5, "labels": {}},
-    "answer": {"outputs": [{"name": "label", "datatype": "INT64", "shape": [1], "data": [7]}]},
-}
-TUNING: dict[str, Any] = {
-    "id": 5,
-    "model": "m",
-    "version": 1,
-    "service": None,
-    "cluster": "local",
-    "order": {"max_latency_p99_ms": 5.0, "budget_s": 60},
-    "status": "PENDING",
-    "reason": "",
-    "progress": {},
-    "report": None,
-    "created_at": "2026-01-01",
-    "created_by": "ann",
-}
 TUNED: dict[str, Any] = {
     **TUNING,
     "status": "DONE",
@@ -106,7 +60,6 @@ TUNED: dict[str, Any] = {
 PLAN: dict[str, Any] = {"outcome": "unchanged", "message": "as its file says", "before": {}, "after": {}}
 POLICY: dict[str, Any] = {"name": "p", "steps": []}
 CLUSTER: dict[str, Any] = {"name": "k", "kind": "kubernetes", "components": [], "services": []}
-USER: dict[str, Any] = {"name": "bob", "active": True, "roles": {"red": "viewer"}, "provider": None}
 TOKEN: dict[str, Any] = {"id": 3, "name": "ci"}
 HOOK: dict[str, Any] = {"id": 4, "team": None, "url": "https://a.example/", "events": ["RolloutHealthy"]}
 DELIVERY: dict[str, Any] = {"id": 9, "status": "DELIVERED", "answer_status": 204, "answer": ""}
@@ -121,10 +74,6 @@ class Asked:
 
     line: str = ""
     answers: dict[str, Any] = field(default_factory=dict)
-
-
-def listed(*rows: Any) -> dict[str, Any]:
-    return {"next": None, "results": list(rows)}
 
 
 CALLS = {

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from integrations.clusters.base import Logged, Logger
-from tests.integrations.conftest import RUNTIME
+from tests.integrations._support.runtimes import RUNTIME
 from tests.serving_runtime.telemetry.tap.receiver import receiving
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import grpc
 
 from integrations.clusters.base import Desired
-from tests.integrations.conftest import INFER, infer_json, infer_message, until
+from tests.integrations._support.runtimes import INFER, infer_json, infer_message, until
 
 PATH = "/serving/default/digits-preview/v2/models/digits/infer"
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from integrations.clusters.base import Exchange, Tap
-from tests.integrations.conftest import RUNTIME
+from tests.integrations._support.runtimes import RUNTIME
 
 ALL = Tap(share_percent=100)
 

@@ -3,20 +3,17 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
-from pytest_django.fixtures import Settings
 
 from integrations.artifacts import StoredArtifact
 from registry.lifecycle import Status
 from registry.models import ModelVersion
 from registry.services import version_register
-from tests.accounts.views import conftest as views
+from tests.accounts._support.pages import browser
+from tests.registry._support.model_files import linear_model, store_folder
 
+__all__ = ["browser", "linear_model", "store_folder"]
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -26,38 +23,10 @@ def _artifact(content: str = "one") -> StoredArtifact:
     return StoredArtifact(digest, f"file:///nowhere/{content}", len(content), {"model.onnx": digest[7:]})
 
 
-def _linear_model(*, opset: int = 17, seed: int = 0) -> bytes:
-    """Return an ONNX file that multiplies rows of 4 numbers with a matrix; another seed gives another digest."""
-    weights = np.random.default_rng(seed).normal(size=(4, 3)).astype(np.float32)
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "linear",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 3])],
-        [onnx.numpy_helper.from_array(weights, "w")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
-    content: bytes = model.SerializeToString()
-    return content
-
-
 @pytest.fixture
 def artifact() -> Callable[..., StoredArtifact]:
     """Return a maker of what the store would say of a file, without the file."""
     return _artifact
-
-
-@pytest.fixture
-def linear_model() -> Callable[..., bytes]:
-    """Return a maker of ONNX files."""
-    return _linear_model
-
-
-@pytest.fixture
-def store_folder(settings: Settings, tmp_path: Path) -> Path:
-    """Give the test an artifact store of its own."""
-    settings.ARTIFACTS_FOLDER = tmp_path / "artifacts"
-    return tmp_path / "artifacts"
 
 
 @pytest.fixture
@@ -89,6 +58,3 @@ def usage_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, ModelVe
     usage.register(provider)
     yield lambda phrase, version: uses.__setitem__(version.pk, phrase)
     usage.unregister(provider)
-
-
-browser = views.browser

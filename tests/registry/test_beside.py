@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from registry.beside import beside
 from registry.models import ModelVersion
 from tests import scenes
-from tests.accounts.views.conftest import Browser, page
+from tests.accounts._support.pages import Browser, page
 
 WIDE = {
     "inputs": [{"name": "image", "datatype": "FP32", "shape": [-1, 8]}],

@@ -11,7 +11,7 @@ from accounts.scopes import Scope
 from common.uris import parse_prefixes
 from registry import imports
 from registry.models import ModelImport, ModelVersion
-from tests.accounts.views.conftest import Browser, page
+from tests.accounts._support.pages import Browser, page
 
 MODEL = "/models/digits/"
 

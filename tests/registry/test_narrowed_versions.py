@@ -6,7 +6,7 @@ from django.utils import timezone
 from registry.models import ModelVersion
 from registry.services import alias_set
 from tests import scenes
-from tests.accounts.views.conftest import Browser, page
+from tests.accounts._support.pages import Browser, page
 
 MODEL = "/models/digits/"
 

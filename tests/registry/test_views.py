@@ -16,7 +16,7 @@ from registry import governance
 from registry.models import ModelVersion, RegisteredModel
 from registry.services import alias_set
 from tests import scenes
-from tests.accounts.views.conftest import Browser, page
+from tests.accounts._support.pages import Browser, page
 
 Register = Callable[..., ModelVersion]
 MODEL, VERSION = "/models/digits/", "/models/digits/versions/1/"

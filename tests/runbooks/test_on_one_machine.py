@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.conftest import models  # noqa: F401 - three trained models
+from tests.e2e._support.platforms import models  # noqa: F401 - three trained models
 from tests.e2e.harness import Platform, serve_digits, until
 from tests.runbooks.following import Shell, followed, tool
 

@@ -17,7 +17,7 @@ from accounts.roles import Role
 from accounts.scopes import Scope
 from accounts.selectors import audit_list
 from accounts.services import audit_record
-from tests.accounts.views.conftest import Browser, page
+from tests.accounts._support.pages import Browser, page
 
 
 def note(target: str = "models/digits", actor: str = "alice (token ci)", **what: object) -> None:

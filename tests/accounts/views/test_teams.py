@@ -11,7 +11,7 @@ from accounts import teams
 from accounts.models import AuditEntry, Membership, Ownership, Team
 from accounts.roles import Owned, Role
 from accounts.scopes import Scope
-from tests.accounts.views.conftest import Browser, page
+from tests.accounts._support.pages import Browser, page
 
 HTMX = {"HX-Request": "true"}
 ACTIONS = {

@@ -12,7 +12,7 @@ from accounts.roles import Role
 from accounts.scopes import Scope
 from accounts.services import token_revoke
 from tests import scenes
-from tests.accounts.views.conftest import Browser, page
+from tests.accounts._support.pages import Browser, page
 
 HTMX = {"HX-Request": "true"}
 ASKED = {"name": "ci", "scope": "write", "user": "robot", "expires_in": "12h"}

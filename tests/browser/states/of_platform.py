@@ -16,7 +16,7 @@ from integrations.clusters.base import Component, Finding, GpuPod, NodeGpus, Nod
 from tests import scenes
 from tests.browser.states.of_home import cluster_away, service_sick
 from tests.browser.states.state import PageStates, Stage, State
-from tests.deployments.cluster_file.test_file import LEAST
+from tests.deployments._support.cluster_files import LEAST
 from tests.deployments.fakes import FakeCluster
 
 SMALL, LARGE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"

@@ -18,7 +18,7 @@ from deployments.services.recordings import RecordingOrder
 from tests import comparisons, scenes
 from tests.browser.states.of_home import LONGEST
 from tests.browser.states.state import PageStates, Stage, State
-from tests.deployments.cluster_file.test_file import LEAST
+from tests.deployments._support.cluster_files import LEAST
 
 CONSENT = "Our customers agreed in the terms of 2026 (section 4) that we try new versions on their requests."
 

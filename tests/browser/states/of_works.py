@@ -10,8 +10,8 @@ from registry.holding import LEASE
 from tests import scenes
 from tests.browser.states.of_models import rejected
 from tests.browser.states.state import PageStates, Stage, State
-from tests.deployments.test_tuning_drawing import BEST, FAST, NOW, point
-from tests.deployments.test_tuning_views import REPORT
+from tests.deployments._support.tuning_points import BEST, FAST, NOW, point
+from tests.deployments._support.tuning_reports import REPORT
 
 VERSION = "/models/digits/versions/1/"
 UNCALIBRATED = "int8 needs typical rows: give calibration.npz beside config.pbtxt"

@@ -1,9 +1,10 @@
 """People at their browsers before a whole platform."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from tests.browser.axe import violations
@@ -68,3 +69,14 @@ def ask(page: Page, button: str, answer: str, fields: Mapping[str, str] | None =
 def see(page: Page, words: str | re.Pattern[str]) -> None:
     """Wait until the page shows these words."""
     expect(page.get_by_text(words).first).to_be_visible(timeout=WAIT_MS)
+
+
+@pytest.fixture
+def desk(browser: Browser, platform: Platform, screenshots: Path, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """Browsers for one test; it ends well only if all was driven that the test's mark `drives` names."""
+    made = Desk(browser, platform, screenshots)
+    yield made
+    made.close()
+    marks = [name for mark in request.node.iter_markers("drives") for name in mark.args]
+    assert made.complaints == []
+    assert made.driven.lacks(marks) == set()

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_upload import drop
+from tests.browser._support.uploads import drop
 from tests.browser.whole.desk import WAIT_MS
 from tests.e2e.harness import Platform, until
 

@@ -15,10 +15,8 @@ from tests.browser.whole.desk import WAIT_MS, Desk, ask
 from tests.browser.whole.driven import drives
 from tests.browser.whole.served import answered_by, bring, linear_file
 from tests.e2e.harness import Platform
-from tests.registry import conftest as registry
 
 pytestmark = [pytest.mark.browser, pytest.mark.e2e]
-linear_model = registry.linear_model
 OLD, NEW = "linear-00001", "linear-00002"
 POLICY = """\
 name: agreed

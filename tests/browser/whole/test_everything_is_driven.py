@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from deployments.web.views import APPROVAL_VERBS, ROLLOUT_VERBS, SERVICE_VERBS
-from tests.browser.test_every_page import routes
+from tests.browser._support.sessions import routes
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("tests/browser/whole", "tests/cluster")

@@ -14,10 +14,8 @@ from tests.browser.whole.driven import drives
 from tests.browser.whole.served import ask_linear, bring, linear_file
 from tests.e2e.half_sent import HalfSent, half_sent
 from tests.e2e.harness import Platform, until
-from tests.registry import conftest as registry
 
 pytestmark = [pytest.mark.browser, pytest.mark.e2e]
-linear_model = registry.linear_model
 FOLLOWER = """
 apiVersion: serving.kserve.io/v1beta1
 kind: InferenceService

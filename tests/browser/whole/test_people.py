@@ -15,11 +15,9 @@ from tests.browser import openid
 from tests.browser.whole.desk import WAIT_MS, Desk, ask, see
 from tests.browser.whole.driven import drives
 from tests.e2e.harness import Platform
-from tests.registry import conftest as registry
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 pytestmark = [pytest.mark.browser, pytest.mark.e2e]
-linear_model = registry.linear_model
 
 
 @pytest.fixture(scope="module")

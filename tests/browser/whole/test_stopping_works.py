@@ -19,10 +19,8 @@ from tests.browser.whole.desk import WAIT_MS, Desk, ask, see
 from tests.browser.whole.driven import drives
 from tests.browser.whole.served import WAIT_S, answered_by, ask_linear, bring
 from tests.e2e.harness import Platform, family, until
-from tests.registry import conftest as registry
 
 pytestmark = [pytest.mark.browser, pytest.mark.e2e]
-linear_model = registry.linear_model
 HOLDS_BACK_S = 0.03
 SLOW_CONFIG = """
 max_batch_size: 8

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.test_upload import drop
+from tests.browser._support.models import colours_model
+from tests.browser._support.uploads import drop
 from tests.browser.whole.desk import WAIT_MS, Desk, ask, see
 from tests.browser.whole.driven import drives
-from tests.browser.whole.test_trying import colours_model
 from tests.e2e.harness import Platform, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.e2e]

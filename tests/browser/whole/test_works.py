@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.test_upload import drop
+from tests.browser._support.uploads import drop
 from tests.browser.whole.desk import WAIT_MS, Desk
 from tests.browser.whole.driven import drives
-from tests.registry import conftest as registry
 
 pytestmark = [pytest.mark.browser, pytest.mark.e2e]
-linear_model = registry.linear_model
 
 
 @drives(

@@ -18,7 +18,7 @@ from deployments.phases import Phase
 from deployments.services import rollout_approve, rollout_retry
 from registry.services import alias_set
 from tests import scenes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 Api = Callable[..., APIClient]
 TWO = {"approvals": 2, "fourEyes": True, "expires": "24h"}

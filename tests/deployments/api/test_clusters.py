@@ -6,7 +6,7 @@ from accounts.scopes import Scope
 from deployments.services import cluster_default
 from deployments.watching import note_components
 from integrations.clusters.base import Component, Nodes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 Api = Callable[..., APIClient]
 

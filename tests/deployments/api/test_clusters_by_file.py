@@ -11,8 +11,8 @@ from rest_framework.test import APIClient
 from accounts.models import AuditEntry
 from accounts.scopes import Scope
 from deployments.models import Cluster
-from tests.deployments.cluster_file.test_file import LEAST
-from tests.deployments.conftest import Platform
+from tests.deployments._support.cluster_files import LEAST
+from tests.deployments._support.platform import Platform
 from tests.e2e.harness import free_port
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
-from tests.deployments.conftest import POLICY, Platform
+from tests.deployments._support.platform import POLICY, Platform
 
 Api = Callable[..., APIClient]
 

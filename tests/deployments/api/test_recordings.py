@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from accounts.models import AuditEntry
 from accounts.scopes import Scope
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 Api = Callable[..., APIClient]
 URL = "/api/v1/services/default/digits/recordings"

@@ -11,8 +11,8 @@ from accounts.scopes import Scope
 from deployments.models import Cluster, Repartition
 from deployments.services import gpus
 from tests import scenes
+from tests.deployments._support.cluster_files import CLUSTER
 from tests.deployments.fakes import FakeCluster
-from tests.deployments.services.test_patches import CLUSTER
 
 Api = Callable[..., APIClient]
 URL = "/api/v1/clusters/gpus/repartitions"

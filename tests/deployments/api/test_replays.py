@@ -9,8 +9,8 @@ from rest_framework.test import APIClient
 
 from accounts.models import AuditEntry
 from accounts.scopes import Scope
-from tests.deployments.conftest import Platform
-from tests.deployments.test_replaying import Scene
+from tests.deployments._support.platform import Platform
+from tests.deployments._support.replays import Scene
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Api = Callable[..., APIClient]

@@ -8,7 +8,7 @@ from common.errors import InvalidInput
 from deployments.api import views
 from deployments.models import Rollout
 from integrations.clusters.base import Desired
-from tests.deployments.conftest import SIGNATURE, Platform
+from tests.deployments._support.platform import SIGNATURE, Platform
 
 Api = Callable[..., APIClient]
 URL = "/api/v1/services/default/digits/rollouts"

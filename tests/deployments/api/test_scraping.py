@@ -11,7 +11,7 @@ from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from deployments.models import InferenceService
 from tests import scenes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 Api = Callable[..., APIClient]
 URL = "/api/v1/prometheus/targets"

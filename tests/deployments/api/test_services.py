@@ -6,7 +6,7 @@ from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
 from deployments.services import service_apply
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 Api = Callable[..., APIClient]
 URL = "/api/v1/services/default/digits"

@@ -8,8 +8,8 @@ from rest_framework.test import APIClient
 from accounts.models import AuditEntry
 from accounts.scopes import Scope
 from deployments.models import InferenceService, Revision, Rollout, Tuning
-from tests.deployments.conftest import Platform
-from tests.deployments.test_tunings import CONFIG, Scene
+from tests.deployments._support.platform import Platform
+from tests.deployments._support.tunings import CONFIG, Scene
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Api = Callable[..., APIClient]

@@ -11,7 +11,7 @@ from common.errors import Conflict
 from deployments.api.workloads import access, exchanges
 from integrations.clusters.base import WorkloadIdentity
 from tests import scenes
-from tests.common.test_asgi import Client as AsgiClient
+from tests.common._support.asgi_client import Client as AsgiClient
 from tests.deployments.fakes import FakeCluster
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deployments.cluster_file import parse_cluster
 from integrations.clusters.kubernetes.options import GatewayReference, Options
-from tests.deployments.cluster_file.test_file import MOST
+from tests.deployments._support.cluster_files import MOST
 
 PAGE = Path(__file__).parents[3] / "docs/reference/cluster-file.md"
 WHOLE = {"defaults.resources.requests", "jobs.nodeSelector", "artifacts.serviceAccountAnnotations"}

@@ -1,6 +1,5 @@
 """What a cluster file says, and how it is refused: by the dotted name of the field at fault."""
 
-import base64
 import copy
 from typing import Any
 
@@ -20,11 +19,7 @@ from integrations.clusters.kubernetes.options import (
     Reach,
     Repartition,
 )
-
-
-def pem(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
+from tests.deployments._support.cluster_files import LEAST, MOST, pem
 
 KUBECONFIG: dict[str, Any] = {
     "apiVersion": "v1",
@@ -45,50 +40,6 @@ KUBECONFIG: dict[str, Any] = {
         {"name": "us", "context": {"cluster": "us", "user": "cert"}},
         {"name": "aws", "context": {"cluster": "us", "user": "aws"}},
     ],
-}
-LEAST: dict[str, Any] = {
-    "name": "production",
-    "kind": "kubernetes",
-    "connection": {"inCluster": True},
-    "gateway": {"url": "https://models.example.com/", "name": "models", "namespace": "gateways"},
-    "runtimeImage": "registry.example.com/serving-runtime@sha256:0",
-    "artifacts": {"claim": "models", "root": "/var/lib/fairlead/artifacts"},
-}
-MOST: dict[str, Any] = {
-    **LEAST,
-    "gateway": {**LEAST["gateway"], "httpListener": "http", "grpcListener": "grpc"},
-    "artifacts": {
-        **LEAST["artifacts"],
-        "from": "origin",
-        "cache": {"claim": "model-cache", "size": "50Gi"},
-        "originSecret": "bucket-credentials",
-        "serviceAccountAnnotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/models"},
-    },
-    "allowPythonModels": True,
-    "gpuNodesAutoscaled": True,
-    "gpuRuntimeImage": "registry.example.com/serving-runtime-cuda@sha256:0",
-    "domain": "models.example.com",
-    "monitoringNamespaces": ["monitoring"],
-    "reach": "apiServer",
-    "apiServerNetworks": ["10.0.0.0/24", "fd00::/64"],
-    "defaults": {"resources": {"requests": {"cpu": "250m", "memory": "2Gi"}}},
-    "sharedMemory": "128Mi",
-    "customMetrics": True,
-    "repartition": {"namespace": "nvidia", "configDelay": "30s"},
-    "controlPlaneUrl": "https://fairlead.example.com",
-    "controlPlaneCaConfigMap": "fairlead-ca",
-    "drain": "1m",
-    "preStop": "10s",
-    "longestStart": "20m",
-    "jobs": {
-        "namespace": "models",
-        "nodeSelector": {"gpu": "a30"},
-        "tolerations": [{"key": "gpu"}],
-        "measureOn": ["nvidia.com/gpu"],
-    },
-    "allowedManagers": ["kube-controller-manager"],
-    "patches": [{"target": {"kind": "Service"}, "merge": {"metadata": {"annotations": {"team": "vision"}}}}],
-    "servicePatches": True,
 }
 
 

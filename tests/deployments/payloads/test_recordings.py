@@ -24,8 +24,8 @@ from deployments.services import (
 from deployments.services.recordings import RecordingOrder
 from integrations.clusters.base import Exchange, Tap
 from serving_runtime.telemetry.tap import sampling as replicas_sampling
-from tests.deployments.cluster_file.test_file import LEAST
-from tests.deployments.conftest import Platform
+from tests.deployments._support.cluster_files import LEAST
+from tests.deployments._support.platform import Platform
 
 CONSENT = "Our terms of use, section 4, allow us to try new versions on requests."
 SERVICE = {"namespace": "default", "name": "digits"}

@@ -10,29 +10,19 @@ from deployments.placement.choosing import Chosen, Model, NoRoom, as_named, auto
 from deployments.placement.latency import LatencyTarget, timings
 from deployments.placement.offers import offers
 from integrations.clusters.base import Arrangement, GpuPod, NodeGpus
-
-_GIB = 1 << 30
-SMALL, LARGE, WHOLE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "nvidia.com/gpu"
-MIXED = NodeGpus(
-    node="mixed",
-    product="NVIDIA-H100-80GB-HBM3",
-    memory_mib=81559,
-    count=1,
-    strategy="mixed",
-    config="",
-    config_state="",
-    resources={SMALL: 4, LARGE: 1},
-    pods=(),
+from tests.deployments._support.gpu_nodes import (
+    _GIB,
+    _SHARED_SMALL,
+    LARGE,
+    MIXED,
+    SHARED,
+    SINGLE,
+    SMALL,
+    UNCUT,
+    WHOLE,
+    measured,
+    with_pods,
 )
-SINGLE = replace(
-    MIXED, node="single", product="NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", strategy="single", count=7, resources={WHOLE: 7}
-)
-UNCUT = replace(MIXED, node="uncut", product="NVIDIA-A30", memory_mib=24576, strategy="none", resources={WHOLE: 2})
-
-
-def with_pods(node: NodeGpus, resource: str, count: int, service: str = "default/other") -> NodeGpus:
-    pods = tuple(GpuPod(f"default/{number}", service, resource, 1) for number in range(count))
-    return replace(node, pods=(*node.pods, *pods))
 
 
 @pytest.mark.parametrize(
@@ -171,22 +161,6 @@ def test_what_is_not_known_here_can_be_spread_too() -> None:
     assert found.why.endswith("; spread, 1 on mixed, 1 on other")
 
 
-def measured(**p99_ms: float) -> dict[str, object]:
-    """Return a version's profile as it is stored, with measurements on slices of an H100: `small`, `large`."""
-    slices = {"small": (SMALL, "1g.10gb"), "large": (LARGE, "3g.40gb")}
-    return {
-        "memory_bytes": _GIB,
-        "on": [
-            {
-                "resource": slices[name][0],
-                "device": {"kind": "gpu", "name": "NVIDIA H100 80GB HBM3", "mig_profile": slices[name][1]},
-                "batches": [{"batch_size": size, "latency_p99_us": ms * 1000 * size} for size in (1, 4)],
-            }
-            for name, ms in p99_ms.items()
-        ],
-    }
-
-
 @pytest.mark.parametrize(
     ("profile", "target", "accelerator", "told"),
     [
@@ -262,10 +236,6 @@ def test_a_measurement_on_another_product_says_nothing() -> None:
     assert "latency was not considered" in found.why
 
 
-_SHARED_SMALL = f"{SMALL}.shared"
-SHARED = replace(
-    MIXED, node="shared", resources={_SHARED_SMALL: 28, LARGE: 1}, sharers={_SHARED_SMALL: 4}, sharing="time-slicing"
-)
 SHARED_UNCUT = replace(
     UNCUT, node="shared-uncut", product="NVIDIA-A30-SHARED", resources={WHOLE: 8}, sharers={WHOLE: 4}
 )

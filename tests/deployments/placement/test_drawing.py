@@ -10,7 +10,7 @@ from deployments.placement.geometry import GEOMETRIES
 from deployments.placement.inventory import cut_drawn, gpu_node
 from deployments.placement.layouts import full_layouts
 from integrations.clusters.base import GpuPod, NodeGpus
-from tests.deployments.placement.test_choosing import LARGE, MIXED, SINGLE, SMALL, UNCUT, WHOLE, with_pods
+from tests.deployments._support.gpu_nodes import LARGE, MIXED, SINGLE, SMALL, UNCUT, WHOLE, with_pods
 
 _LABELS = {"A30": ("NVIDIA-A30", 24), "H100-80GB": ("NVIDIA-H100-80GB-HBM3", 80), "A100-40GB": ("A100-SXM4-40GB", 40)}
 

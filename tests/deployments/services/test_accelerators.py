@@ -1,7 +1,6 @@
 """A service that asks for a GPU, or a slice of one."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from django.template.loader import render_to_string
@@ -10,26 +9,14 @@ from common.errors import Conflict, DoesNotFit, InvalidInput
 from deployments import rows
 from deployments.models import Cluster, Event, InferenceService, Revision
 from deployments.services import alias_follow, rollout_plan, service_apply
-from deployments.services.placing import gpus_due, gpus_look, gpus_note
+from deployments.services.placing import gpus_due, gpus_look
 from integrations.clusters.base import Arrangement, NodeGpus, Nodes, Observed, Resources
 from registry.models import ModelVersion
-from tests.deployments.conftest import Platform
-from tests.deployments.placement.test_choosing import LARGE, MIXED, SHARED, SMALL, WHOLE, measured
-from tests.deployments.services.test_patches import CLUSTER
+from tests.deployments._support.accelerators import apply, measure, name_image, see
+from tests.deployments._support.gpu_nodes import LARGE, MIXED, SHARED, SMALL, WHOLE, measured
+from tests.deployments._support.platform import Platform
 
 SLICE = "nvidia.com/mig-1g.10gb"
-
-
-def apply(platform: Platform, **limits: Any) -> InferenceService:
-    document = platform.document(policy=None)
-    document["spec"]["predictor"]["model"]["resources"] = {"limits": limits}
-    platform.clock.go_on(1.0)
-    return service_apply(document=document, namespace=None, name=None, actor="ops", now=platform.clock())[0]
-
-
-def name_image(image: str, **file: Any) -> None:
-    document = {**CLUSTER, "name": "local", "patches": [], **file} | ({"gpuRuntimeImage": image} if image else {})
-    Cluster.objects.update(kind="kubernetes", document=document)
 
 
 @pytest.fixture
@@ -90,14 +77,6 @@ def test_replicas_apart_are_another_revision_and_the_way_back_is_in_the_file(liv
     live.until(lambda: live.view().stable_revision == "digits-00001")
     live.back("2")
     assert InferenceService.objects.get().document["spec"]["placement"] == {"replicas": "spread"}
-
-
-def see(platform: Platform, *nodes: NodeGpus, unknown: str = "") -> None:
-    gpus_note(cluster_id=Cluster.objects.get().pk, nodes=Nodes(gpus=nodes, unknown=unknown), now=platform.clock())
-
-
-def measure(memory_bytes: int) -> None:
-    ModelVersion.objects.update(profile={"memory_bytes": memory_bytes})
 
 
 def test_left_open_the_least_that_does_is_chosen_and_the_revision_says_why(live: Platform) -> None:

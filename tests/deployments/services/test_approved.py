@@ -18,7 +18,7 @@ from deployments.services import (
 from registry.approval import Approval
 from registry.governance import approval_require, version_decide
 from tests import scenes
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 REFUSED = "digits version 2 is not approved, which its model asks for; have somebody approve it who did not register it"
 

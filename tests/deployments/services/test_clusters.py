@@ -19,8 +19,8 @@ from fairlead_cli.up.home import Home
 from integrations.clusters.drivers import KubernetesCluster
 from integrations.clusters.kubernetes.access import Credentials, KubeconfigFile
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from tests.deployments.cluster_file.test_file import LEAST, pem
-from tests.deployments.conftest import Platform
+from tests.deployments._support.cluster_files import LEAST, pem
+from tests.deployments._support.platform import Platform
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()

@@ -10,7 +10,7 @@ from common.errors import ContractBroken, InvalidInput
 from deployments.models import Event, Rollout
 from deployments.selectors import rollout_detail
 from deployments.services import check_reason, rollout_plan, rollout_start, service_apply, service_plan
-from tests.deployments.conftest import SIGNATURE, Platform
+from tests.deployments._support.platform import SIGNATURE, Platform
 
 BROKEN = {**SIGNATURE, "outputs": []}
 SENTENCE = "output 'label' is not given any more"

@@ -21,7 +21,7 @@ from deployments.services import service_apply, service_delete, service_plan
 from registry import tasks
 from registry.imports import imports_forget
 from registry.models import ModelImport, ModelVersion, RegisteredModel
-from tests.deployments.conftest import SIGNATURE, Platform
+from tests.deployments._support.platform import SIGNATURE, Platform
 
 Api = Callable[..., APIClient]
 

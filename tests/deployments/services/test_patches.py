@@ -8,20 +8,10 @@ from django.utils import timezone
 from common.errors import InvalidInput
 from deployments.models import Cluster, InferenceService, Revision
 from deployments.services import cluster_apply, service_apply
-from tests.deployments.conftest import Platform
+from tests.deployments._support.cluster_files import CLUSTER, OF_CLUSTER
+from tests.deployments._support.platform import Platform
 
-OF_CLUSTER = {"target": {"kind": "Deployment"}, "merge": {"metadata": {"annotations": {"a": "1"}}}}
 OF_SERVICE = {"target": {"kind": "Service"}, "json6902": [{"op": "add", "path": "/spec/x", "value": 1}]}
-
-
-CLUSTER: dict[str, Any] = {
-    "kind": "kubernetes",
-    "connection": {"inCluster": True},
-    "gateway": {"name": "gateway", "namespace": "gateways", "url": "https://models.example.com"},
-    "runtimeImage": "fairlead/serving-runtime:test",
-    "artifacts": {"claim": "models", "root": "/artifacts"},
-    "patches": [OF_CLUSTER],
-}
 
 
 def on_kubernetes(*, service_patches: bool = True) -> None:

@@ -6,7 +6,7 @@ from deployments.models import Rollout
 from deployments.services import rollout_plan
 from deployments.shapes import AnalysisPlan
 from integrations.clusters.base import Sample
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 
 def _plan(platform: Platform, look: Any) -> AnalysisPlan:

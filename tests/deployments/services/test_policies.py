@@ -4,7 +4,7 @@ from accounts.models import AuditEntry
 from common.errors import Conflict, InvalidInput, NotFound
 from deployments.models import RolloutPolicy
 from deployments.services import policy_apply, policy_delete
-from tests.deployments.conftest import POLICY, Platform
+from tests.deployments._support.platform import POLICY, Platform
 
 
 def test_a_changed_policy_gets_a_new_version_and_the_same_one_does_not(platform: Platform) -> None:

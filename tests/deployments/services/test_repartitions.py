@@ -13,15 +13,15 @@ from deployments.services import (
     RepartitionOrder,
     cluster_delete,
     repartition_abort,
-    repartition_approve,
     repartition_decline,
     repartition_propose,
 )
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from registry.models import ModelVersion
-from tests.deployments.conftest import Platform
-from tests.deployments.placement.test_choosing import LARGE, SMALL, WHOLE
-from tests.deployments.services.test_accelerators import apply, measure, name_image, see
+from tests.deployments._support.accelerators import apply, measure, name_image, see
+from tests.deployments._support.gpu_nodes import LARGE, SMALL, WHOLE
+from tests.deployments._support.platform import Platform
+from tests.deployments._support.repartitions import approve, propose
 from tests.scenes import GPU_NODE
 
 CUT = [[["1g.10gb", 4], ["3g.40gb", 1]]]
@@ -29,37 +29,6 @@ CUT = [[["1g.10gb", 4], ["3g.40gb", 1]]]
 
 def with_pod(node: NodeGpus, name: str = "default/other-1", service: str = "default/other") -> NodeGpus:
     return replace(node, pods=(*node.pods, GpuPod(name, service, SMALL, 1)))
-
-
-@pytest.fixture
-def allowed(platform: Platform) -> Platform:
-    """Give a platform with a service on a Kubernetes cluster whose file lets nodes be cut."""
-    platform.version(1)
-    platform.apply(policy=None)
-    name_image("fairlead/serving-runtime:test-cuda", repartition={})
-    platform.until(lambda: platform.view().phase == "Ready")
-    return platform
-
-
-def propose(platform: Platform, *nodes: NodeGpus, unknown: str = "", **order: Any) -> Repartition:
-    return repartition_propose(
-        cluster=Cluster.objects.get(),
-        order=RepartitionOrder(**(order or {"demands": ("1 x 3g.40gb",)})),
-        nodes=Nodes(gpus=nodes or (GPU_NODE,), unknown=unknown),
-        actor="alice",
-        now=platform.clock(),
-    )
-
-
-def approve(platform: Platform, row: Repartition, *nodes: NodeGpus, reason: str = "") -> Repartition:
-    return repartition_approve(
-        cluster="local",
-        repartition_id=row.pk,
-        nodes=Nodes(gpus=nodes or (GPU_NODE,), unknown=""),
-        reason=reason,
-        actor="bob",
-        now=platform.clock(),
-    )
 
 
 def told(kind: str) -> list[str]:

@@ -1,6 +1,6 @@
 from accounts.models import AuditEntry
 from deployments.services import service_restart
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 
 def test_a_restart_reaches_the_cluster_as_a_number_that_rises(platform: Platform) -> None:

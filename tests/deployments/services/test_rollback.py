@@ -6,7 +6,7 @@ from accounts.models import AuditEntry
 from common.errors import Conflict, FairleadError, NotFound
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.services import service_apply
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 
 def test_a_warm_revision_gets_all_traffic_with_the_next_turn_and_starts_nothing(platform: Platform) -> None:

@@ -5,7 +5,7 @@ from common.errors import Conflict, ContractBroken, InvalidInput, InvalidTransit
 from deployments.models import InferenceService, Revision, Rollout
 from deployments.services import rollout_abort, rollout_promote, rollout_retry, rollout_start
 from registry.lifecycle import Status
-from tests.deployments.conftest import SIGNATURE, Platform
+from tests.deployments._support.platform import SIGNATURE, Platform
 
 
 @pytest.mark.parametrize("version", ["2", "@challenger", "models:/digits/2", "models:/digits@challenger"])

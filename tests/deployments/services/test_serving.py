@@ -9,7 +9,7 @@ from deployments.services import rollout_abort, service_apply, service_delete
 from deployments.shapes import FileView
 from registry.lifecycle import Status
 from registry.services import version_delete
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 OTHER = {
     "inputs": [{"name": "image", "datatype": "FP32", "shape": [-1, 784]}],

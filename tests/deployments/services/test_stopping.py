@@ -16,7 +16,7 @@ from deployments.services import (
     service_stop,
 )
 from deployments.web.presentation import actions_of
-from tests.deployments.conftest import SIGNATURE, Platform
+from tests.deployments._support.platform import SIGNATURE, Platform
 
 
 def who(platform: Platform) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from common.errors import Unavailable
 from deployments.models import InferenceService, Rollout
 from deployments.waits import Condition, ServiceFacts, Wait, condition_of, wait_of_service
-from tests.deployments.conftest import Platform
+from tests.deployments._support.platform import Platform
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 QUIET = ServiceFacts(deleting=False, live=True, standing=None, reason="digits-00001 serves all traffic with 1 replica")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.fairlead_cli.test_json_answers import BUILD
+from tests.fairlead_cli._support.answers import BUILD
 
 Fairlead = Callable[..., tuple[int, str, str]]
 WHERE = "/models/m/versions/1/builds"

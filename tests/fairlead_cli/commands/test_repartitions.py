@@ -6,37 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.fairlead_cli._support.answers import REPARTITION
+
 Fairlead = Callable[..., tuple[int, str, str]]
 
 
-def gpu(index: int, *profiles: str) -> dict[str, Any]:
-    return {"index": index, "slices": [{"profile": profile} for profile in profiles]}
-
-
-REPARTITION: dict[str, Any] = {
-    "id": 5,
-    "cluster": "k",
-    "node": "gpu-1",
-    "product": "H100-80GB",
-    "wanted": "2 x 3g.40gb",
-    "why": "with GPUs 0, 1 of gpu-1 cut anew, 2 of 2 replicas find a slice",
-    "gpus": [0, 1],
-    "before": [gpu(0, *["1g.10gb"] * 7), gpu(1, *["1g.10gb"] * 7), gpu(2, "7g.80gb")],
-    "after": [gpu(0, "3g.40gb", *["1g.10gb"] * 4), gpu(1, "3g.40gb", *["1g.10gb"] * 4), gpu(2, "7g.80gb")],
-    "leaving": ["default/digits-00001-a"],
-    "phase": "Proposed",
-    "since": "2026-01-01",
-    "message": "waits for somebody to approve it",
-    "held": "",
-    "proposed_at": "2026-01-01",
-    "proposed_by": "ann",
-    "decided_at": None,
-    "decided_by": "",
-    "decision_reason": "",
-    "aborted_at": None,
-    "aborted_by": "",
-    "abort_reason": "",
-}
 WHERE = "/clusters/k/repartitions"
 
 

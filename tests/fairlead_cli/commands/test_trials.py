@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fairlead_cli.test_json_answers import TRIAL, TRIED
+from tests.fairlead_cli._support.answers import TRIAL, TRIED
 
 Fairlead = Callable[..., tuple[int, str, str]]
 WHERE = "/models/m/versions/1/trials"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fairlead_cli.test_json_answers import TUNING
+from tests.fairlead_cli._support.answers import TUNING
 
 Fairlead = Callable[..., tuple[int, str, str]]
 WHERE = "/models/m/versions/1/tunings"

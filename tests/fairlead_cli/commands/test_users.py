@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.fairlead_cli.test_json_answers import USER, listed
+from tests.fairlead_cli._support.answers import USER, listed
 
 Fairlead = Callable[..., tuple[int, str, str]]
 

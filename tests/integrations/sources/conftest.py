@@ -1,9 +1,8 @@
 """A store for what is fetched, and a web server whose answers a test writes itself."""
 
-import hashlib
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -12,44 +11,7 @@ from common.uris import parse, parse_prefixes
 from integrations import sources
 from integrations.artifacts import ArtifactStore, StoredArtifact
 from integrations.sources.content import CHUNK_BYTES
-
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
-class WebServer(ThreadingHTTPServer):
-    """Answers each path as `answers` says, and notes what was asked for."""
-
-    daemon_threads = True
-    answers: dict[str, Answer]
-    asked: list[str]
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def gives(self, path: str, content: bytes, *, length: int | None = None) -> str:
-        """Answer `path` with bytes; `length` is what the header says. Returns the URI."""
-
-        def answer(handler: BaseHTTPRequestHandler) -> None:
-            handler.send_response(200)
-            handler.send_header("Content-Length", str(len(content) if length is None else length))
-            handler.end_headers()
-            handler.wfile.write(content)
-
-        self.answers[path] = answer
-        return f"{self.url}{path}"
-
-    def says(self, path: str, status: int, **headers: str) -> str:
-        """Answer `path` with a status and no body. Returns the URI."""
-
-        def answer(handler: BaseHTTPRequestHandler) -> None:
-            handler.send_response(status)
-            for name, value in {"Content-Length": "0", **headers}.items():
-                handler.send_header(name.replace("_", "-"), value)
-            handler.end_headers()
-
-        self.answers[path] = answer
-        return f"{self.url}{path}"
+from tests.integrations._support.web_servers import WebServer
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -112,7 +74,3 @@ def left_behind(store: ArtifactStore) -> Callable[[], list[str]]:
         )
 
     return names
-
-
-def sha256_of(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

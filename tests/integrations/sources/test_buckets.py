@@ -4,8 +4,6 @@ import importlib.util
 import io
 import tarfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -13,20 +11,13 @@ from common.errors import FairleadError, InvalidInput, NotFound, TooLarge, Unava
 from integrations.artifacts import StoredArtifact
 from integrations.sources import buckets as module
 from integrations.sources.content import CHUNK_BYTES
-from tests.integrations.sources.conftest import sha256_of
+from tests.integrations._support.buckets import Bucket, environment, gs_bucket, s3_bucket
+from tests.integrations._support.web_servers import sha256_of
 from tests.servers import buckets
 
 Fetch = Callable[..., StoredArtifact]
 Names = Callable[[], list[str]]
 LARGE = bytes(range(256)) * (7 * CHUNK_BYTES // 256)
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """The bucket `models` of one kind of store; `put` and `remove` change it."""
-
-    scheme: str
-    put: Callable[[str, bytes], Any]
 
 
 @pytest.fixture(scope="module")
@@ -41,41 +32,6 @@ def bucket(request: pytest.FixtureRequest, servers: dict[str, str], monkeypatch:
     for name, value in environment(servers).items():
         monkeypatch.setenv(name, value)
     return s3_bucket(servers["s3"]) if request.param == "s3" else gs_bucket(servers["gs"])
-
-
-def environment(servers: dict[str, str]) -> dict[str, str]:
-    return {
-        "AWS_ENDPOINT_URL_S3": servers["s3"],
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "STORAGE_EMULATOR_HOST": servers["gs"],
-    }
-
-
-def s3_bucket(url: str) -> Bucket:
-    import boto3  # noqa: PLC0415 - its import takes a second, which others need not wait
-
-    client = boto3.client("s3", endpoint_url=url)
-    client.create_bucket(Bucket="models")
-    for found in client.list_objects_v2(Bucket="models").get("Contents", []):
-        client.delete_object(Bucket="models", Key=found["Key"])
-    return Bucket("s3", lambda key, content: client.put_object(Bucket="models", Key=key, Body=content))
-
-
-def gs_bucket(url: str) -> Bucket:
-    import httpx  # noqa: PLC0415
-
-    http = httpx.Client(base_url=url, trust_env=False)
-    http.post("/storage/v1/b", json={"name": "models"})
-    for found in http.get("/storage/v1/b/models/o").json().get("items", []):
-        http.delete(f"/storage/v1/b/models/o/{found['name'].replace('/', '%2F')}")
-
-    def put(key: str, content: bytes) -> None:
-        query = {"uploadType": "media", "name": key}
-        http.post("/upload/storage/v1/b/models/o", params=query, content=content).raise_for_status()
-
-    return Bucket("gs", put)
 
 
 def test_an_object_comes_in_whole_and_with_its_progress(bucket: Bucket, fetch: Fetch) -> None:

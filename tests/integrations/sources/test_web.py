@@ -13,7 +13,7 @@ from common.errors import InvalidInput, NotFound, TooLarge, Unavailable
 from integrations.artifacts import StoredArtifact
 from integrations.sources import web as module
 from integrations.sources.content import CHUNK_BYTES
-from tests.integrations.sources.conftest import WebServer, sha256_of
+from tests.integrations._support.web_servers import WebServer, sha256_of
 
 Fetch = Callable[..., StoredArtifact]
 Names = Callable[[], list[str]]

@@ -16,7 +16,7 @@ from serving_runtime.artifacts.fetching import Order
 from serving_runtime.artifacts.receiving import Patience
 from serving_runtime.artifacts.web import WebFile
 from tests.servers.broken_web import Served, serving
-from tests.serving_runtime.artifacts.test_fetching import digest_for, left
+from tests.serving_runtime._support.digests import digest_for, left
 
 QUICK = Patience(tries=3, first_s=0.001, longest_s=0.001)
 MODELS = [os.urandom(100_000) for _ in range(4)]

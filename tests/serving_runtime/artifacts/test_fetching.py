@@ -1,6 +1,5 @@
 """A model is fetched whole or not at all, whatever happens on the way; from a real server, into real files."""
 
-import hashlib
 import io
 import os
 import subprocess
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from integrations.artifacts import digest_of
 from serving_runtime.__main__ import main
 from serving_runtime.artifacts.fetching import Order, fetch
 from serving_runtime.artifacts.receiving import NoRoomError, Patience, TooLargeError
@@ -21,13 +19,10 @@ from serving_runtime.artifacts.unpacking import digest_of_folder
 from serving_runtime.artifacts.web import WebFile
 from serving_runtime.errors import ModelError
 from tests.servers.broken_web import Served, serving
+from tests.serving_runtime._support.digests import digest_for, left
 
 MODEL = os.urandom(300_000)
 QUICK = Patience(tries=3, first_s=0.001, longest_s=0.001)
-
-
-def digest_for(files: dict[str, bytes]) -> str:
-    return digest_of({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
 
 
 DIGEST = digest_for({"model.onnx": MODEL})
@@ -41,10 +36,6 @@ def server() -> Iterator[Served]:
 
 def order(served: Served, said: list[str] | None = None, digest: str = DIGEST) -> Order:
     return Order(digest, lambda: [WebFile(served.url)], (said if said is not None else []).append, QUICK)
-
-
-def left(place: Path) -> list[str]:
-    return sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
 
 
 def test_a_file_is_there_with_its_digest_and_nothing_beside_it(server: Served, tmp_path: Path) -> None:

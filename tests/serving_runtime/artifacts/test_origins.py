@@ -12,10 +12,10 @@ import pytest
 
 from serving_runtime.__main__ import main
 from serving_runtime.engine import buckets as module
-from tests.integrations.sources.test_buckets import Bucket, environment, gs_bucket, s3_bucket
+from tests.integrations._support.buckets import Bucket, environment, gs_bucket, s3_bucket
 from tests.servers import buckets
 from tests.servers.broken_web import serving
-from tests.serving_runtime.artifacts.test_fetching import digest_for, left
+from tests.serving_runtime._support.digests import digest_for, left
 
 FILES = {"config.pbtxt": b"max_batch_size: 4", "1/model.onnx": b"model" * 100_000}
 ONE = {"model.onnx": b"model" * 100_000}

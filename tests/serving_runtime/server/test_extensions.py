@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto
 
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime._support.clients import PRELUDE
 from tests.serving_runtime.processes import ServerProcess, server
-from tests.serving_runtime.server.test_clients import PRELUDE
 
 LABELLED = """
 max_batch_size: 4

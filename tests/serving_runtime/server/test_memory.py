@@ -13,8 +13,8 @@ import pytest
 
 from serving_runtime import proto
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime._support.http_bodies import body
 from tests.serving_runtime.processes import ServerProcess, command, server
-from tests.serving_runtime.server.test_repository import body
 
 MIB = 2**20
 SIZE = 2048

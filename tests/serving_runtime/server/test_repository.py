@@ -15,9 +15,10 @@ from onnx import TensorProto, helper
 
 from serving_runtime import proto
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime._support.clients import PRELUDE
+from tests.serving_runtime._support.http_bodies import body
 from tests.serving_runtime.engine.serving import until
 from tests.serving_runtime.processes import ServerProcess, command, server
-from tests.serving_runtime.server.test_clients import PRELUDE
 
 EXPLICIT = "--model-control-mode=explicit"
 
@@ -83,13 +84,6 @@ def test_tritonclient_loads_and_unloads(tmp_path: Path, protocol: str) -> None:
         arguments = [sys.executable, "-c", prelude + script, protocol, str(port), str(new)]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
-
-
-def body(width: int) -> tuple[bytes, dict[str, str]]:
-    data = np.ones((1, width), "f4").tobytes()
-    tensor = {"name": "x", "datatype": "FP32", "shape": [1, width], "parameters": {"binary_data_size": len(data)}}
-    head = json.dumps({"inputs": [tensor]}).encode()
-    return head + data, {"Inference-Header-Content-Length": str(len(head))}
 
 
 @pytest.mark.feature("E6")

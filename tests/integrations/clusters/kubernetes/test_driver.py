@@ -18,7 +18,7 @@ from integrations.clusters.kubernetes.manifests.names import SERVICE
 from integrations.clusters.kubernetes.options import GatewayReference, Keda, Options
 from tests.cluster.definitions import define_keda
 from tests.cluster.plane import ControlPlane
-from tests.integrations.conftest import until
+from tests.integrations._support.runtimes import until
 
 pytestmark = pytest.mark.cluster
 OPTIONS = Options(GatewayReference("gateway", "gateways"), "fairlead/serving-runtime:test", "models", "/artifacts")

@@ -9,7 +9,7 @@ from integrations.clusters.base import HeaderMatch, MatchKind
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.groups import alternatives, from_json, to_json
 from integrations.clusters.kubernetes.manifests.names import Manifest
-from tests.integrations.clusters.kubernetes.test_manifests import given
+from tests.integrations._support.manifests import given
 
 COUNTRIES = HeaderMatch("x-country", MatchKind.ANY_OF, tuple(f"c{number}" for number in range(20)))
 

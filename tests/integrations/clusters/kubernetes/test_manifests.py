@@ -4,80 +4,32 @@ The base is whole, a feature the difference from it. After a wanted change: `mak
 """
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from kubernetes import client, config
 
 from common.errors import InvalidInput
 from integrations.clusters.base import (
-    Arrangement,
-    Autoscaling,
-    Desired,
     DesiredRevision,
-    DesiredTransformer,
-    HeaderMatch,
     Job,
     JobKind,
-    Logger,
-    MatchKind,
-    Patch,
     Resources,
-    Rolling,
     SessionAffinity,
-    Tap,
-    behavior_from_json,
 )
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.jobs import job
-from integrations.clusters.kubernetes.options import GatewayReference, Keda, ModelCache, ModelSource, Options, Reach
+from integrations.clusters.kubernetes.options import ModelCache, Reach
 from tests._support.golden import BASE, check_feature, check_text, plain
 from tests._support.structural.layout import written_all
 from tests.cluster.definitions import define_keda
 from tests.cluster.plane import ControlPlane
+from tests.integrations._support.manifests import GOLDEN, given
 
 NAME = "kubernetes.io/metadata.name"
-GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.name.removesuffix(".in.yaml") for path in GOLDEN.glob("*.in.yaml"))
 FEATURES = [case for case in CASES if case != BASE]
-
-
-def given(case: str) -> tuple[Desired, dict[str, int], Options]:
-    read = yaml.safe_load((GOLDEN / f"{case}.in.yaml").read_text())
-    desired = {**read["desired"], "revisions": tuple(_revision(each) for each in read["desired"]["revisions"])}
-    desired["rolling"] = Rolling(**desired["rolling"]) if "rolling" in desired else None
-    options = {**read["options"], "gateway": GatewayReference(**read["options"]["gateway"])}
-    if "keda" in options:
-        options["keda"] = Keda(**options["keda"])
-    if "model_cache" in options:
-        options["model_cache"] = ModelCache(**options["model_cache"])
-    options["models_from"] = ModelSource(options.get("models_from", "claim"))
-    return Desired(**desired), read["shares"], Options(**options)
-
-
-def _revision(each: dict[str, Any]) -> DesiredRevision:
-    scaling = _autoscaling(**each["autoscaling"]) if "autoscaling" in each else None
-    logger = Logger(**each["logger"]) if "logger" in each else None
-    match = (HeaderMatch(one["header"], MatchKind(one["kind"]), tuple(one["values"])) for one in each.get("match", ()))
-    resources = Resources(**each.get("resources", {}))
-    own: dict[str, Any] = {"resources": resources, "autoscaling": scaling, "logger": logger, "match": tuple(match)}
-    own["tap"] = Tap(**each["tap"]) if "tap" in each else None
-    own["patches"] = tuple(Patch(f"patches[{number}]", **patch) for number, patch in enumerate(each.get("patches", ())))
-    if "arrangement" in each:
-        own["arrangement"] = Arrangement(each["arrangement"])
-    if "transformer" in each:
-        its = each["transformer"]
-        parts = {"resources": Resources(**its["resources"]), "autoscaling": Autoscaling(**its["autoscaling"])}
-        words = {name: tuple(its[name]) for name in ("command", "args")}
-        own["transformer"] = DesiredTransformer(**{**its, **parts, **words})
-    return DesiredRevision(**{**each, **own})
-
-
-def _autoscaling(most: int, targets: dict[str, float], behavior: dict[str, Any] | None = None) -> Autoscaling:
-    return Autoscaling(most, targets, behavior_from_json(behavior or {}))
 
 
 def rendered(case: str) -> list[Manifest]:

@@ -29,7 +29,7 @@ from integrations.clusters.kubernetes.options import GatewayReference, Keda, Opt
 from integrations.clusters.kubernetes.watches.watcher import WATCHED
 from tests.cluster.definitions import define_keda
 from tests.cluster.plane import ControlPlane
-from tests.integrations.conftest import until
+from tests.integrations._support.runtimes import until
 
 pytestmark = pytest.mark.cluster
 ROLE = Path(api_module.__file__).with_name("role.yaml")

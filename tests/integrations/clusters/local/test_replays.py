@@ -13,7 +13,7 @@ from common.processes import start_ticks
 from integrations.artifacts import ArtifactStore
 from integrations.clusters.base import Candidate, Exchange
 from integrations.clusters.local.replays import replay
-from tests.integrations.conftest import model
+from tests.integrations._support.runtimes import model
 
 X = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
 RECORDED = Exchange("a", "digits-00001", "1", 12.5, {"id": "", "inputs": [X]}, {"outputs": []})

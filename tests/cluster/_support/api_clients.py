@@ -1,0 +1,26 @@
+"""A client of the test cluster's API server."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.charts.chart import NAMESPACE, RELEASE
+from tests.cluster.definitions import define_other_kinds
+from tests.cluster.plane import ControlPlane
+
+NAMESPACES = (NAMESPACE, "vision", "text")
+
+
+@pytest.fixture(scope="module")
+def client(plane: ControlPlane) -> Iterator[httpx.Client]:
+    with plane.client() as admin:
+        for name in NAMESPACES:
+            labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+            admin.post("/api/v1/namespaces", json={"metadata": {"name": name, "labels": labels}}).raise_for_status()
+        account = {"metadata": {"name": RELEASE}}  # which a Pod has to name one of, in dry runs too
+        admin.post(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", json=account).raise_for_status()
+        define_other_kinds(admin)
+        yield admin
+        for name in NAMESPACES:
+            admin.delete(f"/api/v1/namespaces/{name}")

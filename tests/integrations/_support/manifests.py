@@ -1,0 +1,60 @@
+"""What the driver for Kubernetes is given, as golden files have it."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from integrations.clusters.base import (
+    Arrangement,
+    Autoscaling,
+    Desired,
+    DesiredRevision,
+    DesiredTransformer,
+    HeaderMatch,
+    Logger,
+    MatchKind,
+    Patch,
+    Resources,
+    Rolling,
+    Tap,
+    behavior_from_json,
+)
+from integrations.clusters.kubernetes.options import GatewayReference, Keda, ModelCache, ModelSource, Options
+
+GOLDEN = Path(__file__).parents[1] / "clusters" / "kubernetes" / "golden"
+
+
+def given(case: str) -> tuple[Desired, dict[str, int], Options]:
+    read = yaml.safe_load((GOLDEN / f"{case}.in.yaml").read_text())
+    desired = {**read["desired"], "revisions": tuple(_revision(each) for each in read["desired"]["revisions"])}
+    desired["rolling"] = Rolling(**desired["rolling"]) if "rolling" in desired else None
+    options = {**read["options"], "gateway": GatewayReference(**read["options"]["gateway"])}
+    if "keda" in options:
+        options["keda"] = Keda(**options["keda"])
+    if "model_cache" in options:
+        options["model_cache"] = ModelCache(**options["model_cache"])
+    options["models_from"] = ModelSource(options.get("models_from", "claim"))
+    return Desired(**desired), read["shares"], Options(**options)
+
+
+def _revision(each: dict[str, Any]) -> DesiredRevision:
+    scaling = _autoscaling(**each["autoscaling"]) if "autoscaling" in each else None
+    logger = Logger(**each["logger"]) if "logger" in each else None
+    match = (HeaderMatch(one["header"], MatchKind(one["kind"]), tuple(one["values"])) for one in each.get("match", ()))
+    resources = Resources(**each.get("resources", {}))
+    own: dict[str, Any] = {"resources": resources, "autoscaling": scaling, "logger": logger, "match": tuple(match)}
+    own["tap"] = Tap(**each["tap"]) if "tap" in each else None
+    own["patches"] = tuple(Patch(f"patches[{number}]", **patch) for number, patch in enumerate(each.get("patches", ())))
+    if "arrangement" in each:
+        own["arrangement"] = Arrangement(each["arrangement"])
+    if "transformer" in each:
+        its = each["transformer"]
+        parts = {"resources": Resources(**its["resources"]), "autoscaling": Autoscaling(**its["autoscaling"])}
+        words = {name: tuple(its[name]) for name in ("command", "args")}
+        own["transformer"] = DesiredTransformer(**{**its, **parts, **words})
+    return DesiredRevision(**{**each, **own})
+
+
+def _autoscaling(most: int, targets: dict[str, float], behavior: dict[str, Any] | None = None) -> Autoscaling:
+    return Autoscaling(most, targets, behavior_from_json(behavior or {}))
