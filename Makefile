@@ -125,11 +125,10 @@ test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Env
 	@$(BIN)/python -m tests.cluster.binaries
 	$(ON_CLUSTER) $(TOGETHER) $(call once_more,$(ON_CLUSTER))
 
-# What waits for servers, browsers and clusters runs beside what computes. A suite's output comes when it ends, and make's
-# last lines name the suites that failed.
-SUITES := test-cluster test-browser check test test-sqlite
-SIDE_BY_SIDE ?= 2
-suites: setup-dev ## all suites, SIDE_BY_SIDE=2 at a time, and a table of their times
+# A suite's output comes when it ends, and make's last lines name the suites that failed.
+SUITES := check test-browser test test-sqlite test-cluster
+SIDE_BY_SIDE ?= 1
+suites: setup-dev ## all suites, SIDE_BY_SIDE=1 at a time (2: on four cores), and a table of their times
 	@rm -rf build/suites
 	@$(BIN)/python -m tests.suites.progress & progress=$$!; trap 'kill $$progress' EXIT; failed=0; \
 	$(MAKE) --no-print-directory --jobs=$(SIDE_BY_SIDE) --keep-going --output-sync=target $(SUITES) || failed=$$?; \
