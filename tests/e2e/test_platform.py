@@ -254,7 +254,7 @@ def test_a_wrong_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     done = subprocess.run(platform.command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
     assert done.returncode == 1
-    assert done.stderr.startswith("`django migrate` failed: FAIRLEAD_MAX_ARTIFACT_BYTES is 'lots'; expected ")
+    assert done.stderr.startswith("`django prepare_home` failed: FAIRLEAD_MAX_ARTIFACT_BYTES is 'lots'; expected ")
     assert done.stderr.count("\n") == 1
     assert family(platform.home) == {}
 
