@@ -91,6 +91,8 @@ once_more = $(if $(CI),|| { .ci/few-failed $@ 3 && $(1) --last-failed --last-fai
 
 # Many tests wait for real servers; a file's tests stay together, since they share those.
 TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile
+# Of the Python suite so many wait that two workers leave two cores idle for a third of the time.
+MANY_WAIT := --numprocesses $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 
 ON_SERVERS = $(if $(SQLITE),,$(BIN)/python -m tests.servers)
 ELSEWHERE := tests/browser/% tests/cluster/%
@@ -102,7 +104,7 @@ ifdef FILE
 else ifdef CHANGED
 	@$(BIN)/python -m tests.affected $(CHANGED) --run $(EVERYWHERE) $(TOGETHER) --no-loadscope-reorder
 else
-	$(EVERYWHERE) $(TOGETHER) $(call once_more,$(EVERYWHERE))
+	$(EVERYWHERE) $(TOGETHER) $(MANY_WAIT) $(call once_more,$(EVERYWHERE))
 endif
 
 ON_SQLITE = $(PYTEST) -m sqlite $$($(BIN)/python -m tests.sqlite_pass)
