@@ -92,7 +92,7 @@ once_more = $(if $(CI),|| { .ci/few-failed $@ 3 && $(1) --last-failed --last-fai
 # Many tests wait for real servers; a file's tests stay together, since they share those.
 TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Of the Python suite so many wait that two workers leave two cores idle for a third of the time.
-MANY_WAIT := --numprocesses $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+MANY_WAIT := --numprocesses $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 4 ? cores + 1 : 4)))
 
 ON_SERVERS = $(if $(SQLITE),,$(BIN)/python -m tests.servers)
 ELSEWHERE := tests/browser/% tests/cluster/%
