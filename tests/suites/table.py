@@ -1,7 +1,7 @@
 """Prints where the time of a test run went: minutes per suite, and the slowest tests and fixtures of each.
 
 `python -m tests.suites.table [--slowest N] [FOLDER]` reads what `timings.py` wrote into `build/suites/`. `.ci/run` ends
-with it; the table in CONTRIBUTING.md is its output.
+with it.
 """
 
 import argparse
