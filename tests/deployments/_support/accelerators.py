@@ -7,8 +7,8 @@ from deployments.services import service_apply
 from deployments.services.placing import gpus_note
 from integrations.clusters.base import NodeGpus, Nodes
 from registry.models import ModelVersion
+from tests.deployments._support.cluster_files import CLUSTER
 from tests.deployments._support.platform import Platform
-from tests.deployments.services.test_patches import CLUSTER
 
 
 def apply(platform: Platform, **limits: Any) -> InferenceService:
