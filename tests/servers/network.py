@@ -40,6 +40,7 @@ def isolate() -> bool:
     if machine < 0 or unshare is None or unshare(_CLONE_NEWNET) != 0:
         return False
     os.environ.setdefault(_MACHINE, f"/proc/{os.getpid()}/fd/{machine}")
+    os.environ["NO_GCE_CHECK"] = "true"  # Google's library would look for its metadata server for half a minute
     _raise_loopback()
     _state["isolated"] = True
     return True
