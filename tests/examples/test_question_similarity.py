@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.e2e.harness import ROOT, Platform
+from tests.servers import network
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 pytestmark = pytest.mark.e2e
@@ -37,9 +38,10 @@ def platform(tmp_path: Path) -> Iterator[Platform]:
 
 
 def typed(platform: Platform, block: str) -> str:
-    """Return what the commands of a block print."""
+    """Return what the commands of a block print; the one that installs packages is typed outside of the test's network."""
+    command = ["bash", "-eu", "-c", block.replace("127.0.0.1:8090", platform.gateway)]
     done = subprocess.run(
-        ["bash", "-eu", "-c", block.replace("127.0.0.1:8090", platform.gateway)],
+        network.outside(*command) if "prepare.py" in block else command,
         cwd=platform.home.parent,
         env={**platform.environment, "PATH": f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"},
         capture_output=True,
