@@ -38,7 +38,7 @@ def platform(tmp_path: Path) -> Iterator[Platform]:
 
 
 def typed(platform: Platform, block: str) -> str:
-    """Return what the commands of a block print; the one that installs packages is typed outside of the test's network."""
+    """Return what the commands of a block print; what installs packages is typed outside of the test's network."""
     command = ["bash", "-eu", "-c", block.replace("127.0.0.1:8090", platform.gateway)]
     done = subprocess.run(
         network.outside(*command) if "prepare.py" in block else command,
