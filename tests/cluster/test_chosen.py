@@ -6,7 +6,7 @@ from pytest_django.fixtures import Settings
 
 from deployments.connecting import driver_of
 from deployments.services import cluster_apply
-from tests.cluster._support.endpoints import flat
+from tests.cluster._support.kubeconfigs import flat
 from tests.cluster.plane import ControlPlane
 from tests.deployments._support.cluster_files import LEAST
 

@@ -25,7 +25,7 @@ from integrations.artifact_archives import Member
 from registry.lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
 from registry.tasks import check_version
-from tests.cluster._support.endpoints import flat
+from tests.cluster._support.kubeconfigs import flat
 from tests.cluster.harness import CACHE, IMAGE, Harness
 from tests.cluster.platform import OnKubernetes
 from tests.integrations._support.buckets import environment, s3_bucket

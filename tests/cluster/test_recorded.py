@@ -17,7 +17,7 @@ from deployments.services import cluster_apply
 from deployments.services.recordings import RecordingOrder, recording_start
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from tests.cluster._support.endpoints import flat
+from tests.cluster._support.kubeconfigs import flat
 from tests.cluster.harness import Harness
 from tests.cluster.platform import OnKubernetes
 from tests.deployments._support.cluster_files import LEAST

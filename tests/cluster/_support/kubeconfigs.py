@@ -1,4 +1,4 @@
-"""Endpoints as a gateway chooses among them."""
+"""Kubeconfigs with the files that they name in them."""
 
 import base64
 import json
