@@ -23,16 +23,20 @@ from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FI
 from integrations.clusters.local.envoy.clusters import clusters, endpoints, port_of
 from integrations.clusters.local.envoy.names import cluster_name, endpoints_file
 from integrations.clusters.local.envoy.words import Endpoint, RevisionEndpoints
+from tests.cluster.changes import Changes
 from tests.cluster.gateway_api import CLASS, CONTROLLER, GROUP, NAMESPACE, VERSION
 from tests.cluster.plane import ControlPlane, ends_with_us
 from tests.cluster.translate import VERSION_PATH, backends, route_table
 from tests.servers.parts import free_port
 
 Json = dict[str, Any]
-_POLL_S = 0.25
+_AT_LEAST_EVERY_S = 2.0
+_AGAIN_S = 0.25
 _PATIENCE_S = 10.0
 _API = f"/apis/{GROUP}/{VERSION}"
 _GATEWAYS = f"{_API}/namespaces/{NAMESPACE}/gateways"
+_ROUTES = (f"{_API}/httproutes", f"{_API}/grpcroutes")
+_SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
 _numbers = itertools.count(1)
 _STARTED = "1970-01-01T00:00:00Z"
 
@@ -43,6 +47,7 @@ class Gateway:
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         self._folder = folder
         self._client = plane.client()
+        self._changes = Changes(plane, *_ROUTES, _SLICES)
         self._closing = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="test-gateway")
         self._versions: dict[str, tuple[str, str]] = {}
@@ -55,11 +60,13 @@ class Gateway:
     def trying_again(self) -> Iterator[None]:
         """Inside the block, try again elsewhere what found nobody who listens, as an operator may ask of a Gateway."""
         self.retries = True
+        self._changes.wake()
         self._until(lambda: "connect-failure" in self._admin.get("/config_dump").text, "retries")
         try:
             yield
         finally:
             self.retries = False
+            self._changes.wake()
 
     @property
     def url(self) -> str:
@@ -86,11 +93,13 @@ class Gateway:
         self._tell(f"{_GATEWAYS}/{self.reference.name}", {"conditions": [_condition(programmed, 1)]})
         features = [{"name": "HTTPRouteRequestMirror"}, {"name": "HTTPRouteRequestPercentageMirror"}]
         self._tell(f"{_API}/gatewayclasses/{CLASS}", {"supportedFeatures": features})
+        self._changes.start()
         self._watcher.start()
 
     def close(self) -> None:
         """End Envoy."""
         self._closing.set()
+        self._changes.close()
         if self._watcher.is_alive():
             self._watcher.join()
         self._envoy.kill()
@@ -117,18 +126,21 @@ class Gateway:
         return "deletionTimestamp" not in route["metadata"] and (self.reference.name, NAMESPACE) in parents
 
     def _watch(self) -> None:
-        while not self._closing.wait(_POLL_S):
+        while not self._closing.is_set():
             try:
                 self._program()
             except (httpx.HTTPError, TimeoutError) as error:
                 self.trouble.append(f"{type(error).__name__}: {error}")
+                self._closing.wait(_AGAIN_S)
+            else:
+                self._changes.wait(_AT_LEAST_EVERY_S)
 
     def _program(self) -> None:
         """Bring Envoy from what it knows to what the API server has, once."""
-        routes = [route for kind in ("httproutes", "grpcroutes") for route in self._list(f"{_API}/{kind}")]
+        routes = [route for path in _ROUTES for route in self._list(path)]
         routes = [route for route in routes if self._is_ours(route)]
         wanted = sorted({each for route in routes for each in backends(route)})
-        slices = self._list("/apis/discovery.k8s.io/v1/endpointslices")
+        slices = self._list(_SLICES)
         revisions = [_endpoints(namespace, name, slices) for namespace, name in wanted]
         for revision in revisions:
             for use in revision.uses:

@@ -18,11 +18,13 @@ from typing import Any
 import httpx
 
 from tests.cluster import executing
+from tests.cluster.changes import Changes
 from tests.cluster.kubelet_server import KubeletServer
 from tests.cluster.plane import ControlPlane
 from tests.cluster.pod import Image, Pod
 
-_POLL_S = 0.25
+_AT_LEAST_EVERY_S = 1.0
+_AGAIN_S = 0.25
 _numbers = itertools.count(1)
 
 
@@ -52,6 +54,8 @@ class Kubelet:
         network = f"10.{64 + os.getpid() % 128}.{(os.getpid() // 128 + self._number) % 256}"
         self._addresses = (f"{network}.{host}" for host in itertools.count(1))
         self._pods: dict[str, Pod] = {}
+        self._changes = Changes(plane, "/api/v1/pods", selector=f"spec.nodeName={self.name}")
+        self._files = Changes(plane, "/api/v1/configmaps", "/api/v1/secrets")
         self._closing = threading.Event()
         self._paused = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name=f"{self.name}-watcher")
@@ -80,6 +84,8 @@ class Kubelet:
         }
         self._merge(f"/api/v1/nodes/{self.name}/status", {"status": status})
         self._merge(f"/api/v1/nodes/{self.name}", {"spec": {"taints": None}})  # not-ready, which nobody else removes
+        self._changes.start()
+        self._files.start()
         self._watcher.start()
 
     def pod(self, prefix: str) -> Pod:
@@ -95,10 +101,12 @@ class Kubelet:
             yield
         finally:
             self._paused.clear()
+            self._changes.wake()
 
     def close(self) -> None:
         """Kill all pods, take their addresses away, and remove the node and what was bound to it."""
         self._closing.set()
+        self._changes.close()
         self._watcher.join()
         self._server.close()
         for pod in self._pods.values():
@@ -108,16 +116,19 @@ class Kubelet:
         self._client.delete(f"/api/v1/nodes/{self.name}")
         for pod in self._pods.values():
             pod.forget()
+        self._files.close()
         self._client.close()
 
     def _watch(self) -> None:
-        while not self._closing.wait(_POLL_S):
-            if self._paused.is_set():
-                continue
+        while not self._closing.is_set():
             try:
-                self._look()
+                if not self._paused.is_set():
+                    self._look()
             except httpx.HTTPError as error:  # the API server is away: pods go on, as on a real node
                 self.trouble.append(str(error))
+                self._closing.wait(_AGAIN_S)
+            else:
+                self._changes.wait(_AT_LEAST_EVERY_S)
 
     def _look(self) -> None:
         answer = self._client.get("/api/v1/pods", params={"fieldSelector": f"spec.nodeName={self.name}"})
@@ -145,6 +156,7 @@ class Kubelet:
             images=self._images,
             claims=self._claims,
             finds_names=self._finds_names,
+            files=self._files,
         )
         pod.start()
         return pod

@@ -25,7 +25,7 @@ from tests.deployments._support.platform import Platform
 from tests.integrations._support.runtimes import Traffic, model
 
 WITHIN_S = 600.0
-_PAUSE_S = 0.1
+_PAUSE_S = 0.25
 """Between two turns, so that what is waited for has the processor."""
 
 

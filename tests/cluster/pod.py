@@ -22,6 +22,7 @@ from typing import Any
 import httpx
 
 from tests.cluster.around import Around, around
+from tests.cluster.changes import Changes
 from tests.cluster.container import Container, moment
 from tests.cluster.recorder import Recorder
 from tests.cluster.volumes import Volumes
@@ -45,13 +46,14 @@ class Pod(threading.Thread):
         *,
         images: Mapping[str, Image],
         claims: Mapping[str, Path],
+        files: Changes,
         finds_names: bool = False,
     ) -> None:
         super().__init__(name=found["metadata"]["name"])
         self._finds_names = finds_names
         self._found, self._client, self._folder, self.ip = found, client, folder, ip
         self._images = images
-        self._volumes = Volumes(found, client, folder / "volumes", claims)
+        self._volumes = Volumes(found, client, folder / "volumes", claims, files)
         self._recorder = Recorder(client, found, found["spec"]["nodeName"])
         self._grace_s: float | None = None
         self._killed = threading.Event()

@@ -16,19 +16,20 @@ from typing import Any
 
 import httpx
 
+from tests.cluster.changes import Changes
 from tests.cluster.kubelet import address
 from tests.cluster.plane import ControlPlane
 
 Json = dict[str, Any]
 _CHUNK = 1 << 16
-_POLL_S = 0.25
+_AT_LEAST_EVERY_S = 2.0
 
 
 class ServiceProxy:
     """Serves ports of Services by their cluster addresses; they are taken up when they are first asked for."""
 
     def __init__(self, plane: ControlPlane) -> None:
-        self._client = plane.client()
+        self._plane, self._client = plane, plane.client()
         self._running = ExitStack()
         self._known: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -46,18 +47,22 @@ class ServiceProxy:
     def following(self, namespace: str) -> Iterator[None]:
         """Serve every port of every Service of a namespace while the block runs, new ones soon after they are made."""
         over = threading.Event()
+        changes = Changes(self._plane, f"/api/v1/namespaces/{namespace}/services")
 
         def follow() -> None:
-            while not over.wait(_POLL_S):
+            while not over.is_set():
                 with suppress(httpx.HTTPError):  # the API server is away; what is known goes on
                     self._take_up(namespace)
+                changes.wait(_AT_LEAST_EVERY_S)
 
         thread = threading.Thread(target=follow, name=f"proxy-of-{namespace}")
+        changes.start()
         thread.start()
         try:
             yield
         finally:
             over.set()
+            changes.close()
             thread.join()
 
     def _take_up(self, namespace: str) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 
+from tests.cluster.changes import Changes
+
 Json = dict[str, Any]
 _BROUGHT = {"configMap", "secret", "projected"}
-_PERIOD_S = 0.5
-"""A real kubelet looks about once a minute; a test has no time for that."""
 
 
 class Volumes:
@@ -21,12 +21,14 @@ class Volumes:
     the content changed: a reader sees all of the old files or all of the new ones.
     """
 
-    def __init__(self, pod: Json, client: httpx.Client, folder: Path, claims: Mapping[str, Path]) -> None:
+    def __init__(
+        self, pod: Json, client: httpx.Client, folder: Path, claims: Mapping[str, Path], files: Changes
+    ) -> None:
         self._pod, self._client, self._folder, self._claims = pod, client, folder, claims
         self._volumes = {each["name"]: each for each in pod["spec"].get("volumes", ())}
         self._tokens: dict[str, tuple[float, bytes]] = {}
         self._content: dict[str, dict[str, bytes]] = {}
-        self._next_at = 0.0
+        self._files, self._seen, self._complete = files, -1, False
         self._turn = 0
 
     def folder(self, name: str) -> Path:
@@ -41,15 +43,18 @@ class Volumes:
         return folder
 
     def refresh(self) -> bool:
-        """Bring what is new into the volumes, now and then; returns whether all is there that a pod needs to start."""
-        if time.monotonic() < self._next_at:
-            return True
-        self._next_at = time.monotonic() + _PERIOD_S
+        """Bring what is new into the volumes; returns whether all is there that a pod needs to start."""
+        seen = self._files.count
+        if seen != self._seen or any(due < time.monotonic() for due, _ in self._tokens.values()):
+            self._complete = self._bring()
+            self._seen = seen
+        return self._complete
+
+    def _bring(self) -> bool:
         for name, volume in self._volumes.items():
             if _BROUGHT & set(volume):
                 found = self._found(volume)
                 if found is None:
-                    self._next_at = 0.0
                     return False
                 if self._content.get(name) != found:
                     self._put(self.folder(name), found)
