@@ -45,12 +45,13 @@ Found = TypeVar("Found")
 
 
 def until(look: Callable[[], Found], what: str, within_s: float = 60.0) -> Found:
-    """Return the first true thing `look` finds; fails the test with `what` at the deadline."""
-    deadline = time.monotonic() + within_s
+    """Return the first true thing `look` finds, at first often; fails the test with `what` at the deadline."""
+    began = time.monotonic()
     while not (found := look()):
-        if time.monotonic() > deadline:
+        waited_s = time.monotonic() - began
+        if waited_s > within_s:
             pytest.fail(f"not within {within_s:g} s: {what}")
-        time.sleep(0.02)
+        time.sleep(min(0.02 + waited_s / 20, 0.5))
     return found
 
 
