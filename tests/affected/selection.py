@@ -1,9 +1,10 @@
 """The choice: which test files a change can affect, nearest first."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from tests.affected import rules
@@ -22,6 +23,17 @@ class Tree:
     templates: Mapping[str, str]
     paths: Sequence[str]
 
+    @cached_property
+    def graph(self) -> Graph:
+        """Return what leads to what in it."""
+        return Graph(self.sources, self.templates, self.paths)
+
+    def with_files(self, paths: Collection[str]) -> "Tree":
+        """Return it with further files, without content."""
+        nothing = read("")
+        sources = {path: nothing for path in paths if path.endswith(".py")}
+        return Tree({**self.sources, **sources}, self.templates, [*self.paths, *paths])
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -38,13 +50,7 @@ def select(changes: Sequence[Change], tree: Tree) -> Chosen:
     What is gone is still known by those who name it: its files are part of the graph, without content.
     """
     gone = {change.path for change in changes if change.new is None and change.old is not None}
-    nothing = read("")
-    tree = Tree(
-        {**tree.sources, **{path: nothing for path in gone if path.endswith(".py")}},
-        tree.templates,
-        [*tree.paths, *(path for path in gone)],
-    )
-    graph = Graph(tree.sources, tree.templates, tree.paths)
+    tree = tree.with_files(gone) if gone else tree
     tests = sorted(path for path in tree.sources if is_test(path) and path not in gone)
     distances: dict[str, int] = {}
     for change in changes:
@@ -53,10 +59,10 @@ def select(changes: Sequence[Change], tree: Tree) -> Chosen:
         seeds = _seeds(change, tree.sources)
         if not seeds:
             continue
-        if unused := _read_by_django(change, seeds, graph):
+        if unused := _read_by_django(change, seeds, tree.graph):
             return Chosen(tests, everything=f"{change.path}: Django itself reads {unused}")
-        found = _reached(change, seeds, graph, tests)
-        if not found and not _known(change, tree.sources, graph):
+        found = _reached(change, seeds, tree.graph, tests)
+        if not found and not _known(change, tree):
             return Chosen(tests, everything=f"{change.path}: no rule knows what it can affect")
         for path, distance in found.items():
             distances[path] = min(distance, distances.get(path, distance))
@@ -97,7 +103,7 @@ def _read_by_django(change: Change, seeds: set[Node], graph: Graph) -> str | Non
     return next(unused, None)
 
 
-def _known(change: Change, sources: Mapping[str, Source], graph: Graph) -> bool:
+def _known(change: Change, tree: Tree) -> bool:
     """Say whether it is no surprise that a change reaches no test.
 
     Helpers may have no user, what is gone is named nowhere, and of a module that tests do reach a line may be unused.
@@ -108,7 +114,7 @@ def _known(change: Change, sources: Mapping[str, Source], graph: Graph) -> bool:
     if not path.endswith(".py"):
         return False
     unused = change.new is None or path.startswith(("tests/", "benchmarks/"))
-    return unused or bool(graph.distances((path, name) for name in sources[path].definitions))
+    return unused or bool(tree.graph.distances((path, name) for name in tree.sources[path].definitions))
 
 
 def _beside(path: str, tests: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from tests.affected import rules
 from tests.affected.__main__ import ROOT, report, tree_of
 from tests.affected.changes import Change, Repository
-from tests.affected.graph import Graph, is_test
+from tests.affected.graph import is_test
 from tests.affected.selection import Chosen, Tree, select
 
 REPOSITORY = Repository(ROOT)
@@ -78,12 +78,11 @@ def test_every_test_file_is_chosen_by_a_change_of_itself() -> None:
 def test_every_file_is_known_or_means_every_test_on_purpose() -> None:
     """A new kind of file gets a rule, or a line here that says that it is every test's."""
     mean = {"requirements/base.txt", "requirements/dev.txt", "pyproject.toml"}
-    whole = Graph(tree().sources, tree().templates, tree().paths)
     unknown = [
         path
         for path in tree().paths
         if not path.endswith(".py") and not path.startswith("tests/") and rules.beside(path) is None
-        if path not in mean and not whole.distances([(path, "file")])
+        if path not in mean and not tree().graph.distances([(path, "file")])
     ]
     assert unknown == []
 
