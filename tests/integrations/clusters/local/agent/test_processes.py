@@ -109,6 +109,6 @@ async def test_program_that_is_not_there_is_told_by_its_end(tmp_path):
 
 async def test_signal_is_for_the_whole_group(tmp_path):
     process = Process(program(tmp_path, "import time; time.sleep(60)"), restarts=0, message="")
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, signal.SIGTERM)
     await process.ended()
     assert not process.running
