@@ -1,14 +1,15 @@
 """Every list of the API takes the filters and orderings that its OpenAPI document names, and refuses others."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 from drf_spectacular.generators import SchemaGenerator
-from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
@@ -32,28 +33,34 @@ def lists() -> dict[str, list[dict[str, Any]]]:
     return {path: query for path, query in queries.items() if any(one["name"] == "cursor" for one in query)}
 
 
+@pytest.fixture(scope="module")
+def hook(standing_rows: Callable[[], AbstractContextManager[None]]) -> int:
+    """Make two of everything that is listed; returns the key of the webhook."""
+    with standing_rows(), override_settings(IMPORT_FROM=parse_prefixes(["https://a.example"])):
+        live = scenes.service()
+        scenes.rollout(live)
+        now = live.created_at
+        alias_set(model="digits", name="champion", number=1, now=now, actor="test")
+        alias_set(model="digits", name="other", number=1, now=now, actor="test")
+        scenes.service("another")
+        for _ in range(2):
+            import_request(model="digits", uri="https://a.example/digits.onnx", now=now, actor="test")
+        for _ in range(2):
+            scenes.tuning()
+        made = scenes.webhook().webhook
+        for _ in range(2):
+            webhook_test(webhook_id=made.pk, teams=None, actor="test", now=now)
+        return int(made.pk)
+
+
 @pytest.fixture
-def ask(api: Callable[..., APIClient], settings: Settings) -> Callable[..., Any]:
-    live = scenes.service()
-    scenes.rollout(live)
-    now = live.created_at
-    alias_set(model="digits", name="champion", number=1, now=now, actor="test")
-    alias_set(model="digits", name="other", number=1, now=now, actor="test")
-    scenes.service("another")
+def ask(hook: int, api: Callable[..., APIClient]) -> Callable[..., Any]:
     client = api(Scope.ADMIN)
-    settings.IMPORT_FROM = parse_prefixes(["https://a.example"])
-    for _ in range(2):
-        import_request(model="digits", uri="https://a.example/digits.onnx", now=now, actor="test")
-    for _ in range(2):
-        scenes.tuning()
-    hook = scenes.webhook().webhook
-    for _ in range(2):
-        webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
     client.post("/api/v1/tokens", {"name": "second"})
 
     def get(path: str, query: dict[str, str]) -> Any:
         cluster = {"name": "local"} if "/clusters/" in path else {}
-        return client.get(path.format(**{**NAMES, **cluster, "webhook_id": hook.pk}), query)
+        return client.get(path.format(**{**NAMES, **cluster, "webhook_id": hook}), query)
 
     return get
 

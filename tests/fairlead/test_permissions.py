@@ -1,9 +1,11 @@
 """Every operation of the OpenAPI document, asked by every role: an operation without a row in the table fails."""
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
 
 import pytest
+from django.test import override_settings
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 from pytest_django.fixtures import Settings
@@ -192,11 +194,14 @@ def test_every_operation_has_a_row_that_says_who_may() -> None:
     assert sorted(operations()) == sorted([*TABLE, *OF_WORKLOADS])
 
 
-@pytest.fixture
-def address(settings: Settings) -> Callable[[str], str]:
-    """Return a maker of addresses of things that are all there; team red owns the service and its model."""
-    now = timezone.now()
-    settings.IMPORT_FROM = parse_prefixes(["https://models.example.com"])
+@pytest.fixture(scope="module")
+def ids(standing_rows: Callable[[], AbstractContextManager[None]]) -> dict[str, int]:
+    """Make things of every kind, team red's the service and its model; returns their keys by their names in paths."""
+    with standing_rows(), override_settings(IMPORT_FROM=parse_prefixes(["https://models.example.com"])):
+        return _everything(timezone.now())
+
+
+def _everything(now: datetime) -> dict[str, int]:
     live = scenes.service()
     rollout = scenes.rollout(live)
     alias_set(model="digits", name="champion", number=1, now=now, actor="test")
@@ -216,21 +221,31 @@ def address(settings: Settings) -> Callable[[str], str]:
     build, trial = scenes.build(), scenes.trial()
     hook = scenes.webhook(team="red").webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=now)
+    return {
+        "rollout_id": rollout.pk,
+        "webhook_id": hook.pk,
+        "delivery_id": delivery.pk,
+        "import_id": coming.pk,
+        "recording_id": recording.pk,
+        "replay_id": replay.pk,
+        "repartition_id": repartition.pk,
+        "tuning_id": tuning.pk,
+        "build_id": build.pk,
+        "trial_id": trial.pk,
+    }
+
+
+@pytest.fixture
+def address(ids: dict[str, int], settings: Settings) -> Callable[[str], str]:
+    """Return a maker of addresses of things that are all there."""
+    settings.IMPORT_FROM = parse_prefixes(["https://models.example.com"])
 
     def make(operation: str) -> str:
         path = operation.split(" ")[1]
         of = path.split("/")[1]
         name = {"policies": "careful", "clusters": "local"}.get(of, "default" if "/namespaces/" in path else "digits")
         token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first() or 0
-        ids = {"rollout_id": rollout.pk, "token_id": token_id, "webhook_id": hook.pk, "delivery_id": delivery.pk}
-        ids["import_id"] = coming.pk
-        ids["recording_id"] = recording.pk
-        ids["replay_id"] = replay.pk
-        ids["repartition_id"] = repartition.pk
-        ids["tuning_id"] = tuning.pk
-        ids["build_id"] = build.pk
-        ids["trial_id"] = trial.pk
-        return "/api/v1" + path.format(**NAMES, name=name, **ids)
+        return "/api/v1" + path.format(**NAMES, **ids, name=name, token_id=token_id)
 
     return make
 
