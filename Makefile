@@ -91,8 +91,6 @@ once_more = $(if $(CI),|| { .ci/few-failed $@ 3 && $(1) --last-failed --last-fai
 
 # Many tests wait for real servers; a file's tests stay together, since they share those.
 TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile
-# Of the Python suite so many wait that two workers leave two cores idle for a third of the time.
-MANY_WAIT := --numprocesses $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 4 ? cores + 1 : 4)))
 
 ON_SERVERS = $(if $(SQLITE),,$(BIN)/python -m tests.servers)
 ELSEWHERE := tests/browser/% tests/cluster/%
@@ -104,7 +102,7 @@ ifdef FILE
 else ifdef CHANGED
 	@$(BIN)/python -m tests.affected $(CHANGED) --run $(EVERYWHERE) $(TOGETHER) --no-loadscope-reorder
 else
-	$(EVERYWHERE) $(TOGETHER) $(MANY_WAIT) $(call once_more,$(EVERYWHERE))
+	$(EVERYWHERE) $(TOGETHER) $(call once_more,$(EVERYWHERE))
 endif
 
 ON_SQLITE = $(PYTEST) -m sqlite $$($(BIN)/python -m tests.sqlite_pass)
@@ -128,9 +126,10 @@ test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Env
 	$(ON_CLUSTER) $(TOGETHER) $(call once_more,$(ON_CLUSTER))
 
 # A suite's output comes when it ends, and make's last lines name the suites that failed.
-SUITES := check test-browser test test-sqlite test-cluster
-SIDE_BY_SIDE ?= 1
-suites: setup-dev ## all suites, SIDE_BY_SIDE=1 at a time (2: on four cores), and a table of their times
+# Two at a time: the long one, half of which waits for whole platforms, and the others beside it.
+SUITES := check test test-browser test-cluster test-sqlite
+SIDE_BY_SIDE ?= 2
+suites: setup-dev ## all suites, SIDE_BY_SIDE=2 at a time (1: on one core), and a table of their times
 	@rm -rf build/suites
 	@$(BIN)/python -m tests.suites.progress & progress=$$!; trap 'kill $$progress' EXIT; failed=0; \
 	$(MAKE) --no-print-directory --jobs=$(SIDE_BY_SIDE) --keep-going --output-sync=target $(SUITES) || failed=$$?; \

@@ -54,7 +54,6 @@ class Platform:
 
     Attributes:
         cluster: where services run; one that is not local has its own gateway.
-        migrates: whether `up` makes the tables in an empty home; else a new home has a copy of them from the start.
     """
 
     home: Path
@@ -65,7 +64,6 @@ class Platform:
     options: tuple[str, ...] = ()
     cluster: str = "local"
     cluster_gateway: str = ""
-    migrates: bool = False
 
     @property
     def url(self) -> str:
@@ -91,7 +89,7 @@ class Platform:
 
     def start(self) -> None:
         self.home.parent.mkdir(parents=True, exist_ok=True)
-        if not (self.migrates or self.home.exists() or "FAIRLEAD_DATABASE_URL" in self.variables):
+        if not (self.home.exists() or "FAIRLEAD_DATABASE_URL" in self.variables):
             self.home.mkdir(mode=0o700)
             copy_sqlite(self.home / "fairlead.sqlite3")
         with (self.home.parent / "up.log").open("a") as log:

@@ -45,7 +45,7 @@ class Timings:
         self._fixtures: list[dict[str, Any]] = []
         self._is_worker = hasattr(config, "workeroutput")
         self._file: Path = config.option.timings
-        again = config.option.lf and self._file.exists()
+        again = getattr(config.option, "lf", False) and self._file.exists()
         self._before: dict[str, Any] = json.loads(self._file.read_text()) if again else {}
         self._written = self._began
 

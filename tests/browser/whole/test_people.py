@@ -210,8 +210,7 @@ def test_a_name_is_freed_from_the_providers_account_whose_session_ends(desk: Des
     ask(admin, "Free the name…", "Free the name")
     see(admin, "alice belongs to the next account of that name that signs in.")
     see(admin, "Comes with API tokens alone.")
-    page.goto("/models/")
-    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=WAIT_MS)  # by itself: its stream ended
     page.get_by_role("link", name="Sign in with Example").click()
     expect(page.locator(".who-name")).to_have_text("alice", timeout=WAIT_MS)
     admin.reload()

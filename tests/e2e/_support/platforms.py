@@ -38,7 +38,7 @@ def anywhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """One running platform for a module, which logs requests."""
-    made = Platform(tmp_path_factory.mktemp("e2e") / ".fairlead", options=("--log-requests",), migrates=True)
+    made = Platform(tmp_path_factory.mktemp("e2e") / ".fairlead", options=("--log-requests",))
     made.start()
     yield made
     assert made.process is not None
