@@ -111,8 +111,9 @@ def final(response: Any) -> bool:
 
 
 TRITONCLIENT = """
-import queue, sys
+import faulthandler, queue, sys
 import numpy as np
+faulthandler.dump_traceback_later(50, exit=True)  # says where it waits
 import tritonclient.grpc as v2
 client = v2.InferenceServerClient(f"127.0.0.1:{sys.argv[1]}")
 found = queue.Queue()
