@@ -8,6 +8,7 @@ import pytest
 
 from deployments import reconciler
 from deployments.models import AnalysisRun, Event, InferenceService, Rollout
+from deployments.phases import ServicePhase
 from deployments.reconciler import Outcome, Outside
 from deployments.selectors import ServiceView, service_detail
 from deployments.services import (
@@ -122,7 +123,7 @@ class Platform:
         self.clock.go_on(seconds)
         if settle:
             self.cluster.settle()
-        service_id = InferenceService.objects.get().pk
+        service_id = InferenceService.objects.values_list("pk", flat=True).get()
         alias_follow(service_id=service_id, now=self.clock())
         import_follow(service_id=service_id, now=self.clock())
         return reconciler.tick(service_id, self.outside)
@@ -139,7 +140,7 @@ class Platform:
         self.version(1)
         self.policy()
         self.apply(**file)
-        self.until(lambda: self.view().phase == "Ready")
+        self.until(lambda: InferenceService.objects.filter(phase=ServicePhase.READY).exists())
         self.metrics.serve("digits-00001", 1000, slow=20)
         return InferenceService.objects.get()
 
