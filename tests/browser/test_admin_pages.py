@@ -129,14 +129,14 @@ def test_a_webhook_is_made_and_tested_and_its_answer_comes_by_itself(page: Page,
     page.locator("#made").get_by_role("link").click()
 
     page.get_by_role("button", name="Test").click()
-    expect(page.locator("#answer")).to_contain_text("waiting for the answer")
+    expect(page.locator("#answer").get_by_test_id("answer-awaited")).to_be_visible()
     deliver(WebhookDelivery.objects.get().pk)
     expect(page.locator("#answer")).to_contain_text("answered 202")
     expect(page.locator("#answer")).to_contain_text("thanks for asking")
     expect(page.locator("#deliveries")).to_contain_text("delivered")
 
     page.get_by_role("button", name="Post again").click()
-    expect(page.locator("#answer")).to_contain_text("waiting for the answer")
+    expect(page.locator("#answer").get_by_test_id("answer-awaited")).to_be_visible()
     deliver(WebhookDelivery.objects.latest("pk").pk)
     expect(page.locator("#answer")).to_contain_text("answered 202")
 

@@ -24,7 +24,7 @@ def _no_complaints(complaints: list[str]) -> None:
 
 def test_it_follows_a_rollout_from_nothing_to_its_end_without_a_reload(page: Page) -> None:
     expect(page.get_by_role("heading", name="Home")).to_be_visible()
-    expect(page.get_by_text("Three steps lead there")).to_be_visible()
+    expect(page.get_by_test_id("three-steps")).to_be_visible()
     page.evaluate("window.stayed = true")
 
     row = scenes.rollout(scenes.service())
@@ -36,7 +36,7 @@ def test_it_follows_a_rollout_from_nothing_to_its_end_without_a_reload(page: Pag
     expect(waiting).to_contain_text("Step 2 asks for a person")
     expect(page.locator("#announcer")).to_have_text("1 rollout waits for you")
     expect(page.locator("#home-figures li").first).to_have_text("1 waits for you")
-    expect(rolling).to_contain_text("No other rollout is on its way.")
+    expect(rolling.get_by_test_id("no-other-rollout")).to_be_visible()
 
     assert page.evaluate("window.stayed") is True
 
@@ -65,7 +65,7 @@ def test_a_version_is_approved_by_the_way_that_home_shows(page: Page) -> None:
     page.evaluate("window.stayed = true")
     row = version_awaited()
     waiting = page.locator("#home-waiting")
-    expect(waiting).to_contain_text("Comes into no service before it is approved")
+    expect(waiting.get_by_test_id("approval-needed")).to_be_visible()
     expect(page.locator("#announcer")).to_have_text("1 version waits for your approval")
     assert page.evaluate("window.stayed") is True
 

@@ -176,10 +176,10 @@ def test_a_version_is_approved_with_a_comment_and_its_alias_protected(context: B
     page.goto("/models/digits/")
     page.get_by_role("textbox", name="Alias").fill("champion")
     page.get_by_role("button", name="Protect alias").click()
-    expect(page.get_by_text("means no version yet")).to_be_visible()
+    expect(page.get_by_test_id("means-nothing")).to_be_visible()
     page.get_by_role("button", name="Require approval…").click()
     page.get_by_role("dialog").get_by_role("button", name="Require approval", exact=True).click()
-    expect(page.get_by_text("Only approved versions come into services.")).to_be_visible()
+    expect(page.get_by_test_id("approved-only")).to_be_visible()
 
     page.get_by_role("link", name="1", exact=True).click()
     expect(page.locator(".title-line")).to_contain_text("needs approval")

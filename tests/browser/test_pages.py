@@ -197,8 +197,8 @@ def test_a_failing_revision_says_why_and_a_healed_one_keeps_it_folded(page: Page
     scenes.failure(service, "digits-00001", is_failing=False)
     page.goto(DETAIL)
     healed = page.locator("#failure-digits-00001")
-    expect(healed.get_by_text("Last failure of")).to_be_visible()
-    expect(healed.get_by_text("Its last lines")).to_be_hidden()
+    expect(healed.get_by_test_id("last-failure")).to_be_visible()
+    expect(healed.get_by_test_id("last-lines")).to_be_hidden()
 
     scenes.failure(service, "digits-00002")
     failing = page.locator("#failure-digits-00002")

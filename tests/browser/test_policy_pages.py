@@ -43,7 +43,7 @@ def test_steps_are_drawn_as_one_types_and_what_is_wrong_is_told_at_its_line(page
 
     page.get_by_role("button", name="Delete policy…").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete policy").click()
-    expect(page.get_by_text("No policy yet.")).to_be_visible()
+    expect(page.get_by_test_id("no-policy")).to_be_visible()
 
 
 def test_the_form_and_the_file_follow_each_other_by_keyboard(page: Page) -> None:

@@ -90,7 +90,7 @@ def test_an_administrator_sets_a_price_and_the_service_says_what_its_inferences_
     page.goto(f"/signin/#token={scenes.token(Scope.ADMIN, 'alice')}")
     page.wait_for_url(re.compile(r"://[^/]+/$"))
     page.goto("/platform/clusters/local/")
-    page.get_by_text("none set: services cannot say").click()
+    page.get_by_test_id("no-prices").click()
     page.get_by_label("Currency").fill("EUR")
     page.get_by_label("Replica without a GPU").fill("0.6")
     page.keyboard.press("Enter")

@@ -81,7 +81,7 @@ def test_who_signs_in_at_the_provider_lands_on_the_page_that_was_wanted_and_sign
     page.screenshot(path=screenshots / "tokens-at-provider.png")
 
     page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_text("You are signed out here")).to_be_visible()
+    expect(page.get_by_test_id("signed-out-here")).to_be_visible()
     assert ApiToken.objects.get(is_session=True).revoked_at is not None
     page.get_by_role("link", name="Sign out there as well").click()
     page.get_by_role("button", name="Yes, sign me out").click()

@@ -102,7 +102,7 @@ def test_the_form_holds_for_everybody(
         page.screenshot(path=screenshots / f"try-{state}-{width}-{theme}.png", full_page=True)
 
     page.goto("/models/digits/versions/2/try/")
-    expect(page.get_by_text("is live in no service")).to_be_visible()
+    expect(page.get_by_test_id("not-live")).to_be_visible()
     look("nowhere")
     page.goto("/models/digits/versions/1/try/")
     look("empty")
@@ -122,7 +122,7 @@ def test_the_form_holds_for_everybody(
 
     page.route("**/try/send", hold)
     page.get_by_role("button", name="Send it").click()
-    expect(page.get_by_text("Waiting for the answer")).to_be_visible()
+    expect(page.get_by_test_id("try-busy")).to_be_visible()
     look("busy")
     held[0].continue_()
     expect(page.get_by_text("Input row: that is not JSON")).to_be_visible()

@@ -55,7 +55,7 @@ def test_a_dropped_file_becomes_a_new_model_and_is_followed_until_it_is_ready(pa
     expect(page.get_by_label("Name of the model")).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url("**/models/linear/versions/1/")
-    expect(page.get_by_text("waits for a worker")).to_be_visible()
+    expect(page.get_by_test_id("waits-for-worker")).to_be_visible()
     version = ModelVersion.objects.get()
     sha256 = hashlib.sha256((files / "linear.onnx").read_bytes()).hexdigest()
     assert version.digest == digest_of({"model.onnx": sha256})
@@ -88,7 +88,7 @@ def test_a_dropped_folder_becomes_the_next_version_as_it_is_laid_out(
 def test_several_files_are_chosen_and_sent_by_keyboard(page: Page, files: Path) -> None:
     page.on("filechooser", lambda _: None)  # from here on the browser asks us and nobody else, also where it is slow to
     page.goto("/models/")
-    expect(page.get_by_text("No models yet")).to_be_visible()
+    expect(page.get_by_test_id("no-models")).to_be_visible()
     page.get_by_label("Choose files").focus()
     with page.expect_file_chooser() as chooser:
         page.keyboard.press("Enter")
@@ -188,7 +188,7 @@ def test_who_may_only_read_is_offered_no_upload(page: Page, files: Path) -> None
     for address in ("/models/", "/models/digits/"):
         page.goto(address)
         expect(page.get_by_role("link", name="digits").or_(page.get_by_role("heading", name="digits"))).to_be_visible()
-        expect(page.get_by_text("Drop a model here")).to_have_count(0)
+        expect(page.get_by_test_id("drop-here")).to_have_count(0)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -101,7 +101,7 @@ def test_the_pages_fit_and_can_be_used_by_everybody(
         page.goto(f"{VERSION}builds/{row.pk}/")
         look(f"build-{name}")
     page.goto(f"{VERSION}tunings/")
-    page.get_by_text("How far to go").click()
+    page.get_by_test_id("limits").click()
     look("tunings")
     page.goto(f"{VERSION}tunings/{search.pk}/")
     look("tuning-going")

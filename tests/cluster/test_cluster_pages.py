@@ -133,7 +133,7 @@ def test_a_cluster_is_added_gets_the_rights_that_its_check_names_and_is_forgotte
         expect(check.get_by_text("missing", exact=True)).to_have_count(0)
         expect(page.get_by_role("region", name="Parts")).to_contain_text(re.compile("up", re.I), timeout=WAIT_MS)
         desk.look(page, "cluster-well")
-        page.get_by_text("none set: services cannot say what their inferences cost").click()
+        page.get_by_test_id("no-prices").click()
         page.get_by_label("Currency").fill("EUR")
         page.get_by_label("Replica without a GPU").fill("0,25")
         page.get_by_role("button", name="Set prices").click()

@@ -15,6 +15,7 @@ from deployments.web.cluster_form import BEGIN, form_of, with_form, with_kubecon
 from deployments.web.policy_form import digest_of
 from deployments.web.service_text import text_of
 from tests import scenes
+from tests._support.page import marked
 from tests.deployments._support.cluster_files import KUBECONFIG, LEAST
 from tests.deployments._support.pages import signed_in, text
 
@@ -101,11 +102,11 @@ def test_a_kubeconfig_given_beside_the_file_takes_its_place_in_it() -> None:
 
 
 def test_a_cluster_is_looked_at_asked_and_added_and_its_kubeconfig_never_shown() -> None:
-    assert "Add a cluster" in text(signed_in(Scope.ADMIN), "/platform/")
+    assert marked(text(signed_in(Scope.ADMIN), "/platform/"), "add-cluster")
     client = signed_in(Scope.ADMIN)
     shown = look(client, SAID)
     assert "Add cluster production all the same" in shown, "it did not answer"
-    assert "Something is missing" in shown
+    assert marked(shown, "something-missing")
     assert "<ins>name: production</ins>" in shown
     assert "secret-of-robot" not in shown
     assert not Cluster.objects.filter(name="production").exists()
@@ -147,7 +148,7 @@ def test_form_and_file_follow_each_other() -> None:
 )
 def test_what_cannot_be_added_says_why_and_has_no_button(said: dict[str, str], why: str) -> None:
     shown = look(signed_in(Scope.ADMIN), {**SAID, **said})
-    assert "This cannot be applied." in shown
+    assert marked(shown, "refused")
     assert why.lower() in shown.lower()
     assert "looked" not in shown
 
@@ -188,7 +189,7 @@ def test_this_machine_has_no_file() -> None:
 
 def test_only_administrators_may() -> None:
     client = signed_in(Scope.WRITE)
-    assert "Add a cluster" not in text(client, "/platform/")
+    assert not marked(text(client, "/platform/"), "add-cluster")
     assert client.get("/platform/clusters/new").status_code == 403
     for address in ("fill", "look", "apply", "production/file/apply", "production/delete"):
         assert client.post(f"/platform/clusters/{address}", SAID).status_code == 403

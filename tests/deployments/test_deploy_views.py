@@ -11,6 +11,7 @@ from deployments.models import InferenceService, Rollout, RolloutPolicy
 from deployments.services import rollout_abort
 from registry.models import ModelVersion
 from tests import scenes
+from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page
 from tests.deployments._support.platform import Platform
 
@@ -57,11 +58,11 @@ def test_what_is_live_now_is_told_also_where_the_file_names_another(
 
 def test_without_any_policy_one_is_to_be_written_first(browser: Browser, service: InferenceService) -> None:
     client = browser()
-    assert "There is no rollout policy yet" not in page(client, PAGE)
+    assert not marked(page(client, PAGE), "no-policy")
     InferenceService.objects.update(policy=None)
     RolloutPolicy.objects.all().delete()
     shown = page(client, PAGE)
-    assert "There is no rollout policy yet" in shown
+    assert marked(shown, "no-policy")
     assert 'aria-label="Policy for default/digits" required>' in shown
     assert 'aria-current="page">Models' in shown
 
@@ -79,7 +80,7 @@ def test_what_would_break_clients_takes_an_admin_with_a_reason(browser: Browser,
     deployer = browser("default", Role.DEPLOYER, Scope.WRITE)
     shown = page(deployer, PLAN)
     assert "Input &#x27;image&#x27; takes [-1,8], clients send [-1,4]." in shown
-    assert "Only an admin" in shown
+    assert marked(shown, "admins-accept")
     assert start(deployer)[0] == 409
     assert start(deployer, accept="yes", reason="all clients follow")[0] == 403
     admin = browser("default", Role.ADMIN)
@@ -118,13 +119,14 @@ def test_a_new_service_is_called_as_nothing_is_and_the_one_there_is_offered(
     browser: Browser, service: InferenceService
 ) -> None:
     shown = page(browser(), PAGE)
+    assert marked(shown, "served-already")
     assert 'name="name" value="digits-2"' in shown
     assert '<a href="?service=default/digits">plan for default/digits</a>' in shown
     assert 'href="/policies/"' in shown
     scenes.model_version(1, "Letters_A")
     alone = page(browser(), "/deploy/Letters_A/1/")
     assert 'name="name" value="letters-a"' in alone
-    assert "is served already" not in alone
+    assert not marked(alone, "served-already")
 
 
 def test_policies_are_a_link_away_where_they_are_named(browser: Browser, service: InferenceService) -> None:

@@ -2,6 +2,7 @@ from deployments.models import AnalysisRun
 from deployments.policy import Gate, Policy, Step
 from deployments.selectors import AnalysisRunView, rollout_policy
 from deployments.web.foreseen import foreseen_of
+from tests._support.page import marked
 from tests.deployments._support.pages import DETAIL, signed_in, text
 from tests.deployments._support.platform import Platform
 
@@ -43,5 +44,5 @@ def test_a_rollout_that_is_over_tells_nothing_any_more(platform: Platform) -> No
 def test_the_page_shows_it(platform: Platform) -> None:
     _run(platform)
     page = text(signed_in(), DETAIL)
-    assert "What this step can find, and after how many requests" in page
+    assert marked(page, "what-it-finds")
     assert "A canary that fails 5 % of its requests is failed after about" in page

@@ -20,6 +20,7 @@ from deployments.services.placing import LOOKS_EVERY, gpus_due, gpus_note
 from deployments.web.gpu_page import gpu_page
 from integrations.clusters.base import GpuPod, NodeGpus, Nodes
 from tests import scenes
+from tests._support.page import marked
 from tests.deployments._support.cluster_files import CLUSTER
 from tests.deployments.fakes import FakeCluster
 
@@ -64,7 +65,7 @@ def test_a_local_cluster_leads_to_those_that_give_gpus_out(page: Callable[[], st
     Cluster.objects.filter(name="gpus").delete()
     assert "GPUs of cluster gpus" not in page()
     see(GPU_NODE)
-    assert "Where GPUs are given out" not in page()
+    assert not marked(page(), "gpus-elsewhere")
 
 
 def test_a_node_is_drawn_as_it_is_cut_with_who_is_on_it(page: Callable[[], str]) -> None:
@@ -78,7 +79,7 @@ def test_a_node_is_drawn_as_it_is_cut_with_who_is_on_it(page: Callable[[], str])
 
 
 def test_what_is_known_is_shown_where_the_cluster_does_not_answer(page: Callable[[], str], api: Api) -> None:
-    assert "not looked at yet" in page()
+    assert marked(page(), "not-seen")
     see(GPU_NODE)
     shown = page()
     answer = api(Scope.ADMIN).get("/api/v1/clusters/local/gpus")
@@ -90,7 +91,7 @@ def test_what_is_known_is_shown_where_the_cluster_does_not_answer(page: Callable
 
 def test_a_cluster_without_gpus_says_who_offers_them(page: Callable[[], str]) -> None:
     see()
-    assert "No node offers an NVIDIA GPU" in page()
+    assert marked(page(), "no-gpus")
 
 
 def test_a_cluster_whose_nodes_may_not_be_read_says_so(page: Callable[[], str]) -> None:

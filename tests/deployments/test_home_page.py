@@ -20,6 +20,7 @@ from registry.approval import Approval
 from registry.governance import version_decide
 from registry.models import ModelImport, ModelVersion, RegisteredModel
 from tests import scenes
+from tests._support.page import marked
 from tests.deployments._support.pages import signed_in, text
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +39,8 @@ def ended(row: Rollout, code: Code, phase: Phase = Phase.DEGRADED, hours_ago: fl
 
 def test_without_a_service_it_says_what_to_do_next() -> None:
     page = text(signed_in(), "/")
-    for words in ("Three steps", "fairlead models push", "storageUri: models:/digits/1", "fairlead rollouts start"):
+    assert marked(page, "three-steps")
+    for words in ("fairlead models push", "storageUri: models:/digits/1", "fairlead rollouts start"):
         assert words in page
     assert "done, " not in page
     scenes.model_version(1)
@@ -57,7 +59,7 @@ def test_a_rollout_in_progress_says_where_it_is_and_why_it_waits() -> None:
     rolling = part(page, "rolling")
     for words in (f"/rollouts/{row.pk}/", "Step 2 of 3, 25 %", "The canary has answered 200 requests at 25 %"):
         assert words in rolling
-    assert "Nothing. A rollout that pauses" in part(page, "waiting")
+    assert marked(part(page, "waiting"), "nothing-waits")
 
 
 def test_a_pause_waits_for_who_may_end_it_and_is_rolling_for_who_may_not() -> None:
@@ -88,7 +90,7 @@ def test_a_proposal_to_cut_gpus_anew_waits_for_administrators() -> None:
     waiting = part(text(signed_in(Scope.ADMIN), "/"), "waiting")
 
     assert f"Repartition of {row.node}" in waiting
-    assert "Approve or decline" in waiting
+    assert marked(waiting, "decide-cut")
     assert "Repartition" not in text(signed_in(Scope.WRITE), "/")
     Repartition.objects.update(phase="Draining")
     assert "Repartition" not in text(signed_in(Scope.ADMIN), "/")
@@ -111,10 +113,11 @@ def test_a_version_that_its_model_wants_approved_waits_for_deployers() -> None:
 
     waiting = part(text(signed_in(Scope.WRITE), "/"), "waiting")
 
-    for words in ("digits version 1", 'href="/models/digits/versions/1/"', "Approve or decline", "Registered by test"):
+    for words in ("digits version 1", 'href="/models/digits/versions/1/"', "Registered by test"):
         assert words in waiting
+    assert marked(waiting, "decide-version")
     assert "1 version waits for your approval" in waiting
-    assert "Approve or decline" not in text(signed_in(Scope.READ), "/")
+    assert not marked(text(signed_in(Scope.READ), "/"), "decide-version")
 
 
 @pytest.mark.parametrize(
@@ -133,13 +136,13 @@ def test_a_version_of_which_the_viewer_decides_nothing_is_not_there(
     row = version_awaited()
     RegisteredModel.objects.filter(pk=row.model_id).update(**of_model)
     ModelVersion.objects.filter(pk=row.pk).update(**of_version)
-    assert "Approve or decline" not in text(signed_in(Scope.WRITE), "/")
+    assert not marked(text(signed_in(Scope.WRITE), "/"), "decide-version")
 
 
 def test_a_version_does_not_wait_for_who_imported_its_files() -> None:
     version_imported(version_awaited(), by="write-user")
-    assert "Approve or decline" not in text(signed_in(Scope.WRITE), "/")
-    assert "Approve or decline" in text(signed_in(Scope.ADMIN), "/")
+    assert not marked(text(signed_in(Scope.WRITE), "/"), "decide-version")
+    assert marked(text(signed_in(Scope.ADMIN), "/"), "decide-version")
 
 
 def test_a_version_waits_for_deployers_of_the_team_that_owns_its_model() -> None:
@@ -213,7 +216,7 @@ def test_what_broke_is_told_with_its_reason() -> None:
 )
 def test_what_needs_nobody_any_more_is_not_broken(code: Code, hours_ago: float) -> None:
     ended(scenes.rollout(scenes.service()), code, Phase.ABORTED, hours_ago)
-    assert "Nothing: no service is in trouble" in text(signed_in(), "/")
+    assert marked(text(signed_in(), "/"), "nothing-broken")
 
 
 def test_a_failed_rollout_that_another_one_followed_is_not_told_of() -> None:
@@ -221,7 +224,7 @@ def test_a_failed_rollout_that_another_one_followed_is_not_told_of() -> None:
     rollout_abort(rollout_id=row.pk, actor="alice", now=timezone.now())
     ended(row, Code.ANALYSIS_FAILED)
     scenes.rollout(row.service, version=3)
-    assert "Nothing: no service is in trouble" in text(signed_in(), "/")
+    assert marked(text(signed_in(), "/"), "nothing-broken")
 
 
 def test_what_is_live_is_shown_in_part_and_counted_in_all() -> None:
@@ -243,7 +246,7 @@ def stopped(name: str = "digits") -> None:
 def test_that_services_are_stopped_is_told_with_the_way_to_them() -> None:
     stopped("first")
     live = part(text(signed_in(), "/"), "live")
-    assert "Nothing is live: <a" in live
+    assert marked(live, "all-stopped")
     assert 'href="/services/?phase=Stopped">1 service</a> is stopped.' in live
     stopped("second")
     scenes.service("third")
@@ -251,14 +254,14 @@ def test_that_services_are_stopped_is_told_with_the_way_to_them() -> None:
     live = part(text(signed_in(), "/"), "live")
 
     assert "third" in live
-    assert "Nothing is live" not in live
+    assert not marked(live, "all-stopped")
     assert 'href="/services/?phase=Stopped">2 services</a> are stopped.' in live
 
 
 def test_without_a_live_service_nothing_is_said_of_what_it_had_before() -> None:
     InferenceService.objects.filter(pk=scenes.service().pk).update(phase="Degraded")
     page = text(signed_in(), "/")
-    assert "Nothing is live: no service is Ready." in part(page, "live")
+    assert marked(part(page, "live"), "none-ready")
     assert "stopped" not in part(page, "live")
 
 

@@ -19,6 +19,7 @@ from deployments.watching import note_components
 from deployments.web.platform_views import Part, parts_of
 from integrations.clusters.base import Component, Nodes
 from tests import scenes
+from tests._support.page import marked
 from tests.deployments._support.cluster_files import LEAST
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -80,7 +81,7 @@ def test_a_silent_agent_is_told_about_with_the_reason(client: Client, settings: 
 
 
 def test_before_the_worker_has_begun_it_says_so(client: Client) -> None:
-    assert "No cluster yet" in client.get("/platform/").content.decode()
+    assert marked(client.get("/platform/").content.decode(), "no-cluster")
 
 
 def _production() -> Cluster:

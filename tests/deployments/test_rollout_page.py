@@ -13,6 +13,7 @@ from deployments.phases import Code, Phase
 from deployments.recording import changing
 from deployments.services import rollout_abort
 from tests import measuring, scenes
+from tests._support.page import marked
 from tests.deployments._support.pages import signed_in, text
 
 pytestmark = pytest.mark.django_db
@@ -58,11 +59,11 @@ def test_what_an_earlier_attempt_counted_is_told_as_its_own() -> None:
 
     page, of_service = text(client, address(row)), text(client, "/services/default/digits/")
 
-    assert "Nothing is counted yet" in page
+    assert marked(page, "nothing-counted")
     for each in (page, of_service):
         assert 'id="analysis-1-0"' in each
         assert "at 10 %, attempt 1" in each
-    assert "What decides it" not in page
+    assert not marked(page, "what-decides")
     assert 'id="analysis-now"' not in of_service
 
 

@@ -19,6 +19,7 @@ from deployments.trying.trial import Tried
 from registry.holding import LEASE
 from registry.models import ModelVersion
 from tests import scenes
+from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page
 from tests.deployments._support.platform import Platform
 
@@ -60,7 +61,7 @@ def shown(client: Client, report: dict[str, Any], answer: str = "") -> str:
 
 def test_a_trial_is_started_and_the_page_asks_how_far_it_is(browser: Browser) -> None:
     client = browser("default", Role.DEPLOYER, Scope.WRITE)
-    assert "so a runtime is started for this one request" in page(client, PAGE)
+    assert marked(page(client, PAGE), "runtime-is-started")
     said = start(client)
     row = Trial.objects.get()
     assert json.loads(row.request)["inputs"][0]["data"] == [[1, 2, 3, 4]]
@@ -140,7 +141,7 @@ def test_who_may_not_change_the_model_starts_nothing(
 
 def test_a_viewer_sees_why_there_is_no_button(browser: Browser) -> None:
     said = page(browser("default", Role.VIEWER, Scope.READ), PAGE)
-    assert "so nothing would answer" in said
+    assert marked(said, "nothing-answers")
     assert "Try it</span>" not in said
 
 

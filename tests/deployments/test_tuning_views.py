@@ -14,6 +14,7 @@ from accounts.teams import ownership_set
 from deployments.models import InferenceService, Rollout, Tuning
 from registry.models import ModelVersion
 from tests import scenes
+from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page
 from tests.deployments._support.pages import signed_in, text
 from tests.deployments._support.tuning_points import BEST, FAST
@@ -103,7 +104,7 @@ def test_a_service_that_was_configured_anew_meanwhile_is_not_overwritten() -> No
     row = tuned()
     Tuning.objects.update(model_config={"max_batch_size": 2})
     look = signed_in(Scope.WRITE).post(f"{PAGE}{row.pk}/look", {"service": "default/digits"}).content.decode()
-    assert "This cannot be applied." in look
+    assert marked(look, "refused")
     assert "tune it again" in look
 
 
@@ -112,14 +113,14 @@ def test_nothing_to_apply_is_said() -> None:
     row = tuned(chosen=None, reason="no setting keeps p99 under 10 ms", conclusion="")
     shown = text(signed_in(Scope.WRITE), f"{PAGE}{row.pk}/")
     assert "No setting keeps p99 under 10 ms" in shown
-    assert "See what would change" not in shown
+    assert not marked(shown, "look-at-change")
 
 
 def test_another_teams_service_is_not_offered_and_not_looked_at(browser: Browser) -> None:
     scenes.service()
     row = tuned()
     client = browser("default", Role.DEPLOYER, Scope.WRITE)
-    assert "See what would change" in page(client, f"{PAGE}{row.pk}/")
+    assert marked(page(client, f"{PAGE}{row.pk}/"), "look-at-change")
     ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=timezone.now())
     shown = page(client, f"{PAGE}{row.pk}/")
     assert "No service that you may change serves version 1." in shown
@@ -132,8 +133,8 @@ def test_who_may_not_write_sees_the_result_alone(browser: Browser) -> None:
     scenes.service()
     row = tuned()
     viewer = browser("default", Role.VIEWER)
-    assert "Start the search" not in page(viewer, PAGE)
-    assert "See what would change" not in page(viewer, f"{PAGE}{row.pk}/")
+    assert not marked(page(viewer, PAGE), "start-search")
+    assert not marked(page(viewer, f"{PAGE}{row.pk}/"), "look-at-change")
     for verb in ("look", "stop"):
         assert viewer.post(f"{PAGE}{row.pk}/{verb}", {"service": "default/digits"}).status_code == 403
 

@@ -10,6 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from registry.beside import beside
 from registry.models import ModelVersion
 from tests import scenes
+from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page
 
 WIDE = {
@@ -65,7 +66,7 @@ def test_the_page_says_what_clients_would_meet(browser: Browser, two: tuple[Mode
     assert "-20\u00a0%" in shown
     assert 'href="/models/digits/versions/1/compare?with=2"' in shown
     ModelVersion.objects.filter(number=2).update(status="PENDING", signature={}, profile={})
-    assert "Not known until both are READY." in page(client, f"{PAGE}?with=1")
+    assert marked(page(client, f"{PAGE}?with=1"), "contract-unknown")
 
 
 def test_a_version_that_is_not_there_is_refused(browser: Browser, two: tuple[ModelVersion, ModelVersion]) -> None:

@@ -16,6 +16,7 @@ from registry import governance
 from registry.models import ModelVersion, RegisteredModel
 from registry.services import alias_set
 from tests import scenes
+from tests._support.page import marked
 from tests.accounts._support.pages import Browser, page
 
 Register = Callable[..., ModelVersion]
@@ -84,14 +85,14 @@ def test_the_list_is_narrowed_as_the_form_asks(
     ModelVersion.objects.update(platform="onnxruntime_onnx")
     shown = page(browser(), f"/models/?{query}")
     assert ('href="/models/digits/"' in shown) == is_there
-    assert ("No model is like that" in shown) == (not is_there)
+    assert bool(marked(shown, "no-model-like-that")) == (not is_there)
 
 
 def test_what_a_team_owns_is_no_more_the_default_teams(browser: Browser, version: ModelVersion) -> None:
     teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=timezone.now())
     client = browser("default", Role.ADMIN)
     assert 'href="/models/digits/"' in page(client, "/models/?team=red")
-    assert "No model is like that" in page(client, "/models/?team=default")
+    assert marked(page(client, "/models/?team=default"), "no-model-like-that")
 
 
 def test_a_filter_that_cannot_be_is_refused_in_words(browser: Browser, version: ModelVersion) -> None:
@@ -219,7 +220,7 @@ def test_a_deployer_points_an_alias_at_a_version_and_deletes_it(browser: Browser
     assert client.post(address, {"alias": "gone", "remove": "yes"}).status_code == 404
 
     viewer = browser("default", Role.VIEWER)
-    assert "Set an alias" not in page(viewer, VERSION)
+    assert 'id="set-alias"' not in page(viewer, VERSION)
     assert viewer.post(address, {"alias": "steady"}).status_code == 403
 
 
@@ -228,7 +229,7 @@ def test_a_deployer_edits_a_description(
     browser: Browser, version: ModelVersion, address: str, row: type[RegisteredModel | ModelVersion]
 ) -> None:
     client = browser("default", Role.DEPLOYER, Scope.WRITE)
-    assert "Save the description" in page(client, address)
+    assert marked(page(client, address), "save-description")
     answer = client.post(f"{address}description", {"description": "Reads *digits*\r\nwell"})
     assert (answer.status_code, answer["Location"]) == (302, address)
     assert row.objects.values_list("description", flat=True).get() == "Reads *digits*\nwell"
@@ -239,7 +240,7 @@ def test_a_deployer_edits_a_description(
     assert client.post(f"{address}description", {"description": "x" * 10_001}).status_code == 400
 
     viewer = browser("default", Role.VIEWER)
-    assert "Save the description" not in page(viewer, address)
+    assert not marked(page(viewer, address), "save-description")
     assert viewer.post(f"{address}description", {"description": "x"}).status_code == 403
 
 
@@ -274,7 +275,7 @@ def test_a_viewer_deletes_nothing(browser: Browser, version: ModelVersion) -> No
 
 def test_an_admin_protects_an_alias_which_a_deployer_then_cannot_move(browser: Browser, version: ModelVersion) -> None:
     admin = browser("default", Role.ADMIN)
-    assert "every deployer of the team moves every alias" in page(admin, MODEL)
+    assert marked(page(admin, MODEL), "no-rules")
     assert admin.post(f"{MODEL}protection", {"alias": "@champion"})["Location"] == MODEL
     shown = page(admin, MODEL)
     assert "Only admins may move the alias champion now." in shown
@@ -287,7 +288,7 @@ def test_an_admin_protects_an_alias_which_a_deployer_then_cannot_move(browser: B
         assert '<span class="visually-hidden">protected </span>' in page(deployer, address)
     assert "unprotect-1" not in page(deployer, MODEL)
     assert "Protect alias" not in page(deployer, MODEL)
-    assert "Admins of the team change these rules." in page(deployer, MODEL)
+    assert marked(page(deployer, MODEL), "admins-rule")
     assert 'id="alias-1"' not in page(deployer, VERSION)
     assert "Only admins of the team move champion." in page(deployer, VERSION)
     for wish in ({"alias": "champion"}, {"alias": "champion", "remove": "yes"}):
@@ -305,7 +306,7 @@ def test_an_admin_protects_an_alias_which_a_deployer_then_cannot_move(browser: B
 def test_a_deployer_approves_or_declines_what_somebody_else_registered(browser: Browser, version: ModelVersion) -> None:
     deployer = browser("default", Role.DEPLOYER, Scope.WRITE)
     shown = page(deployer, VERSION)
-    assert "Nobody decided yet, and its model asks for no approval." in shown
+    assert marked(shown, "undecided")
     assert "unreviewed" in shown
     address = f"{VERSION}approval"
     assert deployer.post(address, {"state": "approved", "comment": "looks <right>"})["Location"] == VERSION
@@ -338,11 +339,11 @@ def test_an_admin_asks_for_approvals(browser: Browser, version: ModelVersion) ->
     assert admin.post(f"{MODEL}approval", {"required": "perhaps"}).status_code == 400
     assert admin.post(f"{MODEL}approval", {"required": "yes"})["Location"] == MODEL
     shown = page(admin, MODEL)
-    assert "Only approved versions come into services." in shown
+    assert marked(shown, "approved-only")
     for address in (MODEL, VERSION):
         assert 'data-state="wait">needs approval' in page(admin, address)
     deploy = page(admin, "/deploy/digits/1/")
     assert "Version 1 is not approved, which its model asks for" in deploy
-    assert "Make the service" not in deploy
+    assert not marked(deploy, "make-service")
     admin.post(f"{MODEL}approval", {"required": "no"})
-    assert "Make the service" in page(admin, "/deploy/digits/1/")
+    assert marked(page(admin, "/deploy/digits/1/"), "make-service")

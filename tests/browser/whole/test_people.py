@@ -111,7 +111,7 @@ def test_what_a_member_may_push_follows_the_teams_page(
     page.get_by_label("Name").fill("vision")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="vision")).to_be_visible()
-    see(page, "None yet: members have nothing to work on.")
+    expect(page.get_by_test_id("owns-nothing")).to_be_visible(timeout=WAIT_MS)
     page.get_by_label("User").fill("bob")
     page.get_by_role("button", name="Add member").click()
     see(page, "bob is viewer of vision now.")
@@ -141,7 +141,7 @@ def test_what_a_member_may_push_follows_the_teams_page(
     ask(page, "Delete team…", "Delete team")
     see(page, re.compile("Team 'vision' owns model faces; give that to another team first"))
     ask(page, "Take away…", "Take away")
-    see(page, "None yet: members have nothing to work on.")
+    expect(page.get_by_test_id("owns-nothing")).to_be_visible(timeout=WAIT_MS)
     assert "there is no model 'faces' that you may see" in push().stderr  # it is of the team default now
     ask(page, "Remove…", "Remove")
     see(page, "Nobody yet.")
@@ -209,7 +209,7 @@ def test_a_name_is_freed_from_the_providers_account_whose_session_ends(desk: Des
     desk.look(admin, "user-at-provider")
     ask(admin, "Free the name…", "Free the name")
     see(admin, "alice belongs to the next account of that name that signs in.")
-    see(admin, "Comes with API tokens alone.")
+    expect(admin.get_by_test_id("tokens-alone")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=WAIT_MS)  # by itself: its stream ended
     page.get_by_role("link", name="Sign in with Example").click()
     expect(page.locator(".who-name")).to_have_text("alice", timeout=WAIT_MS)
@@ -259,7 +259,7 @@ def test_what_was_done_is_in_the_log_and_in_its_files_as_narrowed(desk: Desk, tm
     assert [row["id"] for row in rows] == [str(line["id"]) for line in lines]
     page.get_by_label("Person").fill("nobody")
     page.get_by_role("button", name="Narrow").click()
-    see(page, "Nothing like that was done.")
+    expect(page.get_by_test_id("no-entry-like-that")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_role("link", name="Export CSV")).to_have_count(0)
     page.get_by_role("link", name="Show all").click()
     see(page, "team.create")

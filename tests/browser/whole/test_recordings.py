@@ -36,7 +36,7 @@ def test_requests_are_recorded_and_another_version_is_tried_on_them(
     page.get_by_label("At most, requests").fill("5000")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/services/default/digits/recordings/\d+/$"))
-    expect(page.get_by_text("None came yet.")).to_be_visible()
+    expect(page.get_by_test_id("none-came")).to_be_visible()
 
     state, log = page.locator("#recording-state"), page.locator("#requests")
     with traffic(platform, models, tmp_path, "default/digits", rate=40) as sent:
@@ -52,7 +52,7 @@ def test_requests_are_recorded_and_another_version_is_tried_on_them(
     expect(state.get_by_role("button", name="Stop…")).to_have_count(0)
 
     page.get_by_label("Version that answers").select_option(label="version 2")
-    page.get_by_text("Tolerances and more").click()
+    page.get_by_test_id("more-terms").click()
     page.get_by_label("What else is asked, as YAML").fill("minPairs: 1\ntolerances: {probabilities: {abs: oops}}")
     page.get_by_role("button", name="Start the replay").click()
     expect(page.locator("#notices")).to_contain_text("tolerances.probabilities.abs is 'oops'")
@@ -68,5 +68,5 @@ def test_requests_are_recorded_and_another_version_is_tried_on_them(
     page.get_by_role("button", name="Delete…").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
     page.wait_for_url("**/services/default/digits/recordings/")
-    expect(page.get_by_text("Nothing was recorded yet.")).to_be_visible()
+    expect(page.get_by_test_id("no-recording")).to_be_visible()
     expect(page.get_by_text("of a deleted recording")).to_be_visible()

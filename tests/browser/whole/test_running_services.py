@@ -108,7 +108,7 @@ def test_a_service_is_configured_restarted_stopped_resumed_and_deleted(
     expect(header.get_by_text("Stopped", exact=True)).to_be_visible(timeout=WAIT_MS)
     until(lambda: ask_linear(platform, "linear").status_code == 503, WAIT_S, "503")
     until(lambda: not running(platform), WAIT_S, "the end of its processes")
-    expect(page.locator("#replicas")).to_contain_text("so none takes requests", timeout=WAIT_MS)
+    expect(page.locator("#replicas").get_by_test_id("service-stopped")).to_be_visible(timeout=WAIT_MS)
     desk.look(page, "service-stopped")
     ask(page, "Resume…", "Resume")
     expect(header.get_by_text("Ready", exact=True)).to_be_visible(timeout=WAIT_MS)
@@ -118,6 +118,6 @@ def test_a_service_is_configured_restarted_stopped_resumed_and_deleted(
     page.wait_for_url("**/services/")
     see(page, "default/linear is being drained")
     desk.look(page, "service-deleting")
-    expect(page.locator("#services")).to_contain_text("No services yet", timeout=WAIT_MS)  # by the stream
+    expect(page.locator("#services").get_by_test_id("no-services")).to_be_visible(timeout=WAIT_MS)  # by the stream
     until(lambda: not running(platform), WAIT_S, "the end of its processes")
     until(lambda: ask_linear(platform, "linear").status_code == 404, WAIT_S, "404")

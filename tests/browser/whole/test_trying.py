@@ -48,13 +48,11 @@ def test_a_model_is_dropped_deployed_and_asked_with_a_picture(desk: Desk, tmp_pa
     page.wait_for_url("**/models/colours/versions/1/")
     expect(page.get_by_text("READY", exact=True)).to_be_visible(timeout=WAIT_MS)  # without a reload by hand
     page.get_by_role("link", name="Try it").click()
-    expect(page.get_by_text("so a runtime is started for this one request")).to_be_visible()
+    expect(page.get_by_test_id("runtime-is-started")).to_be_visible()
     page.get_by_label("Picture for image").set_input_files(png(tmp_path / "blue.png", 60, 40, (0, 51, 255)))
     page.get_by_role("button", name="Try it").click()
     tried = page.locator("#try-outcome section").first
-    expect(tried.get_by_text("By a run of the runtime for this request alone: loaded in")).to_be_visible(
-        timeout=WAIT_MS
-    )
+    expect(tried.get_by_test_id("run-for-this")).to_be_visible(timeout=WAIT_MS)
     best = tried.locator(".scores tbody tr")
     assert [row.split()[:3] for row in best.all_inner_texts()] == [
         ["blue", "2", "1"],
