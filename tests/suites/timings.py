@@ -92,7 +92,9 @@ class Timings:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
-        """Write the file; only a controller has a terminal."""
+        """Write the file; a worker, which has a terminal too, has sent what it knows."""
+        if self._is_worker:
+            return
         words, _ = terminalreporter.build_summary_stats_line()
         self._write(", ".join(text for text, _ in words if not text.endswith("deselected")))
 
