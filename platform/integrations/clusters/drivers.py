@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from integrations.clusters.base import ClusterDriver
 from integrations.clusters.kubernetes.access import Access
-from integrations.clusters.kubernetes.api import Api
-from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.local.driver import LocalDriver
+
+if TYPE_CHECKING:
+    from integrations.clusters.kubernetes.driver import KubernetesDriver
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class KubernetesCluster:
 
 Place = LocalCluster | KubernetesCluster
 
-_kept: dict[str, tuple[Place, ClusterDriver]] = {}
+_kept: dict[str, "tuple[Place, LocalDriver | KubernetesDriver]"] = {}
 _keeping = threading.Lock()
 
 
@@ -46,14 +48,14 @@ def driver_for(name: str, place: Place) -> ClusterDriver:
         before = _kept.get(name)
         if before is not None and before[0] == place:
             return before[1]
-        driver: ClusterDriver
+        driver: LocalDriver | KubernetesDriver
         match place:
             case LocalCluster(folder, allow_python_models):
                 driver = LocalDriver(folder, allow_python_models=allow_python_models)
             case KubernetesCluster(access, options):
-                driver = KubernetesDriver(Api(access), options)
+                driver = _on_kubernetes(access, options)
         _kept[name] = (place, driver)
-    if before is not None and isinstance(before[1], KubernetesDriver):
+    if before is not None and not isinstance(before[1], LocalDriver):
         before[1].close()
     return driver
 
@@ -65,8 +67,20 @@ def passing_driver(place: KubernetesCluster) -> Iterator[ClusterDriver]:
     Raises:
         InvalidInput: the place does not tell how to reach a cluster.
     """
-    driver = KubernetesDriver(Api(place.access), place.options)
+    driver = _on_kubernetes(place.access, place.options)
     try:
         yield driver
     finally:
         driver.close()
+
+
+def _on_kubernetes(access: Access, options: Options) -> "KubernetesDriver":
+    """Return a new driver. Kubernetes' client is imported here: it is a sixth of each process's start, and few need it.
+
+    Raises:
+        InvalidInput: the access does not tell how to reach a cluster.
+    """
+    from integrations.clusters.kubernetes.api import Api  # noqa: PLC0415
+    from integrations.clusters.kubernetes.driver import KubernetesDriver  # noqa: PLC0415
+
+    return KubernetesDriver(Api(access), options)
