@@ -108,7 +108,6 @@ def test_no_test_looks_for_a_pages_words() -> None:
     found = {
         f"{file.relative_to(ROOT)}: {words}"
         for file, tree in modules().items()
-        if file.name.startswith("test_")
         for text in looked_for(tree)
         for words in prose(text)
     }

@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 
 def drop(page: Page, *paths: Path) -> None:
     """Drop files from outside of the browser onto the zone, as the desktop does."""
-    box = page.get_by_text("Drop a model here").bounding_box()
+    box = page.get_by_test_id("drop-here").bounding_box()
     assert box is not None
     session = page.context.new_cdp_session(page)
     transfer = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
