@@ -89,8 +89,9 @@ check: setup-dev ## format, lint, types, import contracts, front end
 # and the first failure stays in the output. Where more than three failed, the machine is not to blame.
 once_more = $(if $(CI),|| { .ci/few-failed $@ 3 && $(1) --last-failed --last-failed-no-failures none; })
 
-# Many tests wait for real servers; a file's tests stay together, since they share those.
-TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile
+# Many tests wait for real servers; a file's tests stay together, since they share those. Of a whole suite what takes long begins.
+TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+IN_ORDER := $(TOGETHER) -p tests.suites.order
 
 ON_SERVERS = $(if $(SQLITE),,$(BIN)/python -m tests.servers)
 ELSEWHERE := tests/browser/% tests/cluster/%
@@ -100,14 +101,14 @@ ifdef FILE
 	$(if $(filter tests/cluster/%,$(FILE)),@$(BIN)/python -m tests.cluster.binaries)
 	$(if $(filter $(ELSEWHERE),$(FILE)),,$(ON_SERVERS)) $(PYTEST) $(FILE) $(if $(word 2,$(FILE)),$(TOGETHER))
 else ifdef CHANGED
-	@$(BIN)/python -m tests.affected $(CHANGED) --run $(EVERYWHERE) $(TOGETHER) --no-loadscope-reorder
+	@$(BIN)/python -m tests.affected $(CHANGED) --run $(EVERYWHERE) $(TOGETHER)
 else
-	$(EVERYWHERE) $(TOGETHER) $(call once_more,$(EVERYWHERE))
+	$(EVERYWHERE) $(IN_ORDER) $(call once_more,$(EVERYWHERE))
 endif
 
 ON_SQLITE = $(PYTEST) -m sqlite $$($(BIN)/python -m tests.sqlite_pass)
 test-sqlite: setup-dev ## what databases and brokers do differently, on SQLite and the broker in the file system, as `make up` has them
-	$(ON_SQLITE) $(TOGETHER) $(call once_more,$(ON_SQLITE))
+	$(ON_SQLITE) $(IN_ORDER) $(call once_more,$(ON_SQLITE))
 
 GOLDEN := tests/charts/test_render.py $(addprefix tests/integrations/clusters/,kubernetes/test_manifests.py kubernetes/test_replay_manifests.py local/envoy/test_golden.py)
 golden: setup-dev ## write the golden files again, after a wanted change of what is rendered or of what pages say
@@ -123,7 +124,7 @@ pictures: setup-dev ## every page in every state as pictures in build/screenshot
 ON_CLUSTER = $(PYTEST) -m cluster $$(grep -rlE 'mark\.cluster|\banywhere\b' tests --include='test_*.py')
 test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Envoy Gateway, which are built once (Go, ten minutes each)
 	@$(BIN)/python -m tests.cluster.binaries
-	$(ON_CLUSTER) $(TOGETHER) $(call once_more,$(ON_CLUSTER))
+	$(ON_CLUSTER) $(IN_ORDER) $(call once_more,$(ON_CLUSTER))
 
 # A suite's output comes when it ends, and make's last lines name the suites that failed.
 # Two at a time: the long one, half of which waits for whole platforms, and the others beside it.

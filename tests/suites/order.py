@@ -1,0 +1,22 @@
+"""pytest plugin: begins with the files that take minutes, most of which they wait, so that others compute beside them.
+
+`pytest -p tests.suites.order`.
+"""
+
+import pytest
+
+LONGEST = (
+    "tests/cluster/test_chart.py",
+    "tests/e2e/",
+    "tests/runbooks/",
+    "tests/examples/",
+    "tests/fairlead/test_web_is_replaced.py",
+)
+"""Beginnings of paths; `python -m tests.suites.table` says what else takes long."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Move what takes long to the front; the rest stays as it was collected."""
+    items.sort(
+        key=lambda item: next((n for n, path in enumerate(LONGEST) if item.nodeid.startswith(path)), len(LONGEST))
+    )
