@@ -104,8 +104,8 @@ class Timings:
         made = {
             "suite": self._file.stem,
             "began": before.get("began", self._began),
-            "seconds": round(time.time() - self._began + before.get("seconds", 0.0), 1),
-            "processor_seconds": round(_processor_s() + before.get("processor_seconds", 0.0), 1),
+            "seconds": round(time.time() - self._began + before.get("seconds", 0.0), 3),
+            "processor_seconds": round(_processor_s() + before.get("processor_seconds", 0.0), 3),
             "summary": f"{before['summary']}; once more: {summary}" if before else summary,
             "tests": before.get("tests", {}) | self._tests,
             "fixtures": before.get("fixtures", []) + self._fixtures,
