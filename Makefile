@@ -127,7 +127,7 @@ test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Env
 	$(ON_CLUSTER) $(IN_ORDER) $(call once_more,$(ON_CLUSTER))
 
 # A suite's output comes when it ends, and make's last lines name the suites that failed.
-# Two at a time: the long one, half of which waits for whole platforms, and the others beside it.
+# Two at a time: the long one, a third of which waits for whole platforms, and the others beside it.
 SUITES := check test test-browser test-cluster test-sqlite
 SIDE_BY_SIDE ?= 2
 suites: setup-dev ## all suites, SIDE_BY_SIDE=2 at a time (1: on one core), and a table of their times

@@ -93,10 +93,10 @@ def test_pages_say_what_they_said() -> None:
 def test_each_test_id_is_used_and_each_used_one_is_there() -> None:
     there = {name for _, name, _ in sentences()}
     nodes = [node for tree in modules().values() for node in ast.walk(tree)]
-    constants = {node.value for node in nodes if isinstance(node, ast.Constant)}
-    wanted = {node.args[-1] for node in nodes if isinstance(node, ast.Call) and _name(node) in FINDERS and node.args}
-    assert there - constants == set(), "no test looks for it"
-    assert {node.value for node in wanted if isinstance(node, ast.Constant)} - there == set(), "no template has it"
+    last = [node.args[-1] for node in nodes if isinstance(node, ast.Call) and _name(node) in FINDERS and node.args]
+    used = {each.value for each in last if isinstance(each, ast.Constant)}
+    assert there - used == set(), "no test looks for it"
+    assert used - there == set(), "no template has it"
 
 
 def test_a_test_id_is_of_one_sentence_of_a_template() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from django.test import Client
+from pytest_django.asserts import assertTemplateUsed
 
 from accounts.models import ApiToken
 from accounts.scopes import Scope
@@ -77,7 +78,7 @@ def test_a_form_from_elsewhere_is_refused_with_a_page() -> None:
     response = client.post("/signin/", {"token": scenes.token()})
 
     assert response.status_code == 403
-    assert "Status 403" in response.content.decode()
+    assertTemplateUsed(response, "403_csrf.html")
 
 
 def test_the_session_ends_with_its_token(client: Client) -> None:
