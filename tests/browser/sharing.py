@@ -20,6 +20,7 @@ class ByPage(LoadFileScheduling):
         return f"{super()._split_scope(nodeid)}::{found[1]}" if found else super()._split_scope(nodeid)
 
 
-def longest_first(item: pytest.Item) -> bool:
-    """Order: whole platforms first, since a worker that begins one last has the others wait for it."""
-    return "whole" not in item.path.parts
+def longest_first(item: pytest.Item) -> tuple[bool, bool]:
+    """Order: whole platforms first, since a worker that begins one last has the others wait for it; shared ones in a
+    row."""
+    return "whole" not in item.path.parts, "shared_platforms" not in getattr(item, "fixturenames", ())

@@ -22,6 +22,7 @@ from tests.cluster._support.nodes import make_node, make_pod
 from tests.cluster.harness import CLAIM, IMAGE, Harness
 from tests.cluster.mig_manager import mig_manager
 from tests.cluster.plane import ControlPlane
+from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.e2e]
@@ -37,10 +38,8 @@ _TO_BIND = re.compile(r"ind ClusterRole (\S+) of role\.yaml with a (?:ClusterRol
 def platform(cluster: Harness, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """One running platform for the module, which knows nothing of the cluster."""
     artifacts = {"FAIRLEAD_ARTIFACTS_FOLDER": str(cluster.artifacts.folder)}
-    made = Platform(tmp_path_factory.mktemp("pages") / ".fairlead", variables=artifacts)
-    made.start()
-    yield made
-    made.stop()
+    with started(tmp_path_factory.mktemp("pages"), **artifacts) as made:
+        yield made
 
 
 def flattened(kubeconfig: Path) -> dict[str, Any]:

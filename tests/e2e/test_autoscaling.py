@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import pytest
 
+from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform, until
 from tests.e2e.kubernetes import on_kubernetes
 from tests.integrations._support.runtimes import slow_model
@@ -79,10 +80,8 @@ def platform(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Platfor
         with on_kubernetes(request.getfixturevalue("plane"), tmp_path, **window) as running:
             yield running
         return
-    made = Platform(tmp_path / ".fairlead", variables=window)
-    made.start()
-    yield made
-    made.stop()
+    with started(tmp_path, **window) as running:
+        yield running
 
 
 def test_replicas_follow_the_load_up_and_down_and_no_request_fails(platform: Platform) -> None:

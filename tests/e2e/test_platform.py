@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import httpx
 import pytest
 
 from fairlead_cli.up import processes
+from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform, failed, family, serve_digits, traffic, until
 
 pytestmark = pytest.mark.e2e
@@ -65,11 +67,12 @@ def infer(platform: Platform, example: list[int], **headers: str) -> httpx.Respo
 
 
 @pytest.fixture(scope="module")
-def served(platform: Platform, models: Path) -> Platform:
+def served(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """Two versions pushed, version 1 served by two replicas: all by the command line."""
-    serve_digits(platform, models, POLICY, replicas=2)
-    until(lambda: ready(platform, 2), 60, "two replicas")
-    return platform
+    with started(tmp_path_factory.mktemp("platform"), "--log-requests") as platform:
+        serve_digits(platform, models, POLICY, replicas=2)
+        until(lambda: ready(platform, 2), 60, "two replicas")
+        yield platform
 
 
 def test_the_model_answers(served: Platform, models: Path) -> None:

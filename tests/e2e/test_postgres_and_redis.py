@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform, failed, serve_digits, traffic, until
 from tests.servers.parts import MissingPartError, free_port, skip_or_fail
 from tests.servers.postgres import Postgres, postgres
@@ -48,10 +49,8 @@ def platform(database: Postgres, broker: Redis, tmp_path_factory: pytest.TempPat
     variables = {"FAIRLEAD_DATABASE_URL": database.url, "FAIRLEAD_BROKER_URL": broker.url}
     variables["FAIRLEAD_METRICS_ADDRESS"] = f"127.0.0.1:{free_port()}"
     variables["FAIRLEAD_BEAT_METRICS_ADDRESS"] = f"127.0.0.1:{free_port()}"
-    made = Platform(tmp_path_factory.mktemp("servers") / ".fairlead", variables=variables)
-    made.start()
-    yield made
-    made.stop()
+    with started(tmp_path_factory.mktemp("servers"), **variables) as made:
+        yield made
 
 
 def phase(platform: Platform) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform, until
 
 pytestmark = pytest.mark.e2e
@@ -30,10 +31,8 @@ WAIT_S = 90
 
 @pytest.fixture
 def allowing(tmp_path: Path) -> Iterator[Platform]:
-    made = Platform(tmp_path / ".fairlead", options=("--allow-python-models",))
-    made.start()
-    yield made
-    made.stop()
+    with started(tmp_path, "--allow-python-models") as platform:
+        yield platform
 
 
 def push(platform: Platform, factor: int) -> None:

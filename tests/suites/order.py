@@ -1,5 +1,7 @@
 """pytest plugin: begins with the files that take minutes, most of which they wait, so that others compute beside them.
 
+Those that share a platform follow each other.
+
 `pytest -p tests.suites.order`.
 """
 
@@ -19,6 +21,9 @@ LONGEST = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Move what takes long to the front; the rest stays as it was collected."""
-    items.sort(
-        key=lambda item: next((n for n, path in enumerate(LONGEST) if item.nodeid.startswith(path)), len(LONGEST))
-    )
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> tuple[int, bool]:
+    place = next((n for n, path in enumerate(LONGEST) if item.nodeid.startswith(path)), len(LONGEST))
+    return place, "shared_platforms" not in getattr(item, "fixturenames", ())

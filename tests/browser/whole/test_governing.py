@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.whole.desk import WAIT_MS, Desk, ask
 from tests.browser.whole.driven import drives
 from tests.browser.whole.served import ask_linear, bring, linear_file
+from tests.e2e._support.platforms import started
 from tests.e2e.half_sent import HalfSent, half_sent
 from tests.e2e.harness import Platform, until
 
@@ -36,10 +37,8 @@ def place() -> Iterator[HalfSent]:
 def platform(tmp_path_factory: pytest.TempPathFactory, place: HalfSent) -> Iterator[Platform]:
     """A platform that may import models from the place."""
     variables = {"FAIRLEAD_IMPORT_FROM": place.url, "NO_PROXY": "127.0.0.1"}
-    made = Platform(tmp_path_factory.mktemp("governing") / ".fairlead", variables=variables)
-    made.start()
-    yield made
-    made.stop()
+    with started(tmp_path_factory.mktemp("governing"), **variables) as made:
+        yield made
 
 
 def is_by(platform: Platform, seed: int) -> bool:

@@ -19,6 +19,7 @@ from tests.browser._support.models import colours_model
 from tests.browser._support.uploads import drop
 from tests.browser.whole.desk import WAIT_MS, Desk, ask, see
 from tests.browser.whole.driven import drives
+from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.e2e]
@@ -82,10 +83,8 @@ def receiver() -> Iterator[Receiver]:
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """One running platform for the module, which may post to this machine."""
     allowed = {"FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
-    made = Platform(tmp_path_factory.mktemp("e2e") / ".fairlead", variables=allowed)
-    made.start()
-    yield made
-    made.stop()
+    with started(tmp_path_factory.mktemp("e2e"), **allowed) as made:
+        yield made
 
 
 @drives(

@@ -1,12 +1,14 @@
-"""Trained models, and a platform that a module shares: fixtures for all tests of whole platforms."""
+"""Trained models, and an empty platform for a module: fixtures for all tests of whole platforms."""
 
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.e2e._support.shared import SharedPlatforms
 from tests.e2e.harness import Platform
 from tests.e2e.kubernetes import on_kubernetes
 
@@ -20,27 +22,34 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=["local", pytest.param("kubernetes", marks=pytest.mark.cluster)])
-def anywhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """One running platform for a module: its services on this machine, and once more on a Kubernetes cluster.
-
-    A module whose tests need what the driver for Kubernetes has not yet says so as `KUBERNETES_LACKS`.
-    """
+def anywhere(
+    request: pytest.FixtureRequest, shared_platforms: SharedPlatforms, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Platform]:
+    """An empty platform for a module: its services on this machine, and once more on a Kubernetes cluster."""
     if request.param == "local":
         yield request.getfixturevalue("platform")
         return
-    lacking = getattr(request.module, "KUBERNETES_LACKS", "")
-    if lacking:
-        pytest.skip(f"the driver for Kubernetes lacks {lacking}")
-    with on_kubernetes(request.getfixturevalue("plane"), tmp_path_factory.mktemp("e2e")) as running:
+    plane, folder = request.getfixturevalue("plane"), tmp_path_factory.mktemp("e2e")
+    with shared_platforms.lend("kubernetes", lambda: on_kubernetes(plane, folder)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """One running platform for a module, which logs requests."""
-    made = Platform(tmp_path_factory.mktemp("e2e") / ".fairlead", options=("--log-requests",))
+def platform(shared_platforms: SharedPlatforms, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """An empty platform for a module, which logs requests."""
+    folder = tmp_path_factory.mktemp("e2e")
+    with shared_platforms.lend("local", lambda: started(folder, "--log-requests")) as running:
+        yield running
+
+
+@contextmanager
+def started(folder: Path, *options: str, **variables: str) -> Iterator[Platform]:
+    """Give a running platform of its own, with these options and variables; a test may end it, too."""
+    made = Platform(folder / ".fairlead", options=options, variables=variables)
     made.start()
-    yield made
-    assert made.process is not None
-    if made.process.poll() is None:
-        made.stop()
+    try:
+        yield made
+    finally:
+        assert made.process is not None
+        if made.process.poll() is None:
+            made.stop()
