@@ -1,7 +1,7 @@
 """One HTTP/2 connection of a server: how it begins and ends, and the streams that are open (RFC 9113).
 
     preface + SETTINGS --> open --drain--> GOAWAY, PING --its answer--> GOAWAY(last stream) --streams done--> closed
-                             `--ConnectionFailure--> GOAWAY(code) --> closed
+                             `--ConnectionFailure--> GOAWAY(code) --the client closes, or 1 s--> closed
 
 What a server does with requests is its Host's: it makes the streams. Frames that come in are `dispatch`'s, content
 that goes out is `outbound`'s.
@@ -26,6 +26,7 @@ from serving_runtime.protocol.http2.stream import Stream
 
 _DRAIN = b"draining"
 _DRAIN_ANSWER_S = 1.0
+_LINGER_S = 1.0
 
 
 class Host(Protocol):
@@ -174,7 +175,8 @@ class Connection(asyncio.Protocol):
 
     def ping(self) -> None:
         """Ask whether the client is there; its answer moves `heard_at`."""
-        self.out.write(frames.frame(frames.PING, 0, 0, bytes(8)))
+        if not self.over:
+            self.out.write(frames.frame(frames.PING, 0, 0, bytes(8)))
 
     def write_buffer_bytes(self) -> int:
         """Return how much the socket has not taken."""
@@ -205,8 +207,20 @@ class Connection(asyncio.Protocol):
     def _fail(self, failure: ConnectionFailure) -> None:
         self.over = True
         self.out.write(frames.goaway(self._frames_in.opening.last_id, failure.code, str(failure)))
-        self._transport.close()
         self._forget_streams()
+        self._linger()
+
+    def _linger(self) -> None:
+        """Close when the client has closed, or soon: closing on bytes that nobody read resets the connection, which
+        can destroy the GOAWAY before the client has read it."""
+        if self._transport.is_closing():
+            return
+        if self._transport.can_write_eof():  # not over TLS
+            self._transport.write_eof()
+        if self._deaf:
+            self._deaf = False
+            self._transport.resume_reading()
+        self._loop.call_later(_LINGER_S, self._transport.close)
 
     def _forget_streams(self) -> None:
         for stream_id in tuple(self.streams):

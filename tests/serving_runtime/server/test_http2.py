@@ -341,6 +341,17 @@ def test_hundreds_of_half_requests_take_no_memory_for_what_they_announce(served:
         assert memory_bytes(served) - before < 32 * MEBI
 
 
+def test_the_farewell_of_a_failed_connection_is_read_whatever_the_client_still_sends(served: ServerProcess) -> None:
+    """A server that closed with bytes of the client unread would reset the connection."""
+    pings = b"".join(frame(6, 0, 0, number.to_bytes(8, "big")) for number in range(100_000))
+    with socket.create_connection(("127.0.0.1", served.grpc), timeout=30) as client:
+        client.sendall(greeting() + pings)
+        received = b""
+        while piece := client.recv(65536):
+            received += piece
+    assert b"too_many_pings" in received
+
+
 def test_a_deadline_is_the_servers_too(served: ServerProcess) -> None:
     """A client that does not keep its own deadline is told of it."""
     timed = head("ModelStreamInfer") + b"\0\x0cgrpc-timeout\x04200m"

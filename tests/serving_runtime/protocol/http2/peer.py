@@ -62,7 +62,10 @@ class Transport(asyncio.Transport):
     def close(self) -> None:
         self.closed = True
 
-    abort = close
+    abort = write_eof = close
+
+    def can_write_eof(self) -> bool:
+        return True
 
     def empty(self) -> None:
         """Read what the server has written, all of it."""
