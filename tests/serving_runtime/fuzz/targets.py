@@ -59,6 +59,9 @@ class _MemoryTransport(asyncio.Transport):
     def write(self, data: Any) -> None:
         self.written += data
 
+    def can_write_eof(self) -> bool:
+        return True
+
     def write_eof(self) -> None:
         pass
 
