@@ -8,6 +8,8 @@ from pathlib import PurePosixPath
 from tests.affected.source import HOLE, Definition
 
 TEMPLATES = "frontend/templates/"
+TESTS = "tests"
+"""The folder that a program names to read test modules: what else is in it, it does not use."""
 _TAG = re.compile(r"\{%-?\s*(extends|include|load)\s+([^%]*)%\}")
 _WORD = re.compile(r"\w+")
 
@@ -23,7 +25,8 @@ class Files:
             pure = PurePosixPath(path)
             self._by_name.setdefault(pure.name, set()).add(path)
             for folder in pure.parents:
-                self._below.setdefault(str(folder), set()).add(path)
+                if str(folder) != TESTS:
+                    self._below.setdefault(str(folder), set()).add(path)
         self._endings = tuple({PurePosixPath(path).suffix for path in self.paths} - {""})
 
     def named(self, origin: str, definition: Definition) -> set[str]:

@@ -71,8 +71,16 @@ NEVER_ASK = (
 )
 """Tests that serve or ask other addresses than the control plane's."""
 
-WHOLE_PLATFORM = ("tests/e2e/", "tests/browser/whole/", "tests/cluster/", "tests/runbooks/", "tests/docker/")
-"""Tests that start the platform, or much of it, as processes: for nearly every change they are far."""
+WHOLE_PLATFORM = (
+    "tests/e2e/",
+    "tests/browser/whole/",
+    "tests/cluster/",
+    "tests/runbooks/",
+    "tests/docker/",
+    "tests/deployments/test_killed_anywhere.py",
+    "tests/deployments/test_random_walks.py",
+)
+"""Tests that start the platform as processes or walk through all of it for minutes: for nearly every change, far."""
 
 PROVED_BY_CHECK = {"ruff", "mypy", "django-stubs", "importlinter"}
 """Tables of pyproject.toml, below `tool`, which `make check` reads and no test."""

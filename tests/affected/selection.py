@@ -106,15 +106,17 @@ def _read_by_django(change: Change, seeds: set[Node], graph: Graph) -> str | Non
 def _known(change: Change, tree: Tree) -> bool:
     """Say whether it is no surprise that a change reaches no test.
 
-    Helpers may have no user, what is gone is named nowhere, and of a module that tests do reach a line may be unused.
+    Helpers may have no user, what is gone is named nowhere, a package may hold no more than its docstring, and of a
+    module that tests do reach a line may be unused.
     """
     path = change.path
     if rules.beside(path) is not None:
         return True
     if not path.endswith(".py"):
         return False
-    unused = change.new is None or path.startswith(("tests/", "benchmarks/"))
-    return unused or bool(tree.graph.distances((path, name) for name in tree.sources[path].definitions))
+    names = tree.sources[path].definitions.keys()
+    unused = change.new is None or path.startswith(("tests/", "benchmarks/")) or names <= {"__doc__"}
+    return unused or bool(tree.graph.distances((path, name) for name in names))
 
 
 def _beside(path: str, tests: Iterable[str]) -> list[str]:

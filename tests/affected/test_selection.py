@@ -46,7 +46,9 @@ FILES = {
         "@pytest.fixture\ndef everybody():\n    return named()\n\n\n"
         "everyone = everybody\n\n\n@pytest.fixture(autouse=True)\ndef _always():\n    helped()\n"
     ),
-    "tests/helping.py": "def helped():\n    return 0\n\n\ndef unhelped():\n    return 0\n",
+    "tests/helping.py": (
+        'def helped():\n    return (0 / "tests").rglob("test_*.py")\n\n\ndef unhelped():\n    return 0\n'
+    ),
     "tests/shop/test_prices.py": "from shop import prices\n\n\ndef test_total():\n    assert prices.total(3) == 3\n",
     "tests/shop/test_rebate.py": "from shop.prices import rebate\n\n\ndef test_it():\n    assert not rebate(1)\n",
     "tests/shop/test_cart_page.py": 'def test_it(client):\n    client.get("/carts/7/")\n',
@@ -128,7 +130,7 @@ def files(*names: str) -> set[str]:
             files("shop/test_people_page", "shop/test_everybody", "shop/test_everyone"),
             id="what a fixture uses: who has the fixture as a parameter",
         ),
-        pytest.param("tests/helping.py", "return 0", "return 1", ALL, id="what a fixture for all uses: all"),
+        pytest.param("tests/helping.py", "(0 / ", "(1 / ", ALL, id="what a fixture for all uses: all"),
         pytest.param(
             "platform/shop/urls.py", "views.people", "views.nobody", files("shop/test_people_page"),
             id="an address: who asks it",
@@ -244,6 +246,12 @@ def test_another_base_can_be_named(root: Path) -> None:
     assert set(chosen(root, "HEAD~1").near) == files("shop/test_page")
     with pytest.raises(GitError, match="no commit 'nowhere'"):
         chosen(root, "nowhere")
+
+
+def test_a_package_that_holds_no_more_than_its_docstring_chooses_nothing(root: Path) -> None:
+    (root / "platform/shop/web").mkdir()
+    (root / "platform/shop/web/__init__.py").write_text('"""The pages of a shop."""\n')
+    assert chosen(root) == Chosen()
 
 
 def test_nothing_changed_chooses_nothing(root: Path) -> None:

@@ -1,0 +1,33 @@
+"""`manage.py prepare_home`: what `fairlead up` needs of the database, in one command."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from accounts.models import ApiToken
+from deployments.models import Cluster
+
+pytestmark = pytest.mark.django_db
+
+
+def prepared(token: Path) -> str:
+    said = StringIO()
+    call_command("prepare_home", token=token, stdout=said)
+    return said.getvalue().strip()
+
+
+def test_it_leaves_one_token_however_often_it_runs(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    assert prepared(token) == "no"
+    first = token.read_text()
+    assert prepared(token) == "no"
+    assert token.read_text() == first
+    assert ApiToken.objects.filter(name="local").count() == 1
+
+
+def test_it_says_whether_there_is_a_cluster_to_watch(tmp_path: Path) -> None:
+    Cluster.objects.create(name="lab", kind="kubernetes", created_at=timezone.now())
+    assert prepared(tmp_path / "token") == "yes"
