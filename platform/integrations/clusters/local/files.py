@@ -3,6 +3,7 @@
 cluster/desired/<namespace>.<service>.json   driver -> agent: `Desired`; `deleted` marks a service that shall go
 cluster/status/<namespace>.<service>.json    agent -> driver: `Observed`
 cluster/status.json                          agent -> driver: heartbeat and `Component`s
+cluster/private/<namespace>.<replica>/        a replica's own folder: temporary files, and which ports it took
 cluster/payloads/                            agent and replicas -> driver: what taps recorded (`payloads`)
 """
 
@@ -83,6 +84,10 @@ class Layout:
     @property
     def jobs(self) -> Path:
         return self.cluster / "jobs"
+
+    @property
+    def private(self) -> Path:
+        return self.cluster / "private"
 
     @property
     def run(self) -> Path:

@@ -8,9 +8,8 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -19,8 +18,8 @@ from common.errors import InvalidInput, Unavailable
 from integrations.artifacts import folder_of
 from integrations.clusters.base import Candidate, Exchange
 from integrations.clusters.flags import python_flags
-from integrations.clusters.local import launch
-from integrations.clusters.local.jobs import most_memory_bytes, scratch_in
+from integrations.clusters.local.confinement import private
+from integrations.clusters.local.jobs import enclosed, memory_limit, scratch_in
 from integrations.clusters.local.materialise import lay_out
 from integrations.clusters.local.runtime import RUNTIME, environment
 from integrations.clusters.payloads import exchange_of
@@ -41,12 +40,14 @@ def replay(
         artifact = folder_of(candidate.artifact_uri)
         if not artifact.is_dir():
             raise InvalidInput(f"the artifact {candidate.artifact_uri} is not there; push the model version again")
-        model = scratch / candidate.model_name
+        repository, own = scratch / "repository", scratch / "own"
+        own.mkdir()
+        model = repository / candidate.model_name
         lay_out(artifact, model, version=candidate.model_version, config=candidate.model_config)
         with (scratch / "stderr").open("w+b") as stderr:
-            process = _started(
-                candidate, [*runtime, "replay", str(model), *python_flags(allowed=allow_python_models)], stderr
-            )
+            asked = [*runtime, "replay", str(model), *python_flags(allowed=allow_python_models)]
+            command = enclosed(asked, repository, own, {**memory_limit(), "core": 0})
+            process = _started(candidate, command, {**environment(candidate.env), **private(own)}, stderr)
             try:
                 runs = _Running(candidate, process, scratch / "stderr")
                 runs.check_ready()
@@ -61,16 +62,16 @@ def replay(
                             pipe.close()
 
 
-def _started(candidate: Candidate, command: list[str], stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
-    limits = [f"as={most_memory_bytes()}", "core=0"]
-    launcher = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *limits, "--"]
+def _started(
+    candidate: Candidate, command: list[str], env: Mapping[str, str], stderr: IO[bytes]
+) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
-            [*launcher, *command],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env=environment(candidate.env),
+            env=dict(env),
             process_group=0,
         )
     except OSError as error:

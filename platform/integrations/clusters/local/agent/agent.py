@@ -36,6 +36,7 @@ from integrations.clusters.local.files import (
     write_json,
 )
 from integrations.clusters.local.runtime import RUNTIME
+from integrations.sandbox import ability
 
 log = logging.getLogger(__name__)
 
@@ -72,13 +73,16 @@ class Agent:
         self._written: dict[Path, object] = {}
         self._pushed: tuple[Routing, float | None] | None = None
         self._problem = ""
+        self._sandbox = Component("sandbox", ready=False, message="it is being tried out")
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then drain and end everything."""
         for path in self._layout.status.glob("*.json"):
             path.unlink()  # of an earlier agent, whose replicas are gone
         shutil.rmtree(self._layout.payloads, ignore_errors=True)
+        shutil.rmtree(self._layout.private, ignore_errors=True)
         self._layout.desired.mkdir(parents=True, exist_ok=True)
+        self._sandbox = await asyncio.to_thread(_sandbox)
         self._read_desired()
         self._router.announce(self._routing().services)
         self._write_status()
@@ -222,7 +226,7 @@ class Agent:
             self._beat_once(gateway)
 
     def _beat_once(self, gateway: Component) -> None:
-        status = ClusterStatus(time.time(), os.getpid(), self._gateway.url, (gateway,))
+        status = ClusterStatus(time.time(), os.getpid(), self._gateway.url, (gateway, self._sandbox))
         write_json(self._layout.cluster_status, cluster_status_to_json(status))
         self._written[self._layout.cluster_status] = gateway
 
@@ -237,3 +241,11 @@ class Agent:
         await self._gateway.drain(self._timing.drain_s)
         replicas = [replica for service in self._services.values() for replica in service.replicas()]
         await asyncio.gather(*(replica.end() for replica in replicas))
+
+
+def _sandbox() -> Component:
+    """Find out what this machine can give models, and say what it cannot."""
+    ready, lacks = ability.described()
+    if lacks:
+        log.warning("%s", lacks)
+    return Component("sandbox", ready=ready, message=lacks)

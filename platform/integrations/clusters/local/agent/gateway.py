@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import shutil
 import socket
 import time
@@ -156,7 +157,7 @@ class Gateway:
     def _program(self, address_file: Path) -> Program:
         return Program(
             command=envoy_command(self._layout.envoy, address_file),
-            env={"FAIRLEAD_HOME": str(self._layout.home)},
+            env={**os.environ, "FAIRLEAD_HOME": str(self._layout.home)},
             log=self._layout.logs / f"{NAME}.log",
             record=self._layout.run / f"{NAME}.json",
         )

@@ -13,9 +13,12 @@ that nothing is in flight any more.
 import asyncio
 import json
 import logging
+import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 
@@ -36,11 +39,13 @@ from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.room import lack, machine
 from integrations.clusters.local.agent.timing import Timing
+from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, private
 from integrations.clusters.local.envoy.words import Endpoint
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.local.runtime import RUNTIME, environment
+from integrations.sandbox.policy import Network, Sandbox
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +93,8 @@ class Replica:
         self._tap = tap
         self._namespace = namespace
         self._full_name = f"{namespace}.{self.name}"
-        self._ports_file = workshop.layout.run / f"{self._full_name}.ports"
+        self._private = workshop.layout.private / self._full_name
+        self._ports_file = self._private / "ports"
         self._phase = ReplicaPhase.STARTING
         self._message = "the runtime is being started"
         self._last_ending = ""
@@ -180,7 +186,7 @@ class Replica:
             return self._failed(FailureReason.UNSCHEDULABLE, why)
         try:
             await self._repository.prepare()
-            self._ports_file.unlink(missing_ok=True)
+            _empty(self._private)
             restarts = self._restarts + (self._process is not None)
             self._process = Process(self._program(), restarts=restarts, message=before)
             self._restarts = restarts
@@ -260,7 +266,7 @@ class Replica:
             await self._process.stop(self._workshop.timing.exit_s)
             self._process.forget()
         self.endpoint, self._metrics_url = None, ""
-        self._ports_file.unlink(missing_ok=True)
+        shutil.rmtree(self._private, ignore_errors=True)
         self._workshop.changed()
 
     def _program(self) -> Program:
@@ -280,10 +286,30 @@ class Replica:
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],
-            env=environment({**self._revision.env, "FAIRLEAD_HOME": str(layout.home)}),
+            env={**environment(self._revision.env), **private(self._private)},
             log=layout.logs / f"{self._full_name}.log",
             record=layout.run / f"{self._full_name}.json",
+            sandbox=self._sandbox(),
+            limits=REPLICA_LIMITS,
+            folder=self._private,
         )
+
+    def _sandbox(self) -> Sandbox:
+        """Return the wall around its process; what it tells of requests, it sends to wherever it is told to."""
+        sends = self._revision.logger is not None or any(word.startswith("--trace") for word in self._workshop.runtime)
+        return confined(
+            self._workshop.runtime,
+            read=[self._repository.folder, self._tap.switches],
+            write=[self._private, self._tap.folder(self.index)],
+            network=Network.ALL if sends else Network.LISTEN,
+            libraries=os.environ.get("LD_LIBRARY_PATH", ""),
+        )
+
+
+def _empty(folder: Path) -> None:
+    """Make the folder anew, for its owner alone; what an earlier process left there goes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
 
 
 def _ready_url(ports: Mapping[str, int]) -> str:
