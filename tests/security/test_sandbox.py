@@ -123,7 +123,7 @@ def attack(tmp_path: Path, aims: dict[str, Any], network: Network, *outer: str) 
 
 def without_namespaces(tmp_path: Path) -> list[str]:
     """Return what starts a program that may make no namespaces: in a sandbox of all files of the machine."""
-    every = tuple(f"/{name}" for name in os.listdir("/"))
+    every = tuple(map(str, Path("/").iterdir()))
     return command([], sandbox=Sandbox(read=every, write=(str(tmp_path),), network=Network.ALL))
 
 

@@ -286,7 +286,7 @@ class Replica:
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],
-            env={**environment(self._revision.env), **private(self._private)},
+            env={**environment(self._revision.env), "FAIRLEAD_HOME": str(layout.home), **private(self._private)},
             log=layout.logs / f"{self._full_name}.log",
             record=layout.run / f"{self._full_name}.json",
             sandbox=self._sandbox(),
