@@ -1,4 +1,4 @@
-"""Runs one question about a model as a process of its own: `python -m serving_runtime KIND DIR --json`.
+"""Runs one question about a model as a process of its own: `python -I -m serving_runtime KIND DIR --json`.
 
 The file may be hostile: the process has limits on memory and processor time, and its whole group is killed at the
 timeout. Each job has a folder of its own beside the artifacts, where files can be linked; what a worker that was killed
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def run(
             artifact = folder_of(job.artifact_uri)
             if not artifact.is_dir():
                 return JobResult(1, "", f"the artifact {job.artifact_uri} is not there; push the model version again")
-            lay_out(artifact, model, version=_MODEL_VERSION, config=job.model_config)
+            lay_out(artifact, model, version=_MODEL_VERSION, config=job.model_config, with_code=allow_python_models)
         except FairleadError as error:
             return JobResult(1, "", error.message)
         if job.request_id:
@@ -75,7 +75,8 @@ def run(
         ]
         with (scratch / "stdout").open("w+b") as stdout, (scratch / "stderr").open("w+b") as stderr:
             output_to = (stdout.fileno(), stderr.fileno())
-            exit_code = _run(command, job, output_to, told and (lambda: told(_last_line(scratch / "stderr"))))
+            env = environment(job.env, is_code=job.is_code and allow_python_models)
+            exit_code = _run(command, job, env, output_to, told and (lambda: told(_last_line(scratch / "stderr"))))
             stdout.seek(0)
             output = stdout.read(_MAX_OUTPUT_BYTES).decode(errors="replace")
             complaint = _last_words(scratch / "stderr")
@@ -119,11 +120,17 @@ def _launcher(job: Job, *, allow_python_models: bool) -> list[str]:
     return [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *limits, "--"]
 
 
-def _run(command: list[str], job: Job, output_to: tuple[int, int], look: Callable[[], None] | None) -> int:
+def _run(
+    command: list[str],
+    job: Job,
+    env: Mapping[str, str],
+    output_to: tuple[int, int],
+    look: Callable[[], None] | None,
+) -> int:
     stdout, stderr = output_to
     try:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0, env=environment(job.env)
+            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0, env=env
         )
     except OSError as error:
         raise Unavailable(f"no process could be started for a model check: {error}") from error

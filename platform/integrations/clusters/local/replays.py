@@ -42,11 +42,16 @@ def replay(
         if not artifact.is_dir():
             raise InvalidInput(f"the artifact {candidate.artifact_uri} is not there; push the model version again")
         model = scratch / candidate.model_name
-        lay_out(artifact, model, version=candidate.model_version, config=candidate.model_config)
+        lay_out(
+            artifact,
+            model,
+            version=candidate.model_version,
+            config=candidate.model_config,
+            with_code=allow_python_models,
+        )
         with (scratch / "stderr").open("w+b") as stderr:
-            process = _started(
-                candidate, [*runtime, "replay", str(model), *python_flags(allowed=allow_python_models)], stderr
-            )
+            command = [*runtime, "replay", str(model), *python_flags(allowed=allow_python_models)]
+            process = _started(candidate, command, stderr, allow_python_models=allow_python_models)
             try:
                 runs = _Running(candidate, process, scratch / "stderr")
                 runs.check_ready()
@@ -61,7 +66,9 @@ def replay(
                             pipe.close()
 
 
-def _started(candidate: Candidate, command: list[str], stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
+def _started(
+    candidate: Candidate, command: list[str], stderr: IO[bytes], *, allow_python_models: bool
+) -> "subprocess.Popen[bytes]":
     limits = [f"as={most_memory_bytes()}", "core=0"]
     launcher = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *limits, "--"]
     try:
@@ -70,7 +77,7 @@ def _started(candidate: Candidate, command: list[str], stderr: IO[bytes]) -> "su
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env=environment(candidate.env),
+            env=environment(candidate.env, is_code=candidate.is_code and allow_python_models),
             process_group=0,
         )
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import shutil
 import socket
 import time
@@ -20,6 +21,7 @@ from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.files import Layout, write_json
+from integrations.clusters.local.runtime import inherited
 
 log = logging.getLogger(__name__)
 
@@ -156,7 +158,7 @@ class Gateway:
     def _program(self, address_file: Path) -> Program:
         return Program(
             command=envoy_command(self._layout.envoy, address_file),
-            env={"FAIRLEAD_HOME": str(self._layout.home)},
+            env={**inherited(os.environ), "FAIRLEAD_HOME": str(self._layout.home)},
             log=self._layout.logs / f"{NAME}.log",
             record=self._layout.run / f"{NAME}.json",
         )

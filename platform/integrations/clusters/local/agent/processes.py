@@ -26,7 +26,7 @@ _MAX_LAST_LINE = 300
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start, where its output goes and where it is noted."""
+    """What to start, with which environment, where its output goes and where it is noted."""
 
     command: Sequence[str]
     env: Mapping[str, str]
@@ -51,7 +51,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **program.env},
+                env=dict(program.env),
                 process_group=0,
             )
         ticks = start_ticks(self._popen.pid)

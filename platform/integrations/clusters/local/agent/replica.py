@@ -31,7 +31,7 @@ from integrations.clusters.base import (
     printable,
     reason_of_exit,
 )
-from integrations.clusters.flags import logger_flags
+from integrations.clusters.flags import allows_python, logger_flags
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.room import lack, machine
@@ -268,6 +268,7 @@ class Replica:
         ports = [f"--{name}-port=0" for name in ("http", "grpc", "metrics")]
         most = self._revision.max_concurrent_requests
         limits = [f"--max-concurrent-requests={most}"] if most else []
+        is_code = self._revision.is_code and allows_python(self._workshop.runtime)
         return Program(
             command=[
                 *self._workshop.runtime,
@@ -280,7 +281,7 @@ class Replica:
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],
-            env=environment({**self._revision.env, "FAIRLEAD_HOME": str(layout.home)}),
+            env={**environment(self._revision.env, is_code=is_code), "FAIRLEAD_HOME": str(layout.home)},
             log=layout.logs / f"{self._full_name}.log",
             record=layout.run / f"{self._full_name}.json",
         )
