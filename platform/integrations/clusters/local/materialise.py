@@ -56,7 +56,9 @@ def _seal_of(repository: Path) -> Path:
     return repository.with_name(f"{repository.name}.seal")
 
 
-def lay_out(artifact: Path, model: Path, *, version: str, config: Mapping[str, object], with_code: bool = False) -> None:
+def lay_out(
+    artifact: Path, model: Path, *, version: str, config: Mapping[str, object], with_code: bool = False
+) -> None:
     """Make the model folder `model` out of `artifact`; its name becomes the model's.
 
     Args:
