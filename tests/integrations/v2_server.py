@@ -2,9 +2,9 @@
 
 It reads its model's files only to say who it is. A request tells it what to do by the header `x-do`:
 `sleep=SECONDS`, `status=NNN` (for gRPC the status code's number). The environment tells it what to do at its start:
-`MODEL_START=fail` tells its variables that begin with `MODEL_` and ends with exit code 3, `MODEL_START=never-ready` never
-becomes ready; and `MODEL_DO` what to do with every infer request whatever its header says, also `crash`. `GET /calls`
-lists the infer calls it got.
+`MODEL_START=fail` tells its variables that begin with `MODEL_` and ends with exit code 3, `MODEL_START=never-ready`
+never becomes ready; and `MODEL_DO` what to do with every infer request whatever its header says, also `crash`.
+`GET /calls` lists the infer calls it got.
 """
 
 import argparse

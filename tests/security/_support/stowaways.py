@@ -1,4 +1,4 @@
-"""A model whose folder holds more than a model: files that an interpreter and the dynamic loader run if variables say so."""
+"""A model whose folder holds more than a model: files that Python and the dynamic loader run if variables say so."""
 
 import shutil
 import subprocess
