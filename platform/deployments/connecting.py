@@ -49,6 +49,14 @@ def file_of(cluster: Cluster) -> ClusterFile | None:
     return parse_cluster(cluster.document, name=cluster.name) if cluster.document else None
 
 
+def allows_python(cluster: Cluster) -> bool:
+    """Return whether the cluster runs models whose files are code."""
+    if cluster.kind == LOCAL:
+        return bool(settings.ALLOW_PYTHON_MODELS)
+    file = file_of(cluster)
+    return file is not None and file.options.allow_python_models
+
+
 def place_of(cluster: Cluster) -> Place:
     """Return where the cluster is; raises what `driver_of` raises."""
     if cluster.kind == LOCAL:

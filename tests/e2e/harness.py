@@ -54,6 +54,7 @@ class Platform:
 
     Attributes:
         cluster: where services run; one that is not local has its own gateway.
+        python: that runs the platform and its replicas.
     """
 
     home: Path
@@ -64,6 +65,7 @@ class Platform:
     options: tuple[str, ...] = ()
     cluster: str = "local"
     cluster_gateway: str = ""
+    python: str = sys.executable
 
     @property
     def url(self) -> str:
@@ -84,7 +86,7 @@ class Platform:
 
     @property
     def command(self) -> list[str]:
-        up = [sys.executable, "-m", "fairlead_cli", "up", "--home", str(self.home)]
+        up = [self.python, "-m", "fairlead_cli", "up", "--home", str(self.home)]
         return [*up, "--address", f"127.0.0.1:{self.port}", "--gateway-address", self.local_gateway, *self.options]
 
     def start(self) -> None:

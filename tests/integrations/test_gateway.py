@@ -25,7 +25,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, make_cluster: Any) -> Iter
     try:
         cluster.start()
         cluster.apply(1, cluster.revision(1, 100), cluster.revision(2, 0))
-        cluster.apply_to("empty", 1, cluster.revision(3, 100, env={"V2_START": "never-ready"}))
+        cluster.apply_to("empty", 1, cluster.revision(3, 100, env={"MODEL_START": "never-ready"}))
         cluster.until_ready(2)
         cluster.until_weights(r1=100, r2=0)
         cluster.until_known("empty")

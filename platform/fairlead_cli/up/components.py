@@ -66,7 +66,7 @@ def components(
     runtime_flags = ["--log-verbose=1"] if log_requests else []
     if variables.get("FAIRLEAD_ALLOW_PYTHON_MODELS", "").lower() in _TRUE:
         runtime_flags.append("--allow-python-models=true")
-    agent += ["--runtime", shlex.join([python, "-m", "serving_runtime", *runtime_flags])]
+    agent += ["--runtime", shlex.join([python, "-I", "-m", "serving_runtime", *runtime_flags])]
     watcher = [python, "-m", "django", "watch_clusters"]
     return [
         Component("web", web, variables, patience_s=8.0),

@@ -1,11 +1,20 @@
 """Flags of the serving runtime that say the same wherever it runs. Pure."""
 
+from collections.abc import Sequence
+
 from integrations.clusters.base import DesiredRevision
+
+_PYTHON_MODELS = "--allow-python-models=true"
 
 
 def python_flags(*, allowed: bool) -> list[str]:
     """Return the flag that lets a runtime run models whose files are code, where the operator has said so."""
-    return ["--allow-python-models=true"] if allowed else []
+    return [_PYTHON_MODELS] if allowed else []
+
+
+def allows_python(command: Sequence[str]) -> bool:
+    """Return whether a runtime that is started so runs models whose files are code."""
+    return _PYTHON_MODELS in command
 
 
 def logger_flags(namespace: str, revision: DesiredRevision) -> list[str]:

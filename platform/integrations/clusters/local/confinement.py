@@ -7,7 +7,6 @@ from pathlib import Path
 
 from integrations.sandbox.policy import Network, Sandbox
 
-PYTHON_MODELS = "--allow-python-models=true"
 REPLICA_LIMITS = {"core": 0, "fsize": 8 << 30, "nofile": 1 << 16}
 """Of `resource`; files bound what tensors of models in Python go through, too."""
 _SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/usr", "/opt/nvidia", "/run/nvidia", "/var/lib/nvidia")
@@ -48,7 +47,7 @@ def confined(
         read=tuple(dict.fromkeys([*needed, *map(str, read)])),
         listed=tuple(str(Path(package).parent) for package in packages),
         write=tuple(map(str, write)),
-        network=Network.ALL if PYTHON_MODELS in runtime else network,
+        network=network,
         shared_memory="--allow-client-shm" in runtime or "--allow-client-shm=true" in runtime,
     )
 

@@ -1,4 +1,4 @@
-"""Runs one question about a model as a process of its own: `python -m serving_runtime KIND DIR --json`.
+"""Runs one question about a model as a process of its own: `python -I -m serving_runtime KIND DIR --json`.
 
 The file may be hostile: the process has limits on memory and processor time, and its whole group is killed at the
 timeout. Each job has a folder of its own beside the artifacts, where files can be linked; what a worker that was killed
@@ -59,7 +59,7 @@ def run(
             artifact = folder_of(job.artifact_uri)
             if not artifact.is_dir():
                 return JobResult(1, "", f"the artifact {job.artifact_uri} is not there; push the model version again")
-            lay_out(artifact, model, version=_MODEL_VERSION, config=job.model_config)
+            lay_out(artifact, model, version=_MODEL_VERSION, config=job.model_config, with_code=allow_python_models)
         except FairleadError as error:
             return JobResult(1, "", error.message)
         own.mkdir()
@@ -77,15 +77,16 @@ def run(
         ]
         with (scratch / "stdout").open("w+b") as stdout, (scratch / "stderr").open("w+b") as stderr:
             output_to = (stdout.fileno(), stderr.fileno())
+            is_code = job.is_code and allow_python_models
             started = enclosed(
                 asked,
                 repository,
                 own,
                 _limits(job, allow_python_models=allow_python_models),
-                asks_itself=job.kind is JobKind.TUNE,
+                network=Network.ALL if is_code else Network.LOOPBACK if job.kind is JobKind.TUNE else Network.NONE,
             )
-            env = {**environment(job.env), **private(own)}
-            exit_code = _run(started, env, job, output_to, told and (lambda: told(_last_line(scratch / "stderr"))))
+            env = {**environment(job.env, is_code=is_code), **private(own)}
+            exit_code = _run(started, job, env, output_to, told and (lambda: told(_last_line(scratch / "stderr"))))
             stdout.seek(0)
             output = stdout.read(_MAX_OUTPUT_BYTES).decode(errors="replace")
             complaint = _last_words(scratch / "stderr")
@@ -123,10 +124,9 @@ def _drop_abandoned(folder: Path) -> None:
 
 
 def enclosed(
-    asked: list[str], repository: Path, own: Path, limits: Mapping[str, int], *, asks_itself: bool = False
+    asked: list[str], repository: Path, own: Path, limits: Mapping[str, int], *, network: Network
 ) -> list[str]:
     """Return the command that has the runtime asked inside the wall: it reads `repository` and writes into `own`."""
-    network = Network.LOOPBACK if asks_itself else Network.NONE
     sandbox = confined(
         asked, read=[repository], write=[own], network=network, libraries=os.environ.get("LD_LIBRARY_PATH", "")
     )
@@ -145,15 +145,15 @@ def _limits(job: Job, *, allow_python_models: bool) -> dict[str, int]:
 
 def _run(
     command: list[str],
-    env: Mapping[str, str],
     job: Job,
+    env: Mapping[str, str],
     output_to: tuple[int, int],
     look: Callable[[], None] | None,
 ) -> int:
     stdout, stderr = output_to
     try:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0, env=dict(env)
+            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0, env=env
         )
     except OSError as error:
         raise Unavailable(f"no process could be started for a model check: {error}") from error

@@ -23,6 +23,7 @@ from integrations.clusters.local.jobs import enclosed, memory_limit, scratch_in
 from integrations.clusters.local.materialise import lay_out
 from integrations.clusters.local.runtime import RUNTIME, environment
 from integrations.clusters.payloads import exchange_of
+from integrations.sandbox.policy import Network
 
 _COMPLAINT_BYTES = 4096
 
@@ -43,11 +44,20 @@ def replay(
         repository, own = scratch / "repository", scratch / "own"
         own.mkdir()
         model = repository / candidate.model_name
-        lay_out(artifact, model, version=candidate.model_version, config=candidate.model_config)
+        lay_out(
+            artifact,
+            model,
+            version=candidate.model_version,
+            config=candidate.model_config,
+            with_code=allow_python_models,
+        )
         with (scratch / "stderr").open("w+b") as stderr:
+            is_code = candidate.is_code and allow_python_models
             asked = [*runtime, "replay", str(model), *python_flags(allowed=allow_python_models)]
-            command = enclosed(asked, repository, own, {**memory_limit(), "core": 0})
-            process = _started(candidate, command, {**environment(candidate.env), **private(own)}, stderr)
+            network = Network.ALL if is_code else Network.NONE
+            command = enclosed(asked, repository, own, {**memory_limit(), "core": 0}, network=network)
+            env = {**environment(candidate.env, is_code=is_code), **private(own)}
+            process = _started(candidate, command, env, stderr)
             try:
                 runs = _Running(candidate, process, scratch / "stderr")
                 runs.check_ready()
@@ -71,7 +81,7 @@ def _started(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env=dict(env),
+            env=env,
             process_group=0,
         )
     except OSError as error:

@@ -88,8 +88,8 @@ def test_who_is_told_may_end_a_job(artifact, tmp_path):
 
 
 def test_a_job_has_the_variables_that_it_is_given(artifact, tmp_path):
-    code = "import os; print(os.environ['TOKENS'], 'PATH' in os.environ)"
-    asked = Job(JobKind.TUNE, artifact, 60, env={"TOKENS": "7"})
+    code = "import os; print(os.environ['MODEL_TOKENS'], 'PATH' in os.environ)"
+    asked = Job(JobKind.TUNE, artifact, 60, env={"MODEL_TOKENS": "7"})
     assert jobs.run(asked, tmp_path / "jobs", runtime=program(code)).output == "7 True\n"
 
 

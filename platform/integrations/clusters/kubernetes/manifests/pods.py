@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.base.environment import permitted
 from integrations.clusters.flags import logger_flags, python_flags
 from integrations.clusters.kubernetes.manifests import accelerators, calling, scheduling, taps
 from integrations.clusters.kubernetes.manifests.names import (
@@ -22,7 +23,7 @@ from integrations.clusters.kubernetes.options import Options
 RUNTIME, PREPARE = "runtime", "prepare"
 MODELS = "/mnt/models"
 _TERMINATION_MESSAGE = "/dev/termination-log"  # Kubernetes: terminationMessagePath
-_COMMAND = ["python", "-m", "serving_runtime"]
+_COMMAND = ["python", "-I", "-m", "serving_runtime"]
 
 
 def pod_template(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
@@ -92,12 +93,13 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
         arguments.append(f"--max-concurrent-requests={revision.max_concurrent_requests}")
     arguments += accelerators.flags(revision.resources) + python_flags(allowed=options.allow_python_models)
     arguments += logger_flags(desired.namespace, revision) + taps.flags(options)
+    env = permitted(revision.env, is_code=revision.is_code and options.allow_python_models)
     return {
         "name": RUNTIME,
         "image": accelerators.image(revision, options),
         "command": _COMMAND,
         "args": arguments,
-        "env": [{"name": name, "value": value} for name, value in sorted(revision.env.items())],
+        "env": [{"name": name, "value": value} for name, value in sorted(env.items())],
         "ports": [
             {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
             {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},

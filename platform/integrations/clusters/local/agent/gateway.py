@@ -21,6 +21,7 @@ from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.files import Layout, write_json
+from integrations.clusters.local.runtime import inherited
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ class Gateway:
     def _program(self, address_file: Path) -> Program:
         return Program(
             command=envoy_command(self._layout.envoy, address_file),
-            env={**os.environ, "FAIRLEAD_HOME": str(self._layout.home)},
+            env={**inherited(os.environ), "FAIRLEAD_HOME": str(self._layout.home)},
             log=self._layout.logs / f"{NAME}.log",
             record=self._layout.run / f"{NAME}.json",
         )

@@ -34,7 +34,7 @@ from integrations.clusters.base import (
     printable,
     reason_of_exit,
 )
-from integrations.clusters.flags import logger_flags
+from integrations.clusters.flags import allows_python, logger_flags
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.room import lack, machine
@@ -274,6 +274,7 @@ class Replica:
         ports = [f"--{name}-port=0" for name in ("http", "grpc", "metrics")]
         most = self._revision.max_concurrent_requests
         limits = [f"--max-concurrent-requests={most}"] if most else []
+        is_code = self._revision.is_code and allows_python(self._workshop.runtime)
         return Program(
             command=[
                 *self._workshop.runtime,
@@ -286,22 +287,27 @@ class Replica:
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],
-            env={**environment(self._revision.env), "FAIRLEAD_HOME": str(layout.home), **private(self._private)},
+            env={
+                **environment(self._revision.env, is_code=is_code),
+                "FAIRLEAD_HOME": str(layout.home),
+                **private(self._private),
+            },
             log=layout.logs / f"{self._full_name}.log",
             record=layout.run / f"{self._full_name}.json",
-            sandbox=self._sandbox(),
+            sandbox=self._sandbox(is_code=is_code),
             limits=REPLICA_LIMITS,
             folder=self._private,
         )
 
-    def _sandbox(self) -> Sandbox:
-        """Return the wall around its process; what it tells of requests, it sends to wherever it is told to."""
-        sends = self._revision.logger is not None or any(word.startswith("--trace") for word in self._workshop.runtime)
+    def _sandbox(self, *, is_code: bool) -> Sandbox:
+        """Return the wall around its process. Who is told of requests may be anywhere; models in Python call others."""
+        traces = any(word.startswith("--trace") for word in self._workshop.runtime)
+        connects = is_code or traces or self._revision.logger is not None
         return confined(
             self._workshop.runtime,
             read=[self._repository.folder, self._tap.switches],
             write=[self._private, self._tap.folder(self.index)],
-            network=Network.ALL if sends else Network.LISTEN,
+            network=Network.ALL if connects else Network.LISTEN,
             libraries=os.environ.get("LD_LIBRARY_PATH", ""),
         )
 
