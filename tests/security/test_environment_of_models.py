@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ from deployments.models import Event, Revision
 from deployments.services import service_apply, service_plan
 from deployments.services.clusters import cluster_check
 from integrations.clusters.base import Candidate, DesiredRevision, Exchange, Job, JobKind
+from integrations.clusters.kubernetes.manifests import render
+from integrations.clusters.kubernetes.manifests.jobs import job
 from integrations.clusters.local import jobs
 from integrations.clusters.local.replays import replay
 from integrations.clusters.local.runtime import RUNTIME
 from tests.deployments._support.platform import Platform
+from tests.integrations._support.manifests import given
 from tests.integrations._support.runtimes import Cluster
 from tests.security._support.stowaways import Stowaway, stowaway
 
@@ -88,6 +92,29 @@ def test_a_replay_runs_nothing_of_it(model: Stowaway, tmp_path: Path) -> None:
     with replay(candidate, tmp_path / "jobs") as answer:
         assert answer(RECORDED).response["outputs"][0]["data"] == [3, 6, 9, 12]
     assert model.ran() == []
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_pods_are_isolated_and_have_no_such_variable(allowed: bool) -> None:
+    desired, shares, options = given("transformer")
+    options = replace(options, allow_python_models=allowed)
+    env = {"PYTHONPATH": "/mnt/models", "LD_PRELOAD": "/mnt/models/weights.bin", "OWN": "1", "TZ": "UTC"}
+    revisions = tuple(
+        replace(each, env=env, is_code=True, transformer=each.transformer and replace(each.transformer, env=env))
+        for each in desired.revisions
+    )
+    rendered = render(replace(desired, revisions=revisions), shares, options)
+    made = [each for each in rendered if each["kind"] == "Deployment"]
+    asked = Job(JobKind.TUNE, revisions[0].artifact_uri, 60, env=env, is_code=True)
+    pods = [each["spec"]["template"]["spec"] for each in (*made, job(asked, "ask", options))]
+    containers = [container for pod in pods for container in pod["containers"]]
+
+    for container in containers:
+        names = {each["name"] for each in container["env"]} & env.keys()
+        assert names == ({"OWN", "TZ"} if allowed or container["name"] == "transformer" else {"TZ"})
+        if container["name"] != "transformer":
+            assert container["command"][:4] == ["python", "-I", "-m", "serving_runtime"]
+    assert {each["name"] for each in containers} == {"runtime", "transformer", "ask"}
 
 
 @pytest.mark.parametrize("name", ["PYTHONPATH", "LD_PRELOAD", "GCONV_PATH", "OPENSSL_CONF", "FAIRLEAD_URL", "WHATEVER"])

@@ -50,8 +50,9 @@ INHERITED_FAMILIES = (
     "OPENBLAS_",
     "OPENVINO_",
     "ORT_",
+    "OTEL_",
 )
-"""Of threads, devices, memory and languages: libraries' own settings, of which none holds a secret."""
+"""Of threads, devices, memory, languages and traces: libraries' own settings, which hold no secret but in headers."""
 _PROXIES = frozenset({"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "all_proxy", "https_proxy", "http_proxy"})
 
 
@@ -60,7 +61,9 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environ.items()
-        if name in INHERITED or name.startswith(INHERITED_FAMILIES) or (name in _PROXIES and "@" not in value)
+        if name in INHERITED
+        or (name.startswith(INHERITED_FAMILIES) and not name.endswith("_HEADERS"))
+        or (name in _PROXIES and "@" not in value)
     }
 
 

@@ -1,8 +1,10 @@
 """Which variables of a service file a process gets."""
 
+from pathlib import Path
+
 import pytest
 
-from integrations.clusters.base.environment import permitted, refused, why_refused
+from integrations.clusters.base.environment import OWN_PREFIX, PERMITTED, permitted, refused, why_refused
 
 
 @pytest.mark.parametrize(
@@ -54,3 +56,8 @@ def test_the_others_are_left_out_in_order() -> None:
 def test_a_name_is_what_it_is_in_upper_case() -> None:
     assert why_refused("model_x", is_code=False)
     assert not why_refused("pythonpath", is_code=True)
+
+
+def test_the_page_about_service_files_lists_what_a_model_without_code_may_set() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "rollouts.md").read_text()
+    assert [each for each in sorted({*PERMITTED, OWN_PREFIX}) if f"`{each}`" not in page] == []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from integrations.clusters.local.runtime import IMAGE_ENVIRONMENT, inherited
+from integrations.clusters.local.runtime import IMAGE_ENVIRONMENT, INHERITED, INHERITED_FAMILIES, inherited
 
 DOCKERFILE = Path(__file__).parents[4] / "docker" / "Dockerfile"
 TUNABLES = "GLIBC_TUNABLES"
@@ -46,6 +46,8 @@ def test_a_replica_has_it_whatever_its_model_asks_for(cluster, monkeypatch, agen
         pytest.param("FAIRLEAD_HOME", "/home/f", True, id="whose it is"),
         pytest.param("HTTPS_PROXY", "http://proxy:3128", True, id="a proxy"),
         pytest.param("HTTPS_PROXY", "http://user:word@proxy:3128", False, id="a proxy with a password"),
+        pytest.param("OTEL_SERVICE_NAME", "s", True, id="traces"),
+        pytest.param("OTEL_EXPORTER_OTLP_HEADERS", "api-key=s", False, id="what traces are sent with"),
         pytest.param("FAIRLEAD_SECRET_KEY", "s", False, id="the secret key"),
         pytest.param("FAIRLEAD_SECRET_KEY_FILE", "/f", False, id="where the secret key is"),
         pytest.param("FAIRLEAD_DATABASE_URL", "postgres://u:p@h/d", False, id="the database"),
@@ -55,3 +57,10 @@ def test_a_replica_has_it_whatever_its_model_asks_for(cluster, monkeypatch, agen
 )
 def test_what_a_process_gets_of_the_platforms_environment(name, value, is_inherited):
     assert inherited({name: value}) == ({name: value} if is_inherited else {})
+
+
+def test_the_page_about_settings_lists_it():
+    page = (DOCKERFILE.parents[1] / "docs" / "reference" / "settings.md").read_text()
+    families = {f"{family}…" for family in INHERITED_FAMILIES}
+    names = {name for name in INHERITED if not name.startswith("COVERAGE_") and name.isupper()}
+    assert [each for each in sorted(names | families) if f"`{each}`" not in page] == []
