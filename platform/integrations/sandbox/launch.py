@@ -76,23 +76,20 @@ def enclose(wall: Sandbox, parent: int) -> list[str]:
     _die_with(parent)
     _give_up_rights()
     connects = wall.network.connects or (own and wall.network.own)
-    for what, build in (
-        (
-            "files",
-            lambda: landlock.restrict(
-                read=[*wall.read, *_KERNEL],
-                listed=wall.listed,
-                write=[*wall.write, *shared],
-                devices=devices,
-                connect=connects,
-            ),
-        ),
-        ("system calls", lambda: seccomp.install(unix=own, connects=connects)),
-    ):
-        try:
-            build()
-        except OSError as error:
-            missing.append(f"{what}: {error.strerror or error}")
+    try:
+        landlock.restrict(
+            read=[*wall.read, *_KERNEL],
+            listed=wall.listed,
+            write=[*wall.write, *shared],
+            devices=devices,
+            connect=connects,
+        )
+    except OSError as error:
+        missing.append(f"files: {error.strerror or error}")
+    try:
+        seccomp.install(unix=own, connects=connects)
+    except OSError as error:
+        missing.append(f"system calls: {error.strerror or error}")
     if not connects and landlock.version() < landlock.CONNECT:
         missing.append("connections: Landlock refuses them since Linux 6.7")
     return missing
