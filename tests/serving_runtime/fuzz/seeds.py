@@ -98,10 +98,11 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         _post("/v2/models/mlp/infer", orjson.dumps(_JSON), "Expect: 100-continue"),
         _post("/v2/models/mlp/infer", orjson.dumps(_JSON), "Accept-Encoding: gzip"),
         _post("/v2/models/mlp/infer", b"\x1f\x8b\x08\x00", "Content-Encoding: gzip"),
-        b"\x03POST /v2/models/mlp/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"i\r\n0\r\n\r\n",
+        b"\x03POST /v1/models/mlp:predict HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"i\r\n0\r\n\r\n",
         b"\x00POST /v2 HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"\x00GET /v2 HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+        b"\x00GET /v2 HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
         b"\x00POST /v2 HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        b"\x00GET http://x:1/v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nHost: z\r\n\r\n",
         b"\x05" + _get("/v2")[1:] * 5,
     ),
     "infer": (
