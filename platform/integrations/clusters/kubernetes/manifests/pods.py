@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision
-from integrations.clusters.flags import logger_flags, python_flags
+from integrations.clusters.flags import CLOSED, logger_flags, python_flags
 from integrations.clusters.kubernetes.manifests import accelerators, calling, scheduling, taps
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
@@ -97,7 +97,7 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
         "image": accelerators.image(revision, options),
         "command": _COMMAND,
         "args": arguments,
-        "env": [{"name": name, "value": value} for name, value in sorted(revision.env.items())],
+        "env": [{"name": name, "value": value} for name, value in sorted({**revision.env, **CLOSED}.items())],
         "ports": [
             {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
             {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},

@@ -31,7 +31,7 @@ from integrations.clusters.base import (
     printable,
     reason_of_exit,
 )
-from integrations.clusters.flags import logger_flags
+from integrations.clusters.flags import CLOSED, logger_flags
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.room import lack, machine
@@ -265,22 +265,23 @@ class Replica:
 
     def _program(self) -> Program:
         layout = self._workshop.layout
-        ports = [f"--{name}-port=0" for name in ("http", "grpc", "metrics")]
+        listeners = [
+            flag for name in ("http", "grpc", "metrics") for flag in (f"--{name}-address={_HOST}", f"--{name}-port=0")
+        ]
         most = self._revision.max_concurrent_requests
         limits = [f"--max-concurrent-requests={most}"] if most else []
         return Program(
             command=[
                 *self._workshop.runtime,
                 f"--model-repository={self._repository.folder}",
-                f"--http-address={_HOST}",
-                *ports,
+                *listeners,
                 *limits,
                 *self._tap.flags(self.index),
                 *logger_flags(self._namespace, self._revision),
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],
-            env=environment({**self._revision.env, "FAIRLEAD_HOME": str(layout.home)}),
+            env=environment({**self._revision.env, **CLOSED, "FAIRLEAD_HOME": str(layout.home)}),
             log=layout.logs / f"{self._full_name}.log",
             record=layout.run / f"{self._full_name}.json",
         )
