@@ -35,6 +35,7 @@ from serving_runtime.protocol.http.v2 import V2Application
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.connection import Connection as Http2Connection
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime.fuzz.finding import FindingError
 
 Target: TypeAlias = Callable[[bytes], None]
 
@@ -42,10 +43,6 @@ _MAX_BODY_BYTES = 1 << 20
 _ANSWER_S = 10.0
 
 _PLAIN_CALLS = ("generate", "generate_stream", "infer_stream")
-
-
-class FindingError(AssertionError):
-    """The runtime did something that no input may make it do."""
 
 
 class _MemoryTransport(asyncio.Transport):
