@@ -40,7 +40,7 @@ def http_listener(
     limits = HttpLimits(max_body_bytes=options.http.max_input_bytes)
     v2 = V2Application(
         engine,
-        restrictions=Restrictions(options.http.restrictions),
+        restrictions=Restrictions(options.http.restrictions, closed=options.closed_groups),
         forwarded=options.http.header_forward_pattern,
         with_context=_wants_context(options, taps),
         settings=settings,
@@ -106,7 +106,7 @@ def grpc_server(options: Options, engine: Engine, settings: RuntimeSettings, tap
     """Return the server; raises ValueError, naming the flag, for certificates that do not serve."""
     policy = CallPolicy(
         context_wanted=functools.partial(_wants_context, options, taps) if options.exports_traces or taps else None,
-        restrictions=Restrictions(options.grpc.restrictions, HEADER_PREFIX),
+        restrictions=Restrictions(options.grpc.restrictions, HEADER_PREFIX, closed=options.closed_groups),
         forwarded=options.grpc.header_forward_pattern,
         told=revision.metadata(options.revision),
     )

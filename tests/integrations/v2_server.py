@@ -153,7 +153,8 @@ async def main() -> int:
         "payload-logger-attribute",
     ):
         parser.add_argument(f"--{name}")
-    parser.add_argument("--http-address", default="127.0.0.1")
+    for name in ("http-address", "grpc-address", "metrics-address"):
+        parser.add_argument(f"--{name}", default="127.0.0.1")
     for name in ("http-port", "grpc-port", "metrics-port"):
         parser.add_argument(f"--{name}", type=int, default=0)
     options = parser.parse_args()

@@ -1,9 +1,12 @@
-"""Flags of the serving runtime that say the same wherever it runs. Pure."""
+"""Flags and variables of the serving runtime that say the same wherever it runs. Pure."""
 
 from collections.abc import Sequence
 
 from integrations.clusters.base import DesiredRevision
 
+CLOSED = {"FAIRLEAD_ALLOW_CONTROL_CALLS": "false"}
+"""Closes what would change a replica behind its revision's back: the control plane itself makes no such call.
+A variable and no flag: runtimes of earlier releases ignore it."""
 _PYTHON_MODELS = "--allow-python-models=true"
 
 

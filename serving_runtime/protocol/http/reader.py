@@ -5,6 +5,7 @@ A head that was there before goes past httptools.
 Nothing is allocated for a body before its length was checked, compressed or not.
 """
 
+import re
 from collections.abc import Callable
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from serving_runtime.protocol.tensors import Buffer
 
 _ALIGNMENT = 64
 _UNKNOWN = -1
+_ABSOLUTE = re.compile(rb"https?://([^/?#]+)([^#]*)", re.IGNORECASE)
 
 KeepsHeader = Callable[[bytes], bool]
 """Whether an application wants a header, by its name as sent, beside those that HTTP itself needs."""
@@ -92,6 +94,7 @@ class RequestReader:
         self.received_bytes = 0
         self.expects_continue = False
         self._target = b""
+        self._hosts = self._codings = 0
         self._content_length = _UNKNOWN
         self._json_length: int | None = None
         self._accept_encoding = b""
@@ -117,6 +120,8 @@ class RequestReader:
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.in_headers:  # a trailer, which must not pass for a header (RFC 9110, section 6.5.1)
+            return
         take = _TAKEN.get(name.lower())
         if take is not None:
             take(self, value)
@@ -127,6 +132,10 @@ class RequestReader:
 
     def on_headers_complete(self) -> None:
         self.in_headers = False
+        if not self._target.startswith(b"/"):
+            self._take_absolute_form()
+        if self._hosts != 1:
+            self._check_host()
         if self._content_length > self._max_body_bytes:
             self._refusal = self._too_large()
         if self._decompressor is not None:
@@ -210,6 +219,29 @@ class RequestReader:
     def _take_content_length(self, value: bytes) -> None:
         self._content_length = int(value)  # the parser let digits only through
 
+    def _take_host(self, _value: bytes) -> None:
+        self._hosts += 1
+
+    def _take_transfer_encoding(self, value: bytes) -> None:
+        self._codings += 1
+        if self._codings > 1 or value.lower() != b"chunked":
+            self._refusal = text_error(400, "the only Transfer-Encoding supported is chunked")
+
+    def _take_absolute_form(self) -> None:
+        """Take the path and the host out of a target as proxies are sent it (RFC 9112, section 3.2.2)."""
+        found = _ABSOLUTE.fullmatch(self._target)
+        if found is None:
+            return
+        host, rest = found.groups()
+        self._target = rest if rest.startswith(b"/") else b"/" + rest
+        if self._headers is not None:
+            self._headers = [(name, host if name.lower() == b"host" else value) for name, value in self._headers]
+
+    def _check_host(self) -> None:
+        """Refuse what does not say once which host it is for (RFC 9112, section 3.2); HTTP/1.0 need not say it."""
+        if self._hosts or self._parser.get_http_version() != "1.0":
+            self._refusal = self._refusal or text_error(400, f"HTTP/1.1 needs one Host header, not {self._hosts}")
+
     def _take_json_length(self, value: bytes) -> None:
         if value.isdigit() and len(value) < 20:
             self._json_length = int(value)
@@ -255,6 +287,8 @@ class RequestReader:
 
 
 _TAKEN: dict[bytes, Callable[[RequestReader, bytes], None]] = {
+    b"host": RequestReader._take_host,
+    b"transfer-encoding": RequestReader._take_transfer_encoding,
     b"content-length": RequestReader._take_content_length,
     b"inference-header-content-length": RequestReader._take_json_length,
     b"expect": RequestReader._take_expect,

@@ -106,6 +106,8 @@ class Stream:
             self.send(content)
             self.finish(trailers)
             return
+        if out.owes_table_size:
+            headers = out.confirm_table_size(headers)
         out.window_bytes -= size
         number = self.id
         pack = HEAD.pack
@@ -129,8 +131,11 @@ class Stream:
         """Send headers; `end` where there is nothing else to the answer."""
         if self.finished:
             return
-        self.connection.out.write(frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), self.id, block))
-        self.connection.out.frames_sent += 1
+        out = self.connection.out
+        if out.owes_table_size:
+            block = out.confirm_table_size(block)
+        out.write(frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), self.id, block))
+        out.frames_sent += 1
         if end:
             self.finished = True
             self.connection.finished(self)

@@ -1,4 +1,4 @@
-"""Fuzz a target under libFuzzer with coverage of the runtime's Python code (PyPI `atheris`).
+"""Fuzz a target under libFuzzer with coverage of the Python code that it runs (PyPI `atheris`).
 
 usage: python -m tests.serving_runtime.fuzz TARGET FINDINGS_FOLDER [libFuzzer flags: -runs=1000 -max_total_time=600]
 
@@ -11,10 +11,15 @@ import tempfile
 from pathlib import Path
 
 import atheris
+from django.conf import settings
 
-with atheris.instrument_imports(include=["serving_runtime"]):
+sys.path.insert(0, str(Path(__file__).parents[3] / "platform"))
+settings.configure()
+
+with atheris.instrument_imports(include=["serving_runtime", "deployments", "common"]):
+    from tests.serving_runtime.fuzz.files import FILES
     from tests.serving_runtime.fuzz.seeds import SEEDS
-    from tests.serving_runtime.fuzz.targets import runtime
+    from tests.serving_runtime.fuzz.targets import Target, runtime
 
 _LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=512", "-max_len=4096", "-print_final_stats=0")
 
@@ -25,12 +30,18 @@ def main(target: str, findings: str, *flags: str) -> None:
     corpus.mkdir()
     for number, seed in enumerate(SEEDS[target]):
         (corpus / str(number)).write_bytes(seed)
-    (scratch / "models").mkdir()
-    loop = asyncio.new_event_loop()
-    targets = loop.run_until_complete(runtime(scratch / "models")).targets()
     prefix = f"-artifact_prefix={findings}/{target}-"
-    atheris.Setup([sys.argv[0], *_LIMITS, prefix, *flags, str(corpus)], targets[target])
+    atheris.Setup(
+        [sys.argv[0], *_LIMITS, prefix, *flags, str(corpus)],
+        FILES.get(target) or _of_runtime(target, scratch / "models"),
+    )
     atheris.Fuzz()
+
+
+def _of_runtime(target: str, models: Path) -> Target:
+    models.mkdir()
+    loop = asyncio.new_event_loop()
+    return loop.run_until_complete(runtime(models)).targets()[target]
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.serving_runtime.fuzz.files import FILES
 from tests.serving_runtime.fuzz.seeds import SEEDS
 from tests.serving_runtime.fuzz.targets import Target, runtime
 
@@ -20,7 +21,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Targ
     folder = tmp_path_factory.mktemp("fuzz") / "models"
     folder.mkdir()
     with asyncio.Runner() as runner:
-        yield runner.run(runtime(folder)).targets()
+        yield runner.run(runtime(folder)).targets() | FILES
 
 
 @pytest.mark.parametrize("name", SEEDS)

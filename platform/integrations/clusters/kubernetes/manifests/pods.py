@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision
 from integrations.clusters.base.environment import permitted
-from integrations.clusters.flags import logger_flags, python_flags
+from integrations.clusters.flags import CLOSED, logger_flags, python_flags
 from integrations.clusters.kubernetes.manifests import accelerators, calling, scheduling, taps
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
@@ -99,7 +99,7 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
         "image": accelerators.image(revision, options),
         "command": _COMMAND,
         "args": arguments,
-        "env": [{"name": name, "value": value} for name, value in sorted(env.items())],
+        "env": [{"name": name, "value": value} for name, value in sorted({**env, **CLOSED}.items())],
         "ports": [
             {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
             {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from integrations.clusters.base import Autoscaling, Desired, DesiredRevision, DesiredTransformer
 from integrations.clusters.base.environment import permitted
+from integrations.clusters.flags import CLOSED
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
     HTTP_PORT,
@@ -77,7 +78,7 @@ def _container(desired: Desired, revision: DesiredRevision, its: DesiredTransfor
         "name": CONTAINER,
         "image": its.image,
         "args": [*its.args, f"--model_name={revision.model_name}", f"--predictor_host={predictor}"],
-        "env": [{"name": name, "value": value} for name, value in sorted({**told, **env}.items())],
+        "env": [{"name": name, "value": value} for name, value in sorted({**told, **env, **CLOSED}.items())],
         "ports": [
             {"name": "http", "containerPort": its.http_port, "protocol": "TCP"},
             {"name": "grpc", "containerPort": its.grpc_port, "protocol": "TCP"},

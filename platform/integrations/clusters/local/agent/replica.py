@@ -34,7 +34,7 @@ from integrations.clusters.base import (
     printable,
     reason_of_exit,
 )
-from integrations.clusters.flags import allows_python, logger_flags
+from integrations.clusters.flags import CLOSED, allows_python, logger_flags
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.room import lack, machine
@@ -271,7 +271,9 @@ class Replica:
 
     def _program(self) -> Program:
         layout = self._workshop.layout
-        ports = [f"--{name}-port=0" for name in ("http", "grpc", "metrics")]
+        listeners = [
+            flag for name in ("http", "grpc", "metrics") for flag in (f"--{name}-address={_HOST}", f"--{name}-port=0")
+        ]
         most = self._revision.max_concurrent_requests
         limits = [f"--max-concurrent-requests={most}"] if most else []
         is_code = self._revision.is_code and allows_python(self._workshop.runtime)
@@ -279,8 +281,7 @@ class Replica:
             command=[
                 *self._workshop.runtime,
                 f"--model-repository={self._repository.folder}",
-                f"--http-address={_HOST}",
-                *ports,
+                *listeners,
                 *limits,
                 *self._tap.flags(self.index),
                 *logger_flags(self._namespace, self._revision),
@@ -289,6 +290,7 @@ class Replica:
             ],
             env={
                 **environment(self._revision.env, is_code=is_code),
+                **CLOSED,
                 "FAIRLEAD_HOME": str(layout.home),
                 **private(self._private),
             },
