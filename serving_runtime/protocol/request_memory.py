@@ -5,8 +5,10 @@ of them run on the event loop. Large requests, which arrive in pieces, are refus
 clients that send much, slowly, do not shut out those that send little.
 """
 
+import asyncio
 import sys
 
+from serving_runtime.engine.memory import give_back
 from serving_runtime.errors import FailureReason, ServingError
 
 SHARE = 0.1
@@ -19,6 +21,9 @@ _KEPT_FOR_SMALL = 8
 """One part in so many of the limit is for requests that arrive whole."""
 
 LARGE_BYTES = 64 * 1024
+
+_MOST_DROPPED_BYTES = 16 * 1024 * 1024
+"""Of requests that were given up: by then their free memory goes back to the operating system."""
 
 JSON_COST = 3
 """Of a large JSON body, in times its size: its text, and the tensors that it becomes."""
@@ -42,12 +47,25 @@ class RequestMemory:
         arriving_limit_bytes: of all requests, as far as large ones may still add to them.
     """
 
-    __slots__ = ("arriving_limit_bytes", "held_bytes", "limit_bytes")
+    __slots__ = ("_dropped_bytes", "_giving_back", "arriving_limit_bytes", "held_bytes", "limit_bytes")
 
     def __init__(self, limit_bytes: int | None = None) -> None:
         self.limit_bytes = limit_bytes or sys.maxsize
         self.arriving_limit_bytes = self.limit_bytes - self.limit_bytes // _KEPT_FOR_SMALL
-        self.held_bytes = 0
+        self.held_bytes = self._dropped_bytes = 0
+        self._giving_back = False
+
+    def drop(self, size_bytes: int) -> None:
+        """Count so much less that will not become a request; the C library is not to keep all of it."""
+        self.held_bytes -= size_bytes
+        self._dropped_bytes += size_bytes
+        if self._dropped_bytes > _MOST_DROPPED_BYTES and not self._giving_back:
+            self._dropped_bytes, self._giving_back = 0, True
+            given = asyncio.get_running_loop().run_in_executor(None, give_back)
+            given.add_done_callback(self._on_given_back)
+
+    def _on_given_back(self, _given: object) -> None:
+        self._giving_back = False
 
     def check(self, own_bytes: int) -> None:
         """Raise TooMuchUnfinished where more is held than may be; a request is never refused for its own size alone.

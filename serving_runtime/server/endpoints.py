@@ -40,6 +40,7 @@ def http_listener(
     settings: RuntimeSettings,
     sock: socket.socket,
     taps: Taps,
+    *,
     memory: RequestMemory,
 ) -> Listener:
     json_floats.compiler.allowed &= options.http.compiled_json
@@ -77,7 +78,7 @@ def _wants_context(options: Options, taps: Taps) -> bool:
 
 
 def metrics_listener(
-    options: MetricsOptions, engine: Engine, sock: socket.socket, taps: Taps, memory: RequestMemory
+    options: MetricsOptions, engine: Engine, sock: socket.socket, taps: Taps, *, memory: RequestMemory
 ) -> Listener:
     cpu = None
     if options.cpu:
@@ -111,7 +112,7 @@ def again_and_again(look: Callable[[], None], interval_s: float) -> None:
 
 
 def grpc_server(
-    options: Options, engine: Engine, settings: RuntimeSettings, taps: Taps, memory: RequestMemory
+    options: Options, engine: Engine, settings: RuntimeSettings, taps: Taps, *, memory: RequestMemory
 ) -> GrpcServer:
     """Return the server; raises ValueError, naming the flag, for certificates that do not serve."""
     policy = CallPolicy(

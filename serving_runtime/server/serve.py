@@ -103,6 +103,7 @@ def _request_memory(options: Options) -> RequestMemory:
 def make_engine(every: Options) -> Engine:
     """Return the engine that the options ask for, with nothing loaded yet."""
     options = every.models
+    budget_bytes = _budget_bytes(options.memory_budget_bytes, every.workers)
     settings = LoadSettings(
         auto_complete=options.auto_complete,
         backend_settings=options.backend_config,
@@ -112,13 +113,14 @@ def make_engine(every: Options) -> Engine:
         retry_count=options.load_retry_count,
         summaries=every.metrics.settings.summary_latencies,
         one_of_several=ONE_OF_SEVERAL in os.environ,
+        memory_bytes=budget_bytes,
     )
     control = Control(
         mode=ControlMode(options.control_mode),
         load_models=options.load_models,
         poll_secs=options.poll_secs,
         load_threads=options.load_thread_count,
-        memory_budget_bytes=_budget_bytes(options.memory_budget_bytes, every.workers),
+        memory_budget_bytes=budget_bytes,
         cache_directory=options.cache_directory,
         on_demand=options.load_on_demand,
         on_demand_timeout_s=options.load_on_demand_timeout_s,
@@ -222,7 +224,7 @@ class Server:
     def _grpc_server(self) -> GrpcServer:
         options = self._options.grpc
         try:
-            server = grpc_server(self._options, self._engine, self._settings, self._taps, self._request_memory)
+            server = grpc_server(self._options, self._engine, self._settings, self._taps, memory=self._request_memory)
         except ValueError as error:
             raise StartError(str(error)) from error
         reuse_port = options.settings.reuse_port
@@ -248,12 +250,12 @@ class Server:
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
         if http is not None:
             self._http = http_listener(
-                self._options, self._engine, self._settings, http, self._taps, self._request_memory
+                self._options, self._engine, self._settings, http, self._taps, memory=self._request_memory
             )
             await listen(self._http, self._options.http.address, self._ports["http"], "--http-port")
         if metrics is not None:
             self._metrics = metrics_listener(
-                self._options.metrics, self._engine, metrics, self._taps, self._request_memory
+                self._options.metrics, self._engine, metrics, self._taps, memory=self._request_memory
             )
             await listen(self._metrics, self._options.metrics.address, self._ports["metrics"], "--metrics-port")
         if self._grpc is not None:

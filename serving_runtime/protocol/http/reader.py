@@ -19,6 +19,9 @@ from serving_runtime.protocol.request_memory import LARGE_BYTES, RequestMemory
 from serving_runtime.protocol.tensors import Buffer
 
 _ALIGNMENT = 64
+_LONGEST_READ_BYTES = 512 * 1024
+"""Of a body at a time: other connections have their turn in between."""
+
 _UNKNOWN = -1
 
 KeepsHeader = Callable[[bytes], bool]
@@ -112,8 +115,9 @@ class RequestReader:
         """Drop what has arrived of a request that will not be complete: the collector may be long in coming for it."""
         self._body = b""
         self._known = self._whole = None
-        self._memory.held_bytes -= self.held_bytes
-        self.held_bytes = 0
+        if self.held_bytes:
+            self._memory.drop(self.held_bytes)
+            self.held_bytes = 0
 
     # What httptools calls
 
@@ -201,10 +205,11 @@ class RequestReader:
         return self._content_length - self.received_bytes
 
     def room(self) -> memoryview:
-        """Return where the rest of the body is to be put; there must be `bytes_to_come`."""
+        """Return where the next part of the body is to be put; there must be `bytes_to_come`."""
         if not self.received_bytes:
             self._make_room()
-        return self._body[self._body_offset + self.received_bytes :]  # type: ignore[return-value]
+        begin = self._body_offset + self.received_bytes
+        return self._body[begin : begin + _LONGEST_READ_BYTES]  # type: ignore[return-value]
 
     def filled(self, count: int) -> bool:
         """Take note of so many bytes put into `room`; returns whether the body is complete, which `end_body` is for."""

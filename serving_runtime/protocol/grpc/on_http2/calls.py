@@ -134,9 +134,7 @@ class RunningCall(Stream):
 
     async def _content(self, message: messages.Message) -> memoryview:
         """Return the message as it was before it was compressed; raises ServingError."""
-        return await messages.decompress(
-            message, self._head.coding, self._settings.max_message_bytes, self._hold
-        )
+        return await messages.decompress(message, self._head.coding, self._settings.max_message_bytes, self._hold)
 
     def _need(self, needed_bytes: int) -> None:
         """See to it that the client may send that much."""
@@ -152,7 +150,9 @@ class RunningCall(Stream):
 
     def _stop(self) -> None:
         """End what is under way for this call."""
-        self._release(self.held_bytes)
+        if self.held_bytes:
+            self._memory.drop(self.held_bytes)
+            self.held_bytes = 0
         if self._timer is not None:
             self._timer.cancel()
         work, self._work = self._work, None

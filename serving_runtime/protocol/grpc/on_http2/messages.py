@@ -101,9 +101,7 @@ def prefixed(content: bytes, *, compressed: bool = False) -> bytes:
     return (b"\x01" if compressed else b"\x00") + len(content).to_bytes(4, "big") + content
 
 
-async def decompress(
-    message: Message, coding: str, max_message_bytes: int, hold: Callable[[int], None]
-) -> memoryview:
+async def decompress(message: Message, coding: str, max_message_bytes: int, hold: Callable[[int], None]) -> memoryview:
     """Return a message's content; raises ServingError where it is not what it says, or too large.
 
     Args:
