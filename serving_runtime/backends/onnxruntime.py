@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
+from serving_runtime.backends import onnx_sizes
 from serving_runtime.backends.onnx_file import read_header
 from serving_runtime.backends.onnxruntime_options import register, session_options, share_threads, shrinkage
 from serving_runtime.backends.onnxruntime_providers import check_used, providers, runs_on_gpus
@@ -77,6 +78,8 @@ class OnnxRuntimeBackend:
 
     def load(self, file: Path, options: BackendOptions) -> "OnnxModel":
         header = read_header(file)
+        if options.memory_bytes is not None:
+            onnx_sizes.check(file, options.memory_bytes)
         settings = session_options(
             {**self.default_parameters, **options.parameters}, options.graph_level, shared_threads=self._shared_threads
         )

@@ -59,6 +59,7 @@ class Options:
     port_file: Path | None
     exit_timeout_s: int
     max_concurrent_requests: int
+    max_request_memory_bytes: int | None
     workers: int
     allow_client_shm: bool
     allow_control_calls: bool
@@ -101,6 +102,7 @@ def parse(arguments: Sequence[str]) -> Options:
         port_file=found.port_file,
         exit_timeout_s=found.exit_timeout_secs,
         max_concurrent_requests=found.max_concurrent_requests,
+        max_request_memory_bytes=found.max_request_memory_bytes,
         workers=found.workers,
         allow_client_shm=found.allow_client_shm,
         allow_control_calls=found.allow_control_calls,
@@ -146,6 +148,12 @@ def _parser() -> Parser:
         default=30,
         metavar="N",
         help="longest time to finish accepted requests after SIGTERM (30)",
+    )
+    process.add_argument(
+        "--max-request-memory-bytes",
+        type=count,
+        metavar="BYTES",
+        help="memory for all unfinished requests together, 0 for no limit (a tenth of the memory there is)",
     )
     process.add_argument(
         "--max-concurrent-requests",

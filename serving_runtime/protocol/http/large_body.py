@@ -26,7 +26,7 @@ class LargeBody(asyncio.BufferedProtocol):
         self._reader = reader
         self._arrived = arrived
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - all of the room there is
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as much as is good for all
         return self._reader.room()
 
     def buffer_updated(self, nbytes: int) -> None:

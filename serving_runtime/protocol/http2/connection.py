@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 from serving_runtime.protocol.headers.blocks import MAX_HEADER_LIST_BYTES
 from serving_runtime.protocol.headers.fields import Fields
 from serving_runtime.protocol.http2 import frames
+from serving_runtime.protocol.http2.arrivals import Arrivals
 from serving_runtime.protocol.http2.dispatch import Dispatcher
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode
 from serving_runtime.protocol.http2.inbound import InboundBudget
@@ -75,6 +76,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self.heard_at = self._loop.time()
         self._frames_in = Dispatcher(self)
+        self._arrivals = Arrivals(self.heard_at)
         self._rest = b""
         self.over = self._deaf = self._draining = False
 
@@ -172,6 +174,16 @@ class Connection(asyncio.Protocol):
         farewell = frames.goaway(frames.LAST_STREAM_ID, ErrorCode.NO_ERROR)
         self.out.write(farewell + frames.frame(frames.PING, 0, 0, _DRAIN))
         self._loop.call_later(_DRAIN_ANSWER_S, self.accept_no_more)
+
+    def sweep(self, now: float) -> None:
+        """End what the client is too slow for, once a second."""
+        if self.over:
+            return
+        frames_in = self._frames_in
+        try:
+            self._arrivals.look(now, frames_in.opening, list(self.streams.values()), greeted=frames_in.greeted)
+        except ConnectionFailure as failure:
+            self._fail(failure)
 
     def ping(self) -> None:
         """Ask whether the client is there; its answer moves `heard_at`."""

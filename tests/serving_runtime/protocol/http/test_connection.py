@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving_runtime.protocol.http.connection import Connection
-from serving_runtime.protocol.http.limits import HttpLimits, too_slow
+from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.listener import Listener
 from tests.serving_runtime.protocol.http.listening import GET, Desk, Served, post, serving, until
 
@@ -362,19 +362,6 @@ async def test_draining_finishes_what_was_accepted_and_ends_the_rest(served: Ser
     await asyncio.wait_for(drained, 10)
     with pytest.raises(ConnectionRefusedError):
         await served.client()
-
-
-@pytest.mark.parametrize(
-    ("elapsed_s", "received", "slow"),
-    [
-        pytest.param(29, 0, False, id="half a minute is given to everybody"),
-        pytest.param(31, 0, True, id="but not more without a byte"),
-        pytest.param(90, 1024 * 1024, False, id="a megabyte may take a minute more"),
-        pytest.param(100, 1024 * 1024, True, id="but not two"),
-    ],
-)
-def test_too_slow(elapsed_s: float, received: int, slow: bool) -> None:
-    assert too_slow(elapsed_s, received) is slow
 
 
 class Wire(asyncio.Transport):

@@ -1,0 +1,84 @@
+"""Inflates compressed requests, piece by piece: never beyond their limit, and large ones in threads.
+
+What a bomb would become is refused before it is made, and the event loop goes on with others meanwhile.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Callable, Iterator
+
+from serving_runtime.protocol.tensors import Buffer
+
+SMALL_BYTES = 1024
+"""Up to this size content is inflated at once: it becomes a megabyte at most (zlib: 1032 times its size)."""
+
+_INPUT_BYTES = 64 * 1024
+_STEP_BYTES = 1024 * 1024
+"""Of output between two looks of the event loop."""
+
+
+class MalformedError(Exception):
+    """Content is not compressed as it says; the message goes on from what it is called."""
+
+
+class TooLargeError(Exception):
+    """Content is larger than its limit once it is inflated."""
+
+
+def inflate(content: Buffer, window_bits: int, most_bytes: int) -> bytes:
+    """Return small content inflated; raises MalformedError and TooLargeError."""
+    return b"".join(_pieces(content, window_bits, most_bytes))
+
+
+async def inflate_in_thread(
+    content: Buffer, window_bits: int, most_bytes: int, hold: Callable[[int], None]
+) -> bytearray:
+    """Return content inflated.
+
+    Raises MalformedError and TooLargeError, and what `hold` raises.
+
+    Args:
+        hold: takes note, on the event loop, of so many bytes more.
+    """
+    pieces = _pieces(content, window_bits, most_bytes)
+    found = bytearray()
+    while step := await asyncio.to_thread(_step, pieces):
+        hold(len(step))
+        found += step
+    return found
+
+
+def _step(pieces: Iterator[bytes]) -> bytes:
+    """Return the next pieces, joined; nothing at the end."""
+    found: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        found.append(piece)
+        size += len(piece)
+        if size >= _STEP_BYTES:
+            break
+    return b"".join(found)
+
+
+def _pieces(content: Buffer, window_bits: int, most_bytes: int) -> Iterator[bytes]:
+    inflater = zlib.decompressobj(window_bits)
+    view = memoryview(content)
+    size = 0
+    for at in range(0, len(view), _INPUT_BYTES):
+        part: Buffer = view[at : at + _INPUT_BYTES]
+        while True:
+            try:
+                piece = inflater.decompress(part, _STEP_BYTES)
+            except zlib.error as error:
+                raise MalformedError(f"cannot be read: {error}") from error
+            size += len(piece)
+            if size > most_bytes:
+                raise TooLargeError
+            yield piece
+            if inflater.unused_data or (inflater.eof and at + _INPUT_BYTES < len(view)):
+                raise MalformedError("goes on after its compressed part")
+            part = inflater.unconsumed_tail
+            if not part and len(piece) < _STEP_BYTES:
+                break
+    if not inflater.eof:
+        raise MalformedError("ends too early")
