@@ -151,6 +151,7 @@ async def main() -> int:
         "payload-logger",
         "payload-logger-mode",
         "payload-logger-attribute",
+        "payload-logger-allowed-networks",
     ):
         parser.add_argument(f"--{name}")
     parser.add_argument("--http-address", default="127.0.0.1")

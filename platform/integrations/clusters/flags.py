@@ -1,6 +1,9 @@
 """Flags of the serving runtime that say the same wherever it runs. Pure."""
 
+from collections.abc import Sequence
+
 from integrations.clusters.base import DesiredRevision
+from serving_runtime.shared.egress import Network
 
 
 def python_flags(*, allowed: bool) -> list[str]:
@@ -8,10 +11,13 @@ def python_flags(*, allowed: bool) -> list[str]:
     return ["--allow-python-models=true"] if allowed else []
 
 
-def logger_flags(namespace: str, revision: DesiredRevision) -> list[str]:
-    """Return what a replica is started with so that it tells of every request; nothing where nobody wants to know.
+def logger_flags(namespace: str, revision: DesiredRevision, allowed: Sequence[Network]) -> list[str]:
+    """Return what a replica is started with so that it posts every request to the revision's logger; empty without one.
 
     The attributes are those of KServe's payload logger, and the revision.
+
+    Args:
+        allowed: networks that loggers may be in although they are not public.
     """
     logger = revision.logger
     if logger is None:
@@ -25,5 +31,6 @@ def logger_flags(namespace: str, revision: DesiredRevision) -> list[str]:
     return [
         f"--payload-logger={logger.url}",
         f"--payload-logger-mode={logger.mode}",
+        f"--payload-logger-allowed-networks={','.join(str(network) for network in allowed)}",
         *(f"--payload-logger-attribute={name}={value}" for name, value in attributes.items()),
     ]

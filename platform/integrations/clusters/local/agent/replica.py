@@ -41,6 +41,7 @@ from integrations.clusters.local.files import Layout
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.local.runtime import RUNTIME, environment
+from serving_runtime.shared.egress import Network
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class Workshop:
     Attributes:
         runtime: the program and its first arguments.
         changed: called whenever a replica has something new to tell.
+        egress_allowed: networks that payload loggers may be in although they are not public.
     """
 
     layout: Layout
@@ -62,6 +64,7 @@ class Workshop:
     client: httpx.AsyncClient
     changed: Callable[[], None]
     runtime: Sequence[str] = RUNTIME
+    egress_allowed: Sequence[Network] = ()
 
 
 class Replica:
@@ -276,7 +279,7 @@ class Replica:
                 *ports,
                 *limits,
                 *self._tap.flags(self.index),
-                *logger_flags(self._namespace, self._revision),
+                *logger_flags(self._namespace, self._revision, self._workshop.egress_allowed),
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],
