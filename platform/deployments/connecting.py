@@ -62,7 +62,11 @@ def place_of(cluster: Cluster) -> Place:
     if cluster.kind == LOCAL:
         return LocalCluster(settings.CLUSTER_FOLDER, settings.ALLOW_PYTHON_MODELS)
     file = parse_cluster(cluster.document, name=cluster.name)
-    options = replace(file.options, payloads_folder=str(settings.PAYLOADS_FOLDER / cluster.name))
+    options = replace(
+        file.options,
+        payloads_folder=str(settings.PAYLOADS_FOLDER / cluster.name),
+        egress_allowed=settings.EGRESS_ALLOWED_NETWORKS,
+    )
     return KubernetesCluster(access_of(file.connection, cluster.credentials), options)
 
 

@@ -121,7 +121,7 @@ PROMETHEUS_CA = env.secret("FAIRLEAD_PROMETHEUS_CA")
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
 BROKER_URL = env.secret("FAIRLEAD_BROKER_URL", "filesystem://localhost")
-WEBHOOK_ALLOWED_NETWORKS = env.networks("FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
+EGRESS_ALLOWED_NETWORKS = env.networks("FAIRLEAD_EGRESS_ALLOWED_NETWORKS", earlier="FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
 SCALE_DOWN_WINDOW = timedelta(seconds=env.integer("FAIRLEAD_SCALE_DOWN_WINDOW_S", 300))
 RECONCILE_INTERVAL_S = 2.0
 METRICS_ADDRESS = env.address("FAIRLEAD_METRICS_ADDRESS")

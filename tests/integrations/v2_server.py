@@ -151,6 +151,7 @@ async def main() -> int:
         "payload-logger",
         "payload-logger-mode",
         "payload-logger-attribute",
+        "payload-logger-allowed-networks",
     ):
         parser.add_argument(f"--{name}")
     for name in ("http-address", "grpc-address", "metrics-address"):

@@ -16,7 +16,7 @@ from integrations.clusters.local import jobs
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, private
 from integrations.sandbox import ability, launch, seccomp
 from integrations.sandbox.command import command
-from integrations.sandbox.policy import Launch, Mode, Network, Sandbox
+from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the sandbox is made of is Linux's")
 
@@ -97,7 +97,7 @@ def aims(tmp_path: Path) -> Iterator[dict[str, Any]]:
         server.close()
 
 
-def attack(tmp_path: Path, aims: dict[str, Any], network: Network, *outer: str) -> dict[str, str]:
+def attack(tmp_path: Path, aims: dict[str, Any], network: NetworkAccess, *outer: str) -> dict[str, str]:
     """Return what each attempt came to, where the runtime of a replica would run."""
     model, own = tmp_path / "repository" / "digits" / "1" / "model.onnx", tmp_path / "own"
     own.mkdir()
@@ -124,7 +124,7 @@ def attack(tmp_path: Path, aims: dict[str, Any], network: Network, *outer: str) 
 def without_namespaces(tmp_path: Path) -> list[str]:
     """Return what starts a program that may make no namespaces: in a sandbox of all files of the machine."""
     every = tuple(map(str, Path("/").iterdir()))
-    return command([], sandbox=Sandbox(read=every, write=(str(tmp_path),), network=Network.ALL))
+    return command([], sandbox=Sandbox(read=every, write=(str(tmp_path),), network=NetworkAccess.ALL))
 
 
 def reached(found: dict[str, str]) -> set[str]:
@@ -142,15 +142,15 @@ def whole() -> None:
 class TestWhole:
     """On a machine that can give all of it, as those that run these tests before a change lands."""
 
-    @pytest.mark.parametrize("network", [Network.NONE, Network.LOOPBACK, Network.LISTEN])
+    @pytest.mark.parametrize("network", [NetworkAccess.NONE, NetworkAccess.LOOPBACK, NetworkAccess.LISTEN])
     def test_a_model_reaches_its_own_files_and_no_more(
-        self, tmp_path: Path, aims: dict[str, Any], network: Network
+        self, tmp_path: Path, aims: dict[str, Any], network: NetworkAccess
     ) -> None:
         into_the_void = {"datagram"} if network.own else set()  # nobody is there to get it
         assert reached(attack(tmp_path, aims, network)) == ALLOWED | into_the_void
 
     def test_with_a_network_it_reaches_servers_and_still_no_files(self, tmp_path: Path, aims: dict[str, Any]) -> None:
-        found = reached(attack(tmp_path, aims, Network.ALL))
+        found = reached(attack(tmp_path, aims, NetworkAccess.ALL))
         assert found - {"datagram", "multipath"} == ALLOWED | {"server"}
 
     def test_a_job_is_inside(self, tmp_path: Path, aims: dict[str, Any]) -> None:
@@ -170,7 +170,7 @@ class TestWhole:
 
 def test_without_namespaces_the_rest_of_the_wall_stands(tmp_path: Path, aims: dict[str, Any]) -> None:
     """As in a container, whose own filter refuses `unshare`."""
-    found = attack(tmp_path, aims, Network.LISTEN, *without_namespaces(tmp_path))
+    found = attack(tmp_path, aims, NetworkAccess.LISTEN, *without_namespaces(tmp_path))
     assert reached(found) == ALLOWED - {"shared memory"}
 
 

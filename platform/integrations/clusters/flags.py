@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from integrations.clusters.base import DesiredRevision
+from serving_runtime.shared.egress import Network
 
 CLOSED = {"FAIRLEAD_ALLOW_CONTROL_CALLS": "false"}
 """Closes what would change a replica behind its revision's back: the control plane itself makes no such call.
@@ -20,10 +21,13 @@ def allows_python(command: Sequence[str]) -> bool:
     return _PYTHON_MODELS in command
 
 
-def logger_flags(namespace: str, revision: DesiredRevision) -> list[str]:
-    """Return what a replica is started with so that it tells of every request; nothing where nobody wants to know.
+def logger_flags(namespace: str, revision: DesiredRevision, allowed: Sequence[Network]) -> list[str]:
+    """Return what a replica is started with so that it posts every request to the revision's logger; empty without one.
 
     The attributes are those of KServe's payload logger, and the revision.
+
+    Args:
+        allowed: networks that loggers may be in although they are not public.
     """
     logger = revision.logger
     if logger is None:
@@ -37,5 +41,6 @@ def logger_flags(namespace: str, revision: DesiredRevision) -> list[str]:
     return [
         f"--payload-logger={logger.url}",
         f"--payload-logger-mode={logger.mode}",
+        f"--payload-logger-allowed-networks={','.join(str(network) for network in allowed)}",
         *(f"--payload-logger-attribute={name}={value}" for name, value in attributes.items()),
     ]

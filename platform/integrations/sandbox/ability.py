@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from integrations.sandbox import launch
 from integrations.sandbox.command import VARIABLE, mode_of
-from integrations.sandbox.policy import Launch, Mode, Network, Sandbox
+from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox
 
 _TIMEOUT_S = 30.0
 _SYSTEM = ("/bin", "/etc", "/lib", "/lib64", "/usr")
@@ -17,7 +17,7 @@ def shortfall(mode: Mode) -> str:
     """Return what the wall around models lacks here, as a sentence; empty where it is whole."""
     if mode is Mode.OFF:
         return f"models run without a sandbox: {VARIABLE} is {mode}"
-    wall = Sandbox(read=(*_SYSTEM, sys.base_prefix), network=Network.NONE)
+    wall = Sandbox(read=(*_SYSTEM, sys.base_prefix), network=NetworkAccess.NONE)
     asked = replace(Launch(os.getpid(), sandbox=wall), mode=Mode.REQUIRED)
     try:
         tried = subprocess.run(

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 
-class Network(StrEnum):
+class NetworkAccess(StrEnum):
     """Which network a process sees. Where it can be given none of its own, it sees the machine's."""
 
     NONE = "none"
@@ -21,12 +21,12 @@ class Network(StrEnum):
     @property
     def own(self) -> bool:
         """Say whether the process has a network of its own."""
-        return self in (Network.NONE, Network.LOOPBACK)
+        return self in (NetworkAccess.NONE, NetworkAccess.LOOPBACK)
 
     @property
     def connects(self) -> bool:
         """Say whether the process may open connections."""
-        return self in (Network.LOOPBACK, Network.ALL)
+        return self in (NetworkAccess.LOOPBACK, NetworkAccess.ALL)
 
 
 class Mode(StrEnum):
@@ -48,14 +48,14 @@ class Sandbox:
         read: files and folders that it may read and run.
         listed: folders of which it may see names: packages are found by the names beside them.
         write: folders in which it may make, change and remove files as well.
-        network: see `Network`.
+        network: see `NetworkAccess`.
         shared_memory: whether it sees the machine's /dev/shm, in place of one of its own.
     """
 
     read: tuple[str, ...] = ()
     listed: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
-    network: Network = Network.NONE
+    network: NetworkAccess = NetworkAccess.NONE
     shared_memory: bool = False
 
 
@@ -89,7 +89,7 @@ class Launch:
                 read=tuple(inside["read"]),
                 listed=tuple(inside["listed"]),
                 write=tuple(inside["write"]),
-                network=Network(inside["network"]),
+                network=NetworkAccess(inside["network"]),
                 shared_memory=inside["shared_memory"],
             )
         return cls(**{**found, "mode": Mode(found["mode"])}, sandbox=sandbox)

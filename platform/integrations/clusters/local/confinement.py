@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from integrations.sandbox.policy import Network, Sandbox
+from integrations.sandbox.policy import NetworkAccess, Sandbox
 
 REPLICA_LIMITS = {"core": 0, "fsize": 8 << 30, "nofile": 1 << 16}
 """Of `resource`; files bound what tensors of models in Python go through, too."""
@@ -32,7 +32,7 @@ def confined(
     *,
     read: Iterable[Path],
     write: Iterable[Path],
-    network: Network,
+    network: NetworkAccess,
     libraries: str = "",
 ) -> Sandbox:
     """Return the wall for a program that begins with the command `runtime`.

@@ -25,7 +25,7 @@ from integrations.clusters.local.confinement import confined, private
 from integrations.clusters.local.materialise import lay_out
 from integrations.clusters.local.runtime import RUNTIME, environment
 from integrations.sandbox.command import command
-from integrations.sandbox.policy import Network
+from integrations.sandbox.policy import NetworkAccess
 
 _MODEL_NAME, _MODEL_VERSION, _MADE, _REQUEST = "model", "1", "made", "request.json"
 _REPOSITORY, _OWN = "repository", "own"
@@ -83,7 +83,11 @@ def run(
                 repository,
                 own,
                 _limits(job, allow_python_models=allow_python_models),
-                network=Network.ALL if is_code else Network.LOOPBACK if job.kind is JobKind.TUNE else Network.NONE,
+                network=NetworkAccess.ALL
+                if is_code
+                else NetworkAccess.LOOPBACK
+                if job.kind is JobKind.TUNE
+                else NetworkAccess.NONE,
             )
             env = {**environment(job.env, is_code=is_code), **private(own)}
             exit_code = _run(started, job, env, output_to, told and (lambda: told(_last_line(scratch / "stderr"))))
@@ -124,7 +128,7 @@ def _drop_abandoned(folder: Path) -> None:
 
 
 def enclosed(
-    asked: list[str], repository: Path, own: Path, limits: Mapping[str, int], *, network: Network
+    asked: list[str], repository: Path, own: Path, limits: Mapping[str, int], *, network: NetworkAccess
 ) -> list[str]:
     """Return the command that has the runtime asked inside the wall: it reads `repository` and writes into `own`."""
     sandbox = confined(

@@ -23,7 +23,7 @@ from integrations.clusters.local.jobs import enclosed, memory_limit, scratch_in
 from integrations.clusters.local.materialise import lay_out
 from integrations.clusters.local.runtime import RUNTIME, environment
 from integrations.clusters.payloads import exchange_of
-from integrations.sandbox.policy import Network
+from integrations.sandbox.policy import NetworkAccess
 
 _COMPLAINT_BYTES = 4096
 
@@ -54,7 +54,7 @@ def replay(
         with (scratch / "stderr").open("w+b") as stderr:
             is_code = candidate.is_code and allow_python_models
             asked = [*runtime, "replay", str(model), *python_flags(allowed=allow_python_models)]
-            network = Network.ALL if is_code else Network.NONE
+            network = NetworkAccess.ALL if is_code else NetworkAccess.NONE
             command = enclosed(asked, repository, own, {**memory_limit(), "core": 0}, network=network)
             env = {**environment(candidate.env, is_code=is_code), **private(own)}
             process = _started(candidate, command, env, stderr)

@@ -37,6 +37,7 @@ from integrations.clusters.local.files import (
 )
 from integrations.clusters.local.runtime import RUNTIME
 from integrations.sandbox import ability
+from serving_runtime.shared.egress import Network
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ class Settings:
     port: int
     timing: Timing = field(default_factory=Timing)
     runtime: tuple[str, ...] = RUNTIME
+    egress_allowed: tuple[Network, ...] = ()
 
 
 class Agent:
@@ -62,11 +64,13 @@ class Agent:
         self._layout = settings.layout
         self._timing = settings.timing
         self._changed = asyncio.Event()
-        self._workshop = Workshop(settings.layout, settings.timing, client, self._changed.set, settings.runtime)
+        self._workshop = Workshop(
+            settings.layout, settings.timing, client, self._changed.set, settings.runtime, settings.egress_allowed
+        )
         fresh_folder(self._layout)
         self._router = Router(self._layout.envoy, patience_s=settings.timing.gateway_s)
         self._gateway = Gateway(
-            self._layout, self._timing, client, host=settings.host, port=settings.port, changed=self._changed.set
+            self._layout, self._timing, host=settings.host, port=settings.port, changed=self._changed.set
         )
         self._services: dict[Key, Service] = {}
         self._seen: dict[Path, tuple[int, int]] = {}
@@ -210,7 +214,7 @@ class Agent:
         self._write_cluster_status()
         up = self._gateway.admin is not None and self._pushed is not None
         confirmed = {(route.namespace, route.service): route for route in self._router.confirmed} if up else {}
-        stats_url = f"{self._gateway.admin.url}/stats/prometheus" if self._gateway.admin else ""
+        stats_url = self._gateway.admin.stats_url if self._gateway.admin else ""
         for key, service in self._services.items():
             observed = service.observed(confirmed.get(key), self._router.since, stats_url)
             path = self._layout.status_file(*key)

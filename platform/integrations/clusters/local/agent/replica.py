@@ -45,7 +45,8 @@ from integrations.clusters.local.files import Layout
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.local.runtime import RUNTIME, environment
-from integrations.sandbox.policy import Network, Sandbox
+from integrations.sandbox.policy import NetworkAccess, Sandbox
+from serving_runtime.shared.egress import Network
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ class Workshop:
     Attributes:
         runtime: the program and its first arguments.
         changed: called whenever a replica has something new to tell.
+        egress_allowed: networks that payload loggers may be in although they are not public.
     """
 
     layout: Layout
@@ -67,6 +69,7 @@ class Workshop:
     client: httpx.AsyncClient
     changed: Callable[[], None]
     runtime: Sequence[str] = RUNTIME
+    egress_allowed: Sequence[Network] = ()
 
 
 class Replica:
@@ -284,7 +287,7 @@ class Replica:
                 *listeners,
                 *limits,
                 *self._tap.flags(self.index),
-                *logger_flags(self._namespace, self._revision),
+                *logger_flags(self._namespace, self._revision, self._workshop.egress_allowed),
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],
@@ -309,7 +312,7 @@ class Replica:
             self._workshop.runtime,
             read=[self._repository.folder, self._tap.switches],
             write=[self._private, self._tap.folder(self.index)],
-            network=Network.ALL if connects else Network.LISTEN,
+            network=NetworkAccess.ALL if connects else NetworkAccess.LISTEN,
             libraries=os.environ.get("LD_LIBRARY_PATH", ""),
         )
 
