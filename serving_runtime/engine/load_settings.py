@@ -17,6 +17,8 @@ class LoadSettings:
         summaries: whether models keep quantiles of their latencies.
         allow_python_models: whether a model's file may be code, or hold code.
         one_of_several: whether the requests of one client may reach other processes too.
+        trial: whether files that native code reads are loaded by a process of their own first.
+        cache_directory: where it is kept which of them were good; None for as long as the process lives.
     """
 
     auto_complete: bool = True
@@ -27,3 +29,5 @@ class LoadSettings:
     summaries: bool = False
     allow_python_models: bool = False
     one_of_several: bool = False
+    trial: bool = True
+    cache_directory: Path | None = None

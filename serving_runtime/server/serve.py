@@ -103,6 +103,7 @@ def make_engine(every: Options) -> Engine:
         retry_count=options.load_retry_count,
         summaries=every.metrics.settings.summary_latencies,
         one_of_several=ONE_OF_SEVERAL in os.environ,
+        cache_directory=options.cache_directory,
     )
     control = Control(
         mode=ControlMode(options.control_mode),

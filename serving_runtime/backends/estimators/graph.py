@@ -72,7 +72,7 @@ def _walk(root: Any) -> Iterator[tuple[Any, str, Any]]:
                 stack += [(each, place, owner) for each in np.asarray(value).ravel().tolist()]
         else:
             yield value, place, owner
-            if not isinstance(value, (type, types.MethodType)):
+            if not isinstance(value, (type, types.FunctionType, types.MethodType)):
                 stack += [(each, name, value) for name, each in getattr(value, "__dict__", {}).items()]
 
 

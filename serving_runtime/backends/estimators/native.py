@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from serving_runtime.backends.estimators import allowed, vectors
 from serving_runtime.backends.tree_nodes import check_below, check_nodes
@@ -33,9 +32,9 @@ def check(objects: Sequence[Any], filename: str) -> None:
         kind = type(each).__name__
         if kind in _PARTS and id(each) not in expected:
             raise ModelError(f"{filename}: a {kind} is not where its estimator has it; save the model again")
-        rule = _RULES.get(kind)
-        if rule is None:
-            continue
+        fitted, rule = _RULES.get(kind, ("", None))
+        if rule is None or (fitted and fitted not in getattr(each, "__dict__", {})):
+            continue  # such as the estimator that an ensemble was to train copies of
         try:
             rule(each, f"{filename}: {kind}")
         except ModelError:
@@ -131,7 +130,7 @@ def _random_state(state: Any, where: str) -> None:
 
 def _vocabulary(estimator: Any, where: str) -> None:
     """Check the columns of words: they become the indices of a sparse matrix."""
-    words = getattr(estimator, "vocabulary_", {})
+    words = estimator.vocabulary_
     columns = np.array(list(words.values()) or [0])
     _need(columns.dtype.kind in "iu", where, "its words have no columns")
     check_below(columns, max(1, len(words)), where, "the column of a word")
@@ -142,12 +141,13 @@ def _need(fits: bool, where: str, what: str) -> None:  # noqa: FBT001 - the firs
         raise ModelError(f"{where}: {what}; save the model again")
 
 
-_RULES: Mapping[str, Callable[[Any, str], None]] = {
-    **dict.fromkeys(_DECISION_TREES, _decision_tree),
-    **dict.fromkeys(_FORESTS, _forest),
-    "IsolationForest": _isolation,
-    **dict.fromkeys(("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"), _histogram),
-    **dict.fromkeys(("RandomState", "Generator"), _random_state),
-    **dict.fromkeys(("CountVectorizer", "TfidfVectorizer"), _vocabulary),
+_RULES: Mapping[str, tuple[str, Callable[[Any, str], None]]] = {
+    **dict.fromkeys(_DECISION_TREES, ("tree_", _decision_tree)),
+    **dict.fromkeys(_FORESTS, ("estimators_", _forest)),
+    "IsolationForest": ("estimators_", _isolation),
+    **dict.fromkeys(("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"), ("_predictors", _histogram)),
+    **dict.fromkeys(("RandomState", "Generator"), ("", _random_state)),
+    **dict.fromkeys(("CountVectorizer", "TfidfVectorizer"), ("vocabulary_", _vocabulary)),
     **vectors.RULES,
 }
+"""By the name of a type: the attribute that it has once it is fitted, and what has to be true then."""

@@ -85,14 +85,15 @@ def _need(fits: bool, where: str) -> None:  # noqa: FBT001 - the first of each l
         raise ModelError(f"{where}: its arrays do not fit one another; save the model again")
 
 
-RULES: Mapping[str, Callable[[Any, str], None]] = {
-    **dict.fromkeys(_IMPLEMENTATIONS, _support),
-    **dict.fromkeys(("KDTree", "BallTree"), _neighbours_tree),
-    **dict.fromkeys(
-        ("KNeighborsClassifier", "RadiusNeighborsClassifier", "KNeighborsRegressor", "RadiusNeighborsRegressor",
-         "NearestNeighbors", "KNeighborsTransformer", "RadiusNeighborsTransformer", "LocalOutlierFactor"),
-        _neighbours,
-    ),
-    **dict.fromkeys(("KMeans", "MiniBatchKMeans"), _centers),
-    "BSpline": _spline,
-}  # fmt: skip
+_NEIGHBOURS = (
+    "KNeighborsClassifier", "RadiusNeighborsClassifier", "KNeighborsRegressor", "RadiusNeighborsRegressor",
+    "NearestNeighbors", "KNeighborsTransformer", "RadiusNeighborsTransformer", "LocalOutlierFactor",
+)  # fmt: skip
+
+RULES: Mapping[str, tuple[str, Callable[[Any, str], None]]] = {
+    **dict.fromkeys(_IMPLEMENTATIONS, ("support_vectors_", _support)),
+    **dict.fromkeys(("KDTree", "BallTree"), ("", _neighbours_tree)),
+    **dict.fromkeys(_NEIGHBOURS, ("_fit_X", _neighbours)),
+    **dict.fromkeys(("KMeans", "MiniBatchKMeans"), ("cluster_centers_", _centers)),
+    "BSpline": ("", _spline),
+}
