@@ -1,8 +1,8 @@
 """scikit-learn estimators from skops files, which name every type that they are made of, and from pickles.
 
-A pickle is code, and is opened only where the server allows that. Types in a skops file that neither skops nor this
-module knows to be safe refuse the load by their names, unless the operator trusts them:
-`--backend-config=sklearn,trusted-types=package.Type,...`. Outputs are methods of the estimator, as in MLServer's
+A pickle is code, and is opened only where the server allows that. A skops file is checked twice (`estimators`): by its
+words before it is loaded, and by what came of it. Types that are not listed there refuse the load by their names, unless
+the operator trusts them: `--backend-config=sklearn,trusted-types=package.Type,...`. Outputs are methods of the estimator, as in MLServer's
 runtime: `predict` unless config.pbtxt lists others.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 import skops.io
 
 from serving_runtime.backends import tabular
+from serving_runtime.backends.estimators import graph, schema
 from serving_runtime.backends.parameters import backend_settings, merged, one_line
 from serving_runtime.backends.tabular import FP32, FP64, TabularModel
 from serving_runtime.config.model import ALLOW_CODE, BackendOptions
@@ -29,29 +30,6 @@ METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function",
 
 _SETTINGS = (*PARAMETERS, "trusted-types")
 
-# Parts of scikit-learn's own estimators that hold numbers and run nothing when they are loaded. As trees in any format,
-# they can be made to send a prediction past their ends, for which skops leaves them out.
-_NUMBERS = frozenset(
-    {
-        "numpy.dtype",
-        "scipy.interpolate._bsplines.BSpline",
-        "scipy.sparse._csr.csr_matrix",
-        "sklearn._loss.loss.HalfTweedieLossIdentity",
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.feature_selection._univariate_selection.f_classif",
-        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
-        "sklearn.gaussian_process.kernels.ConstantKernel",
-        "sklearn.gaussian_process.kernels.Product",
-        "sklearn.gaussian_process.kernels.RBF",
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
-        "sklearn.neighbors._ball_tree.BallTree",
-        "sklearn.neighbors._kd_tree.KDTree",
-        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-        "sklearn.tree._tree.Tree",
-    }
-)
 _INPUTS = (FP64, FP32, DATATYPES["INT64"], DATATYPES["INT32"], BYTES)
 _BY_DTYPE = {datatype.dtype: datatype for datatype in DATATYPES.values() if datatype.name != "BF16"}
 
@@ -65,15 +43,15 @@ class SklearnBackend:
     def __init__(self, settings: Mapping[str, str]) -> None:
         """Take the --backend-config=sklearn,key=value settings; raises ModelError."""
         self.default_max_batch_size, self._settings = backend_settings("sklearn", settings, _SETTINGS, 256)
-        self._trusted = _NUMBERS.union(filter(None, self._settings.pop("trusted-types", "").split(",")))
+        self._trusted = frozenset(filter(None, self._settings.pop("trusted-types", "").split(",")))
 
     def load(self, file: Path, options: BackendOptions) -> TabularModel:
         parameters = merged("sklearn", self._settings, options.parameters, PARAMETERS)
         if file.suffix == ".skops":
-            estimator = _estimator(file, self._trusted)
+            estimator, parts = _estimator(file, self._trusted)
         else:
-            estimator = _unpickled(file, allowed=options.allow_python_models)
-        _set_jobs(estimator, parameters.number("n_jobs", 1, 1, 1024))
+            estimator, parts = _unpickled(file, allowed=options.allow_python_models), []
+        _set_jobs(estimator, parts, parameters.number("n_jobs", 1, 1, 1024))
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)  # nor does V2 have any
         methods = _methods(estimator, [tensor.name for tensor in options.outputs])
         given = tabular.input_spec(options.inputs, _features(estimator, options), FP64, _INPUTS)
@@ -94,17 +72,16 @@ class _Predict:
         return [_table(call(rows)) for call in self._calls]
 
 
-def _estimator(file: Path, trusted: Set[str]) -> Any:
+def _estimator(file: Path, trusted: Set[str]) -> tuple[Any, list[Any]]:
+    """Return the estimator in a skops file, and the objects that it is made of; raises ModelError."""
     try:
+        schema.check(file, trusted)
         found = skops.io.get_untrusted_types(file=file)
-        unknown = [name for name in found if name not in trusted]
+        unknown = [name for name in found if name not in trusted | schema.TRUSTED]
         if unknown:
-            raise ModelError(
-                f"{file.name} is made of types that are not known to be safe: {', '.join(unknown[:5])}"
-                f"{' and others' if unknown[5:] else ''}; "
-                "who starts the server may trust them: --backend-config=sklearn,trusted-types=..."
-            )
-        return skops.io.load(file, trusted=found)
+            raise ModelError(schema.untrusted(file.name, unknown))
+        estimator = skops.io.load(file, trusted=found)
+        return estimator, graph.check(estimator, file.name, trusted)
     except ModelError:
         raise
     except Exception as error:  # zipfile's, json's, skops' and whatever the types in it raise
@@ -124,12 +101,15 @@ def _unpickled(file: Path, *, allowed: bool) -> Any:
         raise ModelError(f"{file.name} cannot be unpickled: {one_line(error)}") from error
 
 
-def _set_jobs(estimator: Any, jobs: int) -> None:
+def _set_jobs(estimator: Any, parts: Sequence[Any], jobs: int) -> None:
     """Have every part that runs jobs at the same time run so many: what it was trained with is another machine's."""
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
     found = {name: jobs for name in parameters if name == "n_jobs" or name.endswith("__n_jobs")}
     if found:
         estimator.set_params(**found)
+    for part in parts:  # fitted ones are no parameters of those around them
+        if "n_jobs" in getattr(part, "__dict__", {}):
+            part.n_jobs = jobs
 
 
 def _features(estimator: Any, options: BackendOptions) -> int:

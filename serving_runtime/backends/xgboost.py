@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from serving_runtime.backends import tabular, trees
+from serving_runtime.backends import tabular, trees, xgboost_file
 from serving_runtime.backends.parameters import backend_settings, merged, one_line
 from serving_runtime.backends.tabular import FP32, TabularModel
 from serving_runtime.backends.trees import TreeFacts
@@ -67,6 +67,7 @@ def _booster(file: Path, threads: int) -> Any:
         raise ModelError(f"{file.name} cannot be read: {error.strerror}") from error
     if not content.startswith(b"{"):
         raise ModelError(f"{file.name} is not an XGBoost model in JSON or UBJSON, as Booster.save_model writes them")
+    xgboost_file.check(content, file.name)
     try:
         return xgboost.Booster({"nthread": threads}, model_file=bytearray(content))
     except Exception as error:

@@ -12,6 +12,7 @@ from serving_runtime.config.model import BackendOptions
 from serving_runtime.devices import nvml
 from serving_runtime.engine import memory, placing
 from serving_runtime.engine.load_settings import LoadSettings
+from serving_runtime.engine.load_trial import try_load
 from serving_runtime.engine.repository import ModelFolder
 from serving_runtime.errors import ModelError
 
@@ -42,6 +43,9 @@ def open_model(config: Any, backend: Backend, folder: ModelFolder, version: int,
         if gpu is not None:
             filename = str(config.cc_model_filenames.get(nvml.mine().gpus[gpu].capability, filename))
         file = _model_file(folder.path / str(version), filename)
+        error = try_load(file, config, settings)
+        if error is not None:
+            raise ModelError(error)
         mine = dataclasses.replace(options, gpu=gpu, instance_count=counts[gpu])
         return _load(backend, file, mine, f"model '{folder.name}' version {version}", settings.retry_count)
 

@@ -1,6 +1,7 @@
 """What `inspect` and `profile` tell about one model's folder: versioned JSON, the control plane's only way to ask."""
 
 import asyncio
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,9 @@ def profile(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
     """Return load time, memory and latency per batch size, measured on made-up inputs.
 
     Memory is how much this process grew by loading and running the model, so a process should profile once; a
-    model's own processes are added.
+    model's own processes are added. The model is not loaded on trial first, as `inspect` does and a server will.
     """
+    settings = dataclasses.replace(settings, trial=False)
     plan, version = _planned(folder, settings)
     if plan.written.HasField("ensemble_scheduling"):
         return _ensemble_profile(folder.resolve(), settings)

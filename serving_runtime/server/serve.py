@@ -114,6 +114,7 @@ def make_engine(every: Options) -> Engine:
         summaries=every.metrics.settings.summary_latencies,
         one_of_several=ONE_OF_SEVERAL in os.environ,
         memory_bytes=budget_bytes,
+        cache_directory=options.cache_directory,
     )
     control = Control(
         mode=ControlMode(options.control_mode),

@@ -29,6 +29,7 @@ from integrations.sandbox.policy import NetworkAccess
 
 _MODEL_NAME, _MODEL_VERSION, _MADE, _REQUEST = "model", "1", "made", "request.json"
 _REPOSITORY, _OWN = "repository", "own"
+_NETWORK = {JobKind.TUNE: NetworkAccess.LOOPBACK}  # a tuning asks servers that it starts
 _MAX_OUTPUT_BYTES = 4 << 20
 _LAST_WORDS_BYTES = 4096
 _LOOK_EVERY_S = 0.2
