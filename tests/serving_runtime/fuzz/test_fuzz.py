@@ -60,7 +60,15 @@ def _mutated(seed: bytes, chance: random.Random) -> bytes:
 
 @pytest.mark.parametrize("name", SEEDS)
 def test_coverage_guided_fuzzing_finds_nothing(tmp_path: Path, name: str) -> None:
-    command = [sys.executable, "-m", "tests.serving_runtime.fuzz", name, str(tmp_path), f"-runs={_runs(name)}", "-seed=1"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.serving_runtime.fuzz",
+        name,
+        str(tmp_path),
+        f"-runs={_runs(name)}",
+        "-seed=1",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     found = [file.read_bytes() for file in tmp_path.iterdir()]
     assert done.returncode == 0, f"{found}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
