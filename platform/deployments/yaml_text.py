@@ -42,7 +42,7 @@ class Loader(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Refuse values that are not what their tag says, and those that JSON has not."""
         try:
-            found = super().construct_object(node, deep=deep)  # type: ignore[no-untyped-call]
+            found = super().construct_object(node, deep=deep)
         except (ValueError, LookupError, ArithmeticError, AttributeError) as error:
             problem = f"{str(node.value)[:60]!r} is no {node.tag.rpartition(':')[2]}"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error

@@ -107,7 +107,7 @@ def read_settings(payload: bytes) -> dict[int, int]:
     to keep to (RFC 7541, section 4.2); raises ConnectionFailure for what no value may be."""
     if len(payload) % _SETTING.size:
         raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR, "SETTINGS is no multiple of 6 bytes")
-    found = {}
+    found: dict[int, int] = {}
     for name, value in _SETTING.iter_unpack(payload):
         if name == ENABLE_PUSH and value > 1:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR, "SETTINGS_ENABLE_PUSH is neither 0 nor 1")

@@ -167,7 +167,7 @@ def _file(text: str) -> tuple[bytes, ...]:
         "\n".join((*lines[:at], line.partition(":")[0] + ": " + value, *lines[at + 1 :]))
         for at, line in enumerate(lines)
         if ":" in line
-        for value in ("null", "[]", "{0: 1, a: 2}", "0x" + "f" * 4000, ".nan")
+        for value in ("null", "{0: 1, a: 2}", "0x" + "f" * 3600)
     )
     as_json = orjson.dumps(yaml.safe_load(text))
     return (b"\x00" + text.encode(), b"\x80" + as_json, *(b"\x00" + each.encode() for each in broken))
