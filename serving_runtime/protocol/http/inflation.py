@@ -25,7 +25,7 @@ def inflate(
     body = memoryview(request.body)[request.body_offset :]
     bits = request.window_bits or 0
 
-    def plain(found: bytes | bytearray) -> Request:
+    def plain(found: bytes | memoryview) -> Request:
         if len(found) > LARGE_BYTES and request.json_length is None:
             hold(json_cost(len(found)) - len(found))
         return request._replace(body=found, body_offset=0, window_bits=None)
