@@ -20,7 +20,6 @@ from serving_runtime.protocol.http import answer, large_body
 from serving_runtime.protocol.http.answer import CONTINUE, BodyWriter
 from serving_runtime.protocol.http.inflation import inflate
 from serving_runtime.protocol.http.limits import (
-    DISCARD_EVERY_S,
     LINGER_S,
     MAX_HEADER_BYTES,
     MAX_PIPELINED,
@@ -106,7 +105,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._finished:
             if self._lingering:
-                self._pause_for(DISCARD_EVERY_S)
+                self._pause_for(self._listener.discard_delay_s())
             return
         reader = self._reader
         try:

@@ -13,8 +13,8 @@ LINGER_S = 5.0
 MUCH_BYTES = 128 * 1024
 """Of one read: behind so much, other connections have their turn."""
 
-DISCARD_EVERY_S = 0.02
-"""Between two reads of what is thrown away: a client gets its refusal, but its haste is not the server's."""
+DISCARD_EVERY_S = 0.002
+"""Between two reads of what is thrown away, of all connections: clients get their refusals, others their answers."""
 
 _GRACE_S = 30.0
 

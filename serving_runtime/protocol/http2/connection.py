@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
 
     def _go_on(self) -> None:
-        """Read again, now that other connections had their turn: the loop would go on with one that sends without end."""
+        """Read again, now that other connections had their turn."""
         self._turn_over = False
         if not self._deaf and not self._transport.is_closing():
             self._transport.resume_reading()
