@@ -19,7 +19,13 @@ from serving_runtime.errors import ServingError
 from serving_runtime.protocol.http import answer, large_body
 from serving_runtime.protocol.http.answer import CONTINUE, BodyWriter
 from serving_runtime.protocol.http.inflation import inflate
-from serving_runtime.protocol.http.limits import LINGER_S, MAX_HEADER_BYTES, MAX_PIPELINED, write_stuck
+from serving_runtime.protocol.http.limits import (
+    LINGER_S,
+    MAX_HEADER_BYTES,
+    MAX_PIPELINED,
+    MUCH_BYTES,
+    write_stuck,
+)
 from serving_runtime.protocol.http.message import (
     Application,
     BodySource,
@@ -64,6 +70,7 @@ class Connection(asyncio.Protocol):
         self._lingering = False  # a refusal is on its way; closing before the client has read it could destroy it
         self._advancing = False
         self._reading_paused = False
+        self._turn_over = False  # reading goes on soon
         self._large = False  # the body that arrives is LargeBody's to read
         self._since = listener.now  # of the state it is in
         self._write_paused_since: float | None = None
@@ -97,6 +104,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._finished:
+            if self._lingering:
+                self._pause_for(self._listener.discard_delay_s())
             return
         reader = self._reader
         try:
@@ -110,6 +119,8 @@ class Connection(asyncio.Protocol):
             return
         if reader.reading:
             self._await_more(reader, len(data))
+        if len(data) >= MUCH_BYTES:
+            self.take_turns()
 
     def pause_writing(self) -> None:
         self._write_paused_since = self._listener.now
@@ -122,6 +133,22 @@ class Connection(asyncio.Protocol):
         if self._source is not None:
             self._source.resume()
         self._advance()
+
+    def take_turns(self) -> None:
+        """Read no more until other connections had their turn: the loop would go on with one that sends without end."""
+        self._pause_for(0)
+
+    def _pause_for(self, seconds: float) -> None:
+        if self._reading_paused or self._turn_over:
+            return
+        self._turn_over = True
+        self._transport.pause_reading()
+        asyncio.get_running_loop().call_later(seconds, self._go_on)
+
+    def _go_on(self) -> None:
+        self._turn_over = False
+        if not self._reading_paused and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def _await_more(self, reader: RequestReader, received: int) -> None:
         """Go on with a request of which a part is there."""
@@ -166,7 +193,8 @@ class Connection(asyncio.Protocol):
             self._waiting.append((request, keep_alive))
             if len(self._waiting) >= MAX_PIPELINED and not self._reading_paused:
                 self._reading_paused = True
-                self._transport.pause_reading()
+                if not self._turn_over:
+                    self._transport.pause_reading()
         else:
             self._start(request, keep_alive)
 
@@ -207,6 +235,8 @@ class Connection(asyncio.Protocol):
         self._job = None
         if isinstance(request, Response):
             self._keep_alive = False
+            self._memory.drop(self._held_bytes)
+            self._held_bytes = 0
             self._write(request)
             return
         try:
@@ -302,7 +332,8 @@ class Connection(asyncio.Protocol):
         self._advancing = False
         if self._reading_paused and len(self._waiting) < MAX_PIPELINED and not self._transport.is_closing():
             self._reading_paused = False
-            self._transport.resume_reading()
+            if not self._turn_over:
+                self._transport.resume_reading()
         if self._answering or self._waiting or self._transport.is_closing() or self._lingering:
             return
         if self._refusal is not None:

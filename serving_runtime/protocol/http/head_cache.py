@@ -21,14 +21,10 @@ class HeadCache:
     def __init__(self) -> None:
         self._heads: dict[bytes, InferHead] = {}
 
-    def head(self, text: bytes, most_values: int | None = None) -> tuple[InferHead, str]:
-        """Return the checked head and the request's id, empty for none; raises InvalidArgument.
-
-        Args:
-            most_values: elements that all inputs may have together; None where nobody knows.
-        """
+    def head(self, text: bytes) -> tuple[InferHead, str]:
+        """Return the checked head and the request's id, empty for none; raises InvalidArgument."""
         if len(text) > _LONGEST_BYTES:
-            head = parse(text, most_values)
+            head = parse(text)
             return head, head.id
         known = self._heads.get(text)
         if known is not None:

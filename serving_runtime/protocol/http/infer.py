@@ -16,7 +16,7 @@ from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol import json_tensors, tensors
-from serving_runtime.protocol.http import raw_infer
+from serving_runtime.protocol.http import json_body, raw_infer
 from serving_runtime.protocol.http.answer_head import HEADERS, AnswerHead
 from serving_runtime.protocol.http.head_cache import HeadCache
 from serving_runtime.protocol.http.infer_head import InferHead
@@ -56,8 +56,9 @@ class InferCodec:
             config = self._engine.servable(self.model, self.version).config
             tensor = raw_infer.tensor(memoryview(body)[start:], config)
             return InferRequest(self.model, self.version, (tensor,)), raw_infer.HEAD
-        most_values = self._most_values() if position - start > LARGE_BYTES else None
-        head, request_id = self._heads.head(bytes(body[start:position]), most_values)
+        if position - start > LARGE_BYTES:
+            self._check_values(memoryview(body)[start:position])
+        head, request_id = self._heads.head(bytes(body[start:position]))
         inputs = []
         shared_bytes = 0
         for name, datatype, shape, size, data, part, is_view in head.inputs:
@@ -88,9 +89,11 @@ class InferCodec:
         )
         return decoded, head
 
-    def _most_values(self) -> int | None:
-        """Return how many elements all inputs of the model may have together; None where there is no limit."""
-        return most_values(self._engine.servable(self.model, self.version).config)
+    def _check_values(self, text: memoryview) -> None:
+        """Raise InvalidArgument for a JSON text of more values than the model may be sent, before it is decoded."""
+        most = most_values(self._engine.servable(self.model, self.version).config)
+        if most is not None:
+            json_body.check_values(text, most)
 
     def encode(self, response: InferResponse, head: InferHead) -> Response:
         """Return the HTTP answer, its outputs in the form that the request's head asked for each.

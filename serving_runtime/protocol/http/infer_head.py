@@ -9,7 +9,7 @@ from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol import parameters, tensors
 from serving_runtime.protocol.http import json_floats, json_numbers
 from serving_runtime.protocol.http.answer_head import AnswerHead
-from serving_runtime.protocol.http.json_body import check_values, json_object
+from serving_runtime.protocol.http.json_body import json_object
 from serving_runtime.protocol.shared_memory import slice_of
 from serving_runtime.request import NO_PARAMETERS
 
@@ -80,16 +80,10 @@ class InferHead:
         self.answers: dict[tuple[object, ...], AnswerHead] | None = None
 
 
-def parse(text: bytes, most_values: int | None = None) -> InferHead:
-    """Return the head in a JSON text; raises InvalidArgument or Unsupported.
-
-    Args:
-        most_values: elements that all inputs may have together; None where nobody knows.
-    """
+def parse(text: bytes) -> InferHead:
+    """Return the head in a JSON text; raises InvalidArgument or Unsupported."""
     if not text:
         raise InvalidArgument("the request body must begin with a JSON object")
-    if most_values is not None:
-        check_values(text, most_values)
     return head_of(
         json_floats.infer_object(text) or json_numbers.infer_object(text) or json_object(text, _MOST_OBJECTS)
     )

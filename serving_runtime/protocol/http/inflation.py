@@ -25,7 +25,7 @@ def inflate(
     body = memoryview(request.body)[request.body_offset :]
     bits = request.window_bits or 0
 
-    def plain(found: bytes | bytearray) -> Request:
+    def plain(found: bytes | memoryview) -> Request:
         if len(found) > LARGE_BYTES and request.json_length is None:
             hold(json_cost(len(found)) - len(found))
         return request._replace(body=found, body_offset=0, window_bits=None)
@@ -39,7 +39,7 @@ def inflate(
         hand_over(answer)
 
     if len(body) > inflating.SMALL_BYTES:
-        return asyncio.get_running_loop().create_task(later())
+        return _Later(asyncio.get_running_loop().create_task(later()))
     answer: Request | Response
     try:
         found = inflating.inflate(body, bits, max_body_bytes)
@@ -49,6 +49,16 @@ def inflate(
         answer = _refusal(error, max_body_bytes)
     hand_over(answer)
     return None
+
+
+class _Later:
+    """A body that is being inflated."""
+
+    def __init__(self, task: "asyncio.Task[None]") -> None:
+        self._task = task
+
+    def cancel(self) -> None:
+        self._task.cancel()
 
 
 def _refusal(error: Exception, max_body_bytes: int) -> Response:

@@ -45,16 +45,16 @@ def json_object(text: bytes | memoryview, most_objects: int = _MAX_OBJECTS) -> d
     return content
 
 
-def check_values(text: bytes, most_values: int) -> None:
+def check_values(text: memoryview, most_values: int) -> None:
     """Raise InvalidArgument for a JSON text of so many values that its tensors cannot be those of its model.
 
     Args:
         most_values: elements that all inputs of the model may have together.
     """
     most_commas = most_values + _COMMAS_BESIDE
-    if len(text) <= _LARGE_BYTES or _excess(text, {_COMMA: most_commas}, strings=True) is None:
+    if _excess(text, {_COMMA: most_commas}, strings=True) is None:
         return
-    if _excess(_without_escapes(text), {_COMMA: most_commas}, strings=False) is not None:
+    if _excess(_without_escapes(bytes(text)), {_COMMA: most_commas}, strings=False) is not None:
         raise InvalidArgument(
             f"the request has more than {most_values} values, which is all that the model may be sent"
         )
@@ -75,7 +75,7 @@ def _without_escapes(text: bytes) -> bytes:
     return text.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in text else text
 
 
-def _excess(text: bytes, limits: Mapping[int, int], *, strings: bool) -> int | None:
+def _excess(text: bytes | memoryview, limits: Mapping[int, int], *, strings: bool) -> int | None:
     """Return the first character found to be in a text more often than it may; None for none.
 
     Args:

@@ -10,6 +10,12 @@ MAX_PIPELINED = 16
 LINGER_S = 5.0
 """How long a connection is kept for its client to read why it was refused, while what it still sends is thrown away."""
 
+MUCH_BYTES = 128 * 1024
+"""Of one read: behind so much, other connections have their turn."""
+
+DISCARD_EVERY_S = 0.002
+"""Between two reads of what is thrown away, of all connections: clients get their refusals, others their answers."""
+
 _GRACE_S = 30.0
 
 

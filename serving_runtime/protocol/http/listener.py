@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 from serving_runtime.protocol.http.connection import Connection
-from serving_runtime.protocol.http.limits import HttpLimits
+from serving_runtime.protocol.http.limits import DISCARD_EVERY_S, HttpLimits
 from serving_runtime.protocol.http.message import STATUS_LINES, Application
 from serving_runtime.protocol.http.reader import KeepsHeader
 from serving_runtime.protocol.request_memory import RequestMemory
@@ -44,7 +44,7 @@ class Listener:
         self.begun = {status: line + own_headers for status, line in STATUS_LINES.items()}
         self.draining = False
         self._loop = asyncio.get_running_loop()
-        self.now = self._loop.time()
+        self.now = self._discard_at = self._loop.time()
         self._socket = sock
         self._connections: set[Connection] = set()
         self._server: asyncio.AbstractServer | None = None
@@ -59,6 +59,12 @@ class Listener:
         self.application, self.keeps_header = application, keeps_header
         for connection in self._connections:
             connection.serve(application, keeps_header)
+
+    def discard_delay_s(self) -> float:
+        """Return how long a connection waits before it reads more of what is thrown away; all of them take turns."""
+        now = self._loop.time()
+        self._discard_at = max(now, self._discard_at) + DISCARD_EVERY_S
+        return self._discard_at - now
 
     def add(self, connection: Connection) -> None:
         self._connections.add(connection)

@@ -21,6 +21,7 @@ from serving_runtime.protocol.http2.limits import (
     CONNECTION_WINDOW_BYTES,
     DEAF_BYTES,
     HIGH_WATER_BYTES,
+    MUCH_BYTES,
 )
 from serving_runtime.protocol.http2.outbound import Outbound
 from serving_runtime.protocol.http2.stream import Stream
@@ -78,7 +79,7 @@ class Connection(asyncio.Protocol):
         self._frames_in = Dispatcher(self)
         self._arrivals = Arrivals(self.heard_at)
         self._rest = b""
-        self.over = self._deaf = self._draining = False
+        self.over = self._deaf = self._draining = self._turn_over = False
 
     # What asyncio calls
 
@@ -118,9 +119,20 @@ class Connection(asyncio.Protocol):
             self._fail(failure)
             return
         self._rest = data[used:]
+        if len(data) >= MUCH_BYTES and not self._turn_over:
+            self._turn_over = True
+            self._transport.pause_reading()
+            self._loop.call_soon(self._go_on)
         if self.out.paused and not self._deaf and self.write_buffer_bytes() > DEAF_BYTES:
             self._deaf = True
-            self._transport.pause_reading()
+            if not self._turn_over:
+                self._transport.pause_reading()
+
+    def _go_on(self) -> None:
+        """Read again, now that other connections had their turn."""
+        self._turn_over = False
+        if not self._deaf and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def pause_writing(self) -> None:
         self.out.paused = True
@@ -129,7 +141,8 @@ class Connection(asyncio.Protocol):
         self.out.paused = False
         if self._deaf and not self._transport.is_closing():
             self._deaf = False
-            self._transport.resume_reading()
+            if not self._turn_over:
+                self._transport.resume_reading()
         self.out.pump()
 
     # What streams call
@@ -231,7 +244,8 @@ class Connection(asyncio.Protocol):
             self._transport.write_eof()
         if self._deaf:
             self._deaf = False
-            self._transport.resume_reading()
+            if not self._turn_over:
+                self._transport.resume_reading()
         self._loop.call_later(_LINGER_S, self._transport.close)
 
     def _forget_streams(self) -> None:

@@ -114,7 +114,7 @@ async def decompress(message: Message, coding: str, max_message_bytes: int, hold
     bits = _WINDOW_BITS[coding]
     try:
         if len(message.content) > inflating.SMALL_BYTES:
-            return memoryview(await inflating.inflate_in_thread(message.content, bits, max_message_bytes, hold))
+            return await inflating.inflate_in_thread(message.content, bits, max_message_bytes, hold)
         content = inflating.inflate(message.content, bits, max_message_bytes)
     except inflating.TooLargeError as error:
         raise TooLarge(f"the decompressed request is larger than max ({max_message_bytes} bytes)") from error
