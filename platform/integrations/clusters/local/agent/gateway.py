@@ -19,6 +19,7 @@ from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.files import Layout, write_json
+from integrations.clusters.local.runtime import environment
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +152,7 @@ class Gateway:
     def _program(self) -> Program:
         return Program(
             command=envoy_command(self._layout.envoy),
-            env={"FAIRLEAD_HOME": str(self._layout.home)},
+            env=environment({"FAIRLEAD_HOME": str(self._layout.home)}),
             log=self._layout.logs / f"{NAME}.log",
             record=self._layout.run / f"{NAME}.json",
         )

@@ -51,7 +51,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **program.env},
+                env=dict(program.env),
                 process_group=0,
             )
         ticks = start_ticks(self._popen.pid)
