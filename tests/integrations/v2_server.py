@@ -155,6 +155,7 @@ async def main() -> int:
     ):
         parser.add_argument(f"--{name}")
     parser.add_argument("--http-address", default="127.0.0.1")
+    parser.add_argument("--grpc-address", default="127.0.0.1")
     for name in ("http-port", "grpc-port", "metrics-port"):
         parser.add_argument(f"--{name}", type=int, default=0)
     options = parser.parse_args()

@@ -280,6 +280,7 @@ class Replica:
                 *self._workshop.runtime,
                 f"--model-repository={self._repository.folder}",
                 f"--http-address={_HOST}",
+                f"--grpc-address={_HOST}",
                 *ports,
                 *limits,
                 *self._tap.flags(self.index),
