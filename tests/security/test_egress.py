@@ -145,7 +145,12 @@ def test_a_deployers_logger_reaches_no_port_of_the_machine(tmp_path: Path) -> No
             )
             assert victim.posts == []
         gateway_process = cluster.pid("gateway")
-        assert _ports(gateway_process) == {int(cluster.url.rpartition(":")[2])}, "no port leads to Envoy's admin page"
+        gateway_port = int(cluster.url.rpartition(":")[2])
+        assert {port for _, port in _listening(gateway_process)} == {gateway_port}, (
+            "no port leads to Envoy's admin page"
+        )
+        addresses = {address for address, _ in _listening(cluster.pid("default.digits-00001-0"))}
+        assert addresses == {_LOOPBACK}, "a replica is reached through the gateway only"
         socket_path = cluster.layout.envoy / "admin.sock"
         assert stat.S_IMODE(socket_path.stat().st_mode) == 0o600
         assert stat.S_IMODE(socket_path.parent.stat().st_mode) == 0o700
@@ -217,9 +222,13 @@ def redirecting(to: str) -> Iterator[str]:
         thread.join()
 
 
-def _ports(pid: int) -> set[int]:
-    """Return the TCP ports on which a process listens."""
+_LOOPBACK = "0100007F"  # as /proc/net/tcp has 127.0.0.1
+
+
+def _listening(pid: int) -> set[tuple[str, int]]:
+    """Return the TCP addresses and ports on which a process listens."""
     process = Path(f"/proc/{pid}")
     own = {str(each.readlink()) for each in (process / "fd").iterdir() if each.is_symlink()}
     lines = [line.split() for name in ("tcp", "tcp6") for line in (process / "net" / name).read_text().splitlines()]
-    return {int(line[1].rpartition(":")[2], 16) for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in own}
+    places = [line[1].rpartition(":") for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in own]
+    return {(address, int(port, 16)) for address, _, port in places}

@@ -32,6 +32,7 @@ from integrations.clusters.base.failures import (
     last_lines,
     printable,
     reason_of_exit,
+    without_folders,
 )
 from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
@@ -122,4 +123,5 @@ __all__ = [
     "last_lines",
     "printable",
     "reason_of_exit",
+    "without_folders",
 ]

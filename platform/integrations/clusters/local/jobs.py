@@ -19,7 +19,7 @@ from pathlib import Path
 from common.errors import FairleadError, Unavailable
 from common.processes import start_ticks
 from integrations.artifacts import folder_of
-from integrations.clusters.base import Job, JobKind, JobResult, Made, Told
+from integrations.clusters.base import Job, JobKind, JobResult, Made, Told, without_folders
 from integrations.clusters.flags import python_flags
 from integrations.clusters.local.confinement import confined, private
 from integrations.clusters.local.materialise import lay_out
@@ -59,10 +59,11 @@ def run(
         try:
             artifact = folder_of(job.artifact_uri)
             if not artifact.is_dir():
-                return JobResult(1, "", f"the artifact {job.artifact_uri} is not there; push the model version again")
+                place = without_folders(job.artifact_uri)
+                return JobResult(1, "", f"the artifact {place} is not there; push the model version again")
             lay_out(artifact, model, version=_MODEL_VERSION, config=job.model_config, with_code=allow_python_models)
         except FairleadError as error:
-            return JobResult(1, "", error.message)
+            return JobResult(1, "", without_folders(error.message))
         own.mkdir()
         if job.request_id:
             (repository / _REQUEST).write_bytes(job.request)
@@ -97,7 +98,7 @@ def run(
             complaint = _last_words(scratch / "stderr")
         if exit_code == 0 and job.result_id and made is not None:
             made(own / _MADE)
-    return JobResult(exit_code, output, _message(job, exit_code, output, complaint))
+    return JobResult(exit_code, output, without_folders(_message(job, exit_code, output, complaint)))
 
 
 @contextmanager

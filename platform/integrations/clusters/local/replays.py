@@ -16,7 +16,7 @@ from typing import IO
 
 from common.errors import InvalidInput, Unavailable
 from integrations.artifacts import folder_of
-from integrations.clusters.base import Candidate, Exchange
+from integrations.clusters.base import Candidate, Exchange, without_folders
 from integrations.clusters.flags import python_flags
 from integrations.clusters.local.confinement import private
 from integrations.clusters.local.jobs import enclosed, memory_limit, scratch_in
@@ -40,7 +40,8 @@ def replay(
     with scratch_in(folder) as scratch:
         artifact = folder_of(candidate.artifact_uri)
         if not artifact.is_dir():
-            raise InvalidInput(f"the artifact {candidate.artifact_uri} is not there; push the model version again")
+            place = without_folders(candidate.artifact_uri)
+            raise InvalidInput(f"the artifact {place} is not there; push the model version again")
         repository, own = scratch / "repository", scratch / "own"
         own.mkdir()
         model = repository / candidate.model_name
@@ -101,7 +102,7 @@ class _Running:
         """Return once the model is loaded; raises InvalidInput with the runtime's reason where it cannot be."""
         said = self._exchanged(b"", "was not loaded")
         if "error" in said:
-            raise InvalidInput(f"{self._candidate.name} cannot be served: {said['error']}")
+            raise InvalidInput(f"{self._candidate.name} cannot be served: {without_folders(str(said['error']))}")
 
     def answer(self, recorded: Exchange) -> Exchange:
         """Return the recorded request with the candidate's answer."""

@@ -134,12 +134,8 @@ def _logger_flags(desired: Desired, revision: DesiredRevision, options: Options)
     parts = urlsplit(revision.logger.url)
     name, _, domain = (parts.hostname or "").partition(".")
     qualified = f"{desired.namespace}.svc"
-    if not _SERVICE_NAME.fullmatch(name) or domain not in (
-        "",
-        desired.namespace,
-        qualified,
-        f"{qualified}.cluster.local",
-    ):
+    own = {"", desired.namespace, qualified, f"{qualified}.cluster.local"}
+    if not _SERVICE_NAME.fullmatch(name) or domain not in own:
         return logger_flags(desired.namespace, revision, options.egress_allowed)
     host = f"{name}.{qualified}" if len(domain) < len(qualified) else f"{name}.{domain}"
     port = "" if parts.port is None else f":{parts.port}"

@@ -129,7 +129,7 @@ class Replica:
             restarts=self._restarts,
             started_at=self._process.started_at if self._process is not None and running else None,
             metrics_url=self._metrics_url,
-            message=hidden(self._message, self._revision.env),
+            message=hidden(self._message, self._env()),
             restart_number=self.restart_number,
             failure=self._failure,
         )
@@ -205,7 +205,7 @@ class Replica:
 
     def _failed(self, reason: FailureReason, ending: str, process: Process | None = None) -> str:
         """Remember the ending, a part of a sentence, as the last failure; returns it."""
-        env = self._revision.env
+        env = self._env()
         self._failure = Failure(
             reason=reason,
             message=printable(hidden(f"it {ending}", env)),
@@ -271,6 +271,10 @@ class Replica:
         self.endpoint, self._metrics_url = None, ""
         shutil.rmtree(self._private, ignore_errors=True)
         self._workshop.changed()
+
+    def _env(self) -> dict[str, str]:
+        """Return what the process has of its own; what is said of it shows names in the place of the values."""
+        return {**self._revision.env, "FAIRLEAD_HOME": str(self._workshop.layout.home)}
 
     def _program(self) -> Program:
         layout = self._workshop.layout
