@@ -3,8 +3,7 @@
 import json
 from dataclasses import replace
 
-from integrations.clusters.base import Desired, DesiredRevision
-from integrations.clusters.base.environment import permitted
+from integrations.clusters.base import Desired, DesiredRevision, permitted
 from integrations.clusters.flags import logger_flags, python_flags
 from integrations.clusters.kubernetes.manifests import accelerators, calling, scheduling, taps
 from integrations.clusters.kubernetes.manifests.names import (
