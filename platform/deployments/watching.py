@@ -97,9 +97,9 @@ def variables_left_out(row: Revision, cluster: Cluster) -> str:
 
     Its model version must be loaded.
     """
-    state = revision_state(row)
-    if not state.env and state.transformer is None:
+    if not row.env and not row.transformer:
         return ""
+    state = revision_state(row)
     return left_out(state.env, state.transformer, is_code=state.is_code and allows_python(cluster))
 
 
