@@ -140,7 +140,7 @@ def test_a_stored_revision_goes_on_and_says_once_what_it_runs_without(platform: 
     for _ in range(3):
         platform.turn()
 
-    (event,) = Event.objects.filter(kind="VariablesLeftOut")
+    (event,) = Event.objects.filter(kind="RevisionVariablesLeftOut")
     found = [each for each in cluster_check(cluster=service.cluster, namespaces=()) if not each.ok]
 
     assert (event.service, event.revision) == (service, "digits-00001")
