@@ -74,9 +74,8 @@ def test_a_replica_of_a_stored_revision_runs_nothing_of_it_and_has_no_secret(clu
     assert sorted(path.name for path in laid_out.iterdir()) == ["model.onnx"]
 
 
-@pytest.mark.parametrize("kind", [JobKind.INSPECT, JobKind.PROFILE])
-def test_a_job_runs_nothing_of_it(kind: JobKind, model: Stowaway, tmp_path: Path) -> None:
-    result = jobs.run(Job(kind, model.uri, 60, env=model.env), tmp_path / "jobs")
+def test_a_job_runs_nothing_of_it(model: Stowaway, tmp_path: Path) -> None:
+    result = jobs.run(Job(JobKind.PROFILE, model.uri, 60, env=model.env), tmp_path / "jobs")
     assert (result.exit_code, result.message) == (0, "")
     assert model.ran() == []
 
