@@ -33,7 +33,7 @@ class Kind(StrEnum):
     DRIFT_FOUND = "DriftFound"
     DRIFT_HEALED = "DriftHealed"
     DRIFT_GONE = "DriftGone"
-    VARIABLES_LEFT_OUT = "VariablesLeftOut"
+    REVISION_VARIABLES_LEFT_OUT = "RevisionVariablesLeftOut"
     REVISION_SCALED = "RevisionScaled"
     REPLICA_RESTARTED = "ReplicaRestarted"
     COMPONENT_RESTARTED = "ComponentRestarted"

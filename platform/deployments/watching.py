@@ -85,11 +85,11 @@ def note_left_out(change: Change) -> None:
         if (
             without
             and not Event.objects.filter(
-                service=change.service, kind=Kind.VARIABLES_LEFT_OUT, revision=row.name
+                service=change.service, kind=Kind.REVISION_VARIABLES_LEFT_OUT, revision=row.name
             ).exists()
         ):
             message = f"{row.name} runs without {without}"
-            change.event(Kind.VARIABLES_LEFT_OUT, message, revision=row.name, by_itself=True)
+            change.event(Kind.REVISION_VARIABLES_LEFT_OUT, message, revision=row.name, by_itself=True)
 
 
 def variables_left_out(row: Revision, cluster: Cluster) -> str:
@@ -97,9 +97,9 @@ def variables_left_out(row: Revision, cluster: Cluster) -> str:
 
     Its model version must be loaded.
     """
-    state = revision_state(row)
-    if not state.env and state.transformer is None:
+    if not row.env and not row.transformer:
         return ""
+    state = revision_state(row)
     return left_out(state.env, state.transformer, is_code=state.is_code and allows_python(cluster))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from common.errors import InvalidInput
 from deployments.spec.transformer import Transformer
 from deployments.spec.values import ServiceSpec
-from integrations.clusters.base.environment import refused, why_refused
+from integrations.clusters.base import refused, why_refused
 
 ENV = "spec.predictor.model.env"
 TRANSFORMER_ENV = "spec.transformer.containers[0].env"

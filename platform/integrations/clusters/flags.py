@@ -1,6 +1,7 @@
 """Flags and variables of the serving runtime that say the same wherever it runs. Pure."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from integrations.clusters.base import DesiredRevision
 from serving_runtime.shared.egress import Network
@@ -8,17 +9,20 @@ from serving_runtime.shared.egress import Network
 CLOSED = {"FAIRLEAD_ALLOW_CONTROL_CALLS": "false"}
 """Closes what would change a replica behind its revision's back: the control plane itself makes no such call.
 A variable and no flag: runtimes of earlier releases ignore it."""
-_PYTHON_MODELS = "--allow-python-models=true"
+_PYTHON_MODELS = "--allow-python-models"
+_TRUE = ("true", "1", "on")  # as the runtime reads it
 
 
 def python_flags(*, allowed: bool) -> list[str]:
     """Return the flag that lets a runtime run models whose files are code, where the operator has said so."""
-    return [_PYTHON_MODELS] if allowed else []
+    return [f"{_PYTHON_MODELS}=true"] if allowed else []
 
 
 def allows_python(command: Sequence[str]) -> bool:
     """Return whether a runtime that is started so runs models whose files are code."""
-    return _PYTHON_MODELS in command
+    words = [part for word in command for part in word.split("=", 1)]
+    values = [value.lower() for name, value in pairwise(words) if name == _PYTHON_MODELS]
+    return bool(values) and values[-1] in _TRUE
 
 
 def logger_flags(namespace: str, revision: DesiredRevision, allowed: Sequence[Network]) -> list[str]:

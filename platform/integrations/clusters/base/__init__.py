@@ -22,6 +22,7 @@ from integrations.clusters.base.desired import (
 )
 from integrations.clusters.base.drift import Drift, DriftPolicy
 from integrations.clusters.base.driver import ClusterDriver
+from integrations.clusters.base.environment import permitted, refused, why_refused
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.failures import (
     Failure,
@@ -121,7 +122,10 @@ __all__ = [
     "failure_from_json",
     "hidden",
     "last_lines",
+    "permitted",
     "printable",
     "reason_of_exit",
+    "refused",
+    "why_refused",
     "without_folders",
 ]

@@ -69,7 +69,7 @@ _STARTS_WITH = (
     "FAIRLEAD_",  # the platform's own
     "LD_",
     "MALLOC_",
-    "NVIDIA_VISIBLE_",  # hands a container devices that the scheduler did not give it
+    "NVIDIA_",  # hands a container devices that the scheduler did not give it
     "NVTX_INJECTION",
     "PYTHON",
 )
@@ -77,12 +77,14 @@ _STARTS_WITH = (
 
 def why_refused(name: str, *, is_code: bool) -> str:
     """Return why a process does not get a variable and what to do, as a part of a sentence; empty where it does."""
+    if name in PERMITTED or name.startswith(OWN_PREFIX):
+        return ""
     if name in _STARTS_THE_PROCESS or name.startswith(_STARTS_WITH):
         return (
             "such a variable could decide which code the process runs, or is the platform's own; leave it out, the "
             "operator sets those where the platform is started or in the runtime's image"
         )
-    if is_code or name in PERMITTED or name.startswith(OWN_PREFIX):
+    if is_code:
         return ""
     return (
         "a model that is no code reads none of that name; leave it out, or begin its name with "

@@ -2,9 +2,8 @@
 
 An artifact is one model file, or one model's folder in Triton's layout (`config.pbtxt`, `1/model.onnx`, labels), or an
 ensemble's folder with those of the models of its steps beside it, which keep their names.
-Its files are linked, not copied, where the file system allows; where no models in Python run, those that are code stay
-behind. The served name and version are the service's, not the
-artifact's.
+Its files are linked, not copied, where the file system allows; those that are code only where models in Python may run.
+The served name and version are the service's, not the artifact's.
 """
 
 import asyncio

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from integrations.clusters.base.environment import permitted
+from integrations.clusters.base import permitted
 
 # -I: neither PYTHON… variables, nor the folder it is started in, nor the user's own packages add to what it imports.
 RUNTIME = (sys.executable, "-I", "-m", "serving_runtime")

@@ -34,6 +34,7 @@ from integrations.clusters.base.environment import OWN_PREFIX, PERMITTED, permit
         pytest.param("MALLOC_CHECK_", False, False, id="the allocator"),
         pytest.param("OPENSSL_CONF", False, False, id="modules of OpenSSL"),
         pytest.param("OMP_TOOL_LIBRARIES", False, False, id="tools of OpenMP"),
+        pytest.param("NVIDIA_TF32_OVERRIDE", True, True, id="how GPUs compute"),
         pytest.param("CUDA_INJECTION64_PATH", False, False, id="a library in CUDA"),
         pytest.param("NVIDIA_VISIBLE_DEVICES", False, False, id="devices of others"),
         pytest.param("BASH_ENV", False, False, id="a script of shells"),

@@ -5,8 +5,7 @@ import re
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from integrations.clusters.base import Desired, DesiredRevision
-from integrations.clusters.base.environment import permitted
+from integrations.clusters.base import Desired, DesiredRevision, permitted
 from integrations.clusters.flags import CLOSED, logger_flags, python_flags
 from integrations.clusters.kubernetes.manifests import accelerators, calling, scheduling, taps
 from integrations.clusters.kubernetes.manifests.names import (

@@ -7,8 +7,7 @@ predictor: they carry `fairlead/transformer` in the place of `fairlead/revision`
 
 from collections.abc import Iterator
 
-from integrations.clusters.base import Autoscaling, Desired, DesiredRevision, DesiredTransformer
-from integrations.clusters.base.environment import permitted
+from integrations.clusters.base import Autoscaling, Desired, DesiredRevision, DesiredTransformer, permitted
 from integrations.clusters.flags import CLOSED
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
