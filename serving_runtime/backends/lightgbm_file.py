@@ -75,7 +75,11 @@ def _check_classes(head: Mapping[str, str], trees: int, name: str) -> None:
     classes, objective = int(head["num_class"]), head.get("objective", "")
     if objective and not _OBJECTIVE.fullmatch(objective):
         raise ModelError(f"{name} is not a LightGBM model: its objective '{objective[:40]}' is none")
-    counts = {classes, int(head["num_tree_per_iteration"]), *map(int, re.findall(r" num_class:([0-9]{1,9})", objective))}
+    counts = {
+        classes,
+        int(head["num_tree_per_iteration"]),
+        *map(int, re.findall(r" num_class:([0-9]{1,9})", objective)),
+    }
     if len(counts) > 1 or not 0 < classes <= _MAX_CLASSES or trees % classes:
         raise ModelError(f"{name}: its head, objective and trees are not of the same number of classes; save it again")
 
@@ -110,7 +114,9 @@ def _lines(content: bytes, number: int, where: str) -> dict[str, bytes]:
         key, equals, values = line.partition(b"=")
         name = key.decode("ascii", "replace")
         if not equals or not _KEY.fullmatch(key) or name not in _KNOWN or name in found:
-            raise ModelError(f"{where}: the line '{line[:40].decode('ascii', 'replace')}' is none of a tree's, or twice")
+            raise ModelError(
+                f"{where}: the line '{line[:40].decode('ascii', 'replace')}' is none of a tree's, or twice"
+            )
         found[name] = values
     return found
 

@@ -108,7 +108,7 @@ def run(trial: Trial) -> str | None:
     paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}  # memory that is limited
     try:
-        done = subprocess.run(  # noqa: S603 - the interpreter that runs this
+        done = subprocess.run(
             command,
             input=json.dumps(question),
             capture_output=True,
@@ -119,7 +119,9 @@ def run(trial: Trial) -> str | None:
             env={**os.environ, **single, "PYTHONPATH": os.pathsep.join(paths)},
         )
     except subprocess.TimeoutExpired:
-        return f"{trial.file.name} was not loaded in {trial.limit_s:.0f} s on trial and is refused; save the model again"
+        return (
+            f"{trial.file.name} was not loaded in {trial.limit_s:.0f} s on trial and is refused; save the model again"
+        )
     except OSError as error:
         return f"{trial.file.name} cannot be tried, since no process can be started: {error.strerror}"
     return _reading(done.returncode, done.stdout, trial.file.name)
@@ -173,7 +175,12 @@ def main() -> int:
 def _limit(limit_s: float, file_bytes: int) -> None:
     """Limit this process: no core, no files, memory and processor time by the file; it ends with its parent."""
     memory, seconds = _MEMORY_BYTES + _TIMES_FILE * file_bytes, int(limit_s) + 1
-    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_AS: memory, resource.RLIMIT_CPU: seconds}
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_AS: memory,
+        resource.RLIMIT_CPU: seconds,
+    }
     for kind, most in limits.items():
         hard = resource.getrlimit(kind)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)

@@ -15,15 +15,15 @@ from serving_runtime.errors import ModelError
 from tests.security._support import skops_files
 
 pytest.importorskip("skops.io", reason="skops is not installed: pip install 'fairlead[sklearn]'")
-from sklearn.cluster import KMeans  # noqa: E402
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier  # noqa: E402
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
-from sklearn.neighbors import KNeighborsClassifier  # noqa: E402
-from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import FunctionTransformer, StandardScaler  # noqa: E402
-from sklearn.svm import SVC  # noqa: E402
-from sklearn.tree import DecisionTreeClassifier  # noqa: E402
+from sklearn.cluster import KMeans
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 ROWS = np.random.default_rng(1).normal(size=(80, 3))
 CLASSES = (ROWS[:, 0] > 0).astype(int)
@@ -84,7 +84,12 @@ def _node(loader: str, module: str, name: str, **more: Any) -> dict[str, Any]:
     "node",
     [
         pytest.param(
-            _node("MethodNode", "builtins", "str", content={"func": "format", "obj": _node("ObjectNode", "os", "_Environ")}),
+            _node(
+                "MethodNode",
+                "builtins",
+                "str",
+                content={"func": "format", "obj": _node("ObjectNode", "os", "_Environ")},
+            ),
             id="CVE-2025-54413: a method's object of another type",
         ),
         pytest.param(
@@ -221,5 +226,3 @@ def test_a_file_that_grows_a_thousandfold_is_refused_before_it_is_unpacked(tmp_p
         for _ in range(100):
             entry.write(bytes(1 << 20))
     refused(file, r"model\.skops has \d+ bytes and would be unpacked to 10\d+, more than 100 times as much")
-
-

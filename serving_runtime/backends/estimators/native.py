@@ -40,7 +40,9 @@ def check(objects: Sequence[Any], filename: str) -> None:
         except ModelError:
             raise
         except Exception as error:  # a part that is missing, or of another type or shape
-            raise ModelError(f"{filename}: the parts of {kind} do not fit one another ({error}); save it again") from error
+            raise ModelError(
+                f"{filename}: the parts of {kind} do not fit one another ({error}); save it again"
+            ) from error
 
 
 _PARTS = ("Tree", "TreePredictor", "KDTree", "BallTree")
@@ -91,7 +93,9 @@ def _isolation(estimator: Any, where: str) -> None:
     whole = estimator._max_features == estimator.n_features_in_
     for tree, features in zip(estimator.estimators_, estimator.estimators_features_, strict=True):
         fits = type(tree).__name__ in _DECISION_TREES and tree.n_features_in_ == len(features)
-        _need(fits and (not whole or len(features) == estimator.n_features_in_), where, "its trees are of other features")
+        _need(
+            fits and (not whole or len(features) == estimator.n_features_in_), where, "its trees are of other features"
+        )
 
 
 def _histogram(estimator: Any, where: str) -> None:
@@ -136,7 +140,7 @@ def _vocabulary(estimator: Any, where: str) -> None:
     check_below(columns, max(1, len(words)), where, "the column of a word")
 
 
-def _need(fits: bool, where: str, what: str) -> None:  # noqa: FBT001 - the first of each line
+def _need(fits: bool, where: str, what: str) -> None:
     if not fits:
         raise ModelError(f"{where}: {what}; save the model again")
 

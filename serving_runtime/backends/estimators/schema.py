@@ -47,7 +47,9 @@ _BY_LOADER: dict[str, Callable[[str], bool]] = {
     "RandomGeneratorNode": {"numpy.random._generator.Generator"}.__contains__,
     "JsonNode": lambda _: True,  # holds what JSON can, whatever type it names
 }
-_CONTAINERS = frozenset({"DictNode", "ListNode", "SetNode", "TupleNode", "NdArrayNode", "SliceNode", "SparseMatrixNode"})
+_CONTAINERS = frozenset(
+    {"DictNode", "ListNode", "SetNode", "TupleNode", "NdArrayNode", "SliceNode", "SparseMatrixNode"}
+)
 TRUSTED = allowed.ESTIMATORS | allowed.LOSSES | allowed.FUNCTIONS | allowed.SPARSE | {
     allowed.TREE, "numpy.dtype", "sklearn.utils._bunch.Bunch"
 }  # fmt: skip

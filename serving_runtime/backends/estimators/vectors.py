@@ -11,7 +11,13 @@ from serving_runtime.datatypes import Array
 from serving_runtime.errors import ModelError
 
 _KERNELS = ("linear", "poly", "rbf", "sigmoid")
-_IMPLEMENTATIONS = {"SVC": "c_svc", "NuSVC": "nu_svc", "OneClassSVM": "one_class", "SVR": "epsilon_svr", "NuSVR": "nu_svr"}
+_IMPLEMENTATIONS = {
+    "SVC": "c_svc",
+    "NuSVC": "nu_svc",
+    "OneClassSVM": "one_class",
+    "SVR": "epsilon_svr",
+    "NuSVR": "nu_svr",
+}
 
 
 def _support(estimator: Any, where: str) -> None:
@@ -80,7 +86,7 @@ def _spline(spline: Any, where: str) -> None:
     _need(len(knots) >= 2 * degree + 2 and len(spline.c) >= len(knots) - degree - 1, where)
 
 
-def _need(fits: bool, where: str) -> None:  # noqa: FBT001 - the first of each line
+def _need(fits: bool, where: str) -> None:
     if not fits:
         raise ModelError(f"{where}: its arrays do not fit one another; save the model again")
 
