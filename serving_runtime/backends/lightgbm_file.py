@@ -167,7 +167,7 @@ def _check_children(left: Array, right: Array, leaves: int, where: str) -> None:
 
 
 def _check_categories(lines: Mapping[str, bytes], count: int, where: str) -> None:
-    """Check the splits by categories: each one's threshold is the number of a set, each set a part of all sets' bits."""
+    """Check the splits by categories: each threshold is the number of a set, each set a part of all sets' bits."""
     by_category = (_whole(lines, "decision_type", where) & 1).astype(bool)
     numbers = np.array(lines["threshold"].split(b" "), np.float64)[by_category]
     if count < 0 or not np.isfinite(numbers).all():

@@ -1,4 +1,4 @@
-"""Attacks by files of trees: what would lead XGBoost and LightGBM out of their arrays is refused before they read it."""
+"""Attacks by files of trees: what would lead XGBoost and LightGBM out of their arrays is refused."""
 
 import json
 import re
