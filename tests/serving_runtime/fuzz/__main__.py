@@ -13,23 +13,29 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["serving_runtime"]):
+    from tests.serving_runtime.fuzz import files
     from tests.serving_runtime.fuzz.seeds import SEEDS
     from tests.serving_runtime.fuzz.targets import runtime
 
-_LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=512", "-max_len=4096", "-print_final_stats=0")
+_LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=512", "-print_final_stats=0")
 
 
 def main(target: str, findings: str, *flags: str) -> None:
     scratch = Path(tempfile.mkdtemp(prefix="fuzz-"))
     corpus = scratch / "corpus"
     corpus.mkdir()
-    for number, seed in enumerate(SEEDS[target]):
+    of_files = target in files.BACKENDS
+    for number, seed in enumerate(files.seeds(target) if of_files else SEEDS[target]):
         (corpus / str(number)).write_bytes(seed)
+    limits = (*_LIMITS, f"-max_len={files.MAX_LEN if of_files else 4096}", f"-artifact_prefix={findings}/{target}-")
+    if of_files:
+        with files.target(target, scratch) as run:
+            atheris.Setup([sys.argv[0], *limits, *flags, str(corpus)], run)
+            atheris.Fuzz()
     (scratch / "models").mkdir()
     loop = asyncio.new_event_loop()
     targets = loop.run_until_complete(runtime(scratch / "models")).targets()
-    prefix = f"-artifact_prefix={findings}/{target}-"
-    atheris.Setup([sys.argv[0], *_LIMITS, prefix, *flags, str(corpus)], targets[target])
+    atheris.Setup([sys.argv[0], *limits, *flags, str(corpus)], targets[target])
     atheris.Fuzz()
 
 

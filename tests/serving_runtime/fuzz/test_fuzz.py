@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.serving_runtime.fuzz import files
 from tests.serving_runtime.fuzz.seeds import SEEDS
 from tests.serving_runtime.fuzz.targets import Target, runtime
 
 RUNS = 3000
+MUTATIONS = 150
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +32,16 @@ def test_seeds_and_their_neighbours_do_no_harm(targets: dict[str, Target], name:
         targets[name](seed)
         for _ in range(60):
             targets[name](_mutated(seed, chance))
+
+
+@pytest.mark.parametrize("name", files.BACKENDS)
+def test_files_and_their_neighbours_end_no_process(tmp_path: Path, name: str) -> None:
+    chance = random.Random(name)
+    with files.target(name, tmp_path) as run:
+        for seed in files.seeds(name):
+            run(seed)
+            for _ in range(MUTATIONS):
+                run(_mutated(seed, chance))
 
 
 def _mutated(seed: bytes, chance: random.Random) -> bytes:
