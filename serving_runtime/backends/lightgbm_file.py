@@ -21,6 +21,7 @@ _REAL_LINE = re.compile(_REAL + rb"(?: " + _REAL + rb")*")
 _LINEAR_LINE = re.compile(rb"[-+0-9.eEinfa ]*")
 _OBJECTIVE = re.compile(r"[a-z0-9_]+( [a-z0-9_]+:[A-Za-z0-9_.+-]+| [a-z0-9_]+)*")
 _KEY = re.compile(rb"[a-z_]+")
+_PARAMETERS = re.compile(rb"(?:\[[a-z0-9_]+: [^\x00-\x1f]*\]\n)*\nend of parameters\n")
 
 _PER_SPLIT = ("split_feature", "left_child", "right_child", "decision_type")
 _OF_SPLITS = ("threshold", "split_gain", "internal_value", "internal_weight", "internal_count")
@@ -55,6 +56,9 @@ def read_head(file: Path) -> dict[str, str]:
     for number, size in enumerate(sizes):
         end += size
         _check_tree(content[end - size : end], number, features, f"{file.name}: tree {number}")
+    _, parameters, rest = content[end:].partition(b"\nparameters:")
+    if parameters and not _PARAMETERS.match(rest.removeprefix(b"\n")):
+        raise ModelError(f"{file.name} is cut off or was edited: its parameters are not lines '[name: value]' to an end")
     return found
 
 

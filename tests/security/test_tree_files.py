@@ -169,6 +169,15 @@ def test_a_lightgbm_objective_of_more_classes_than_trees_is_refused(lgb: str, tm
             lightgbm_file.read_head(tmp_path / "model.txt")
 
 
+def test_lightgbm_parameters_that_are_cut_off_are_refused(lgb: str, tmp_path: Path) -> None:
+    start = lgb.index("parameters:")
+    assert "[seed: " in lgb
+    for text in (lgb[: lgb.index("[seed: ") + 3], lgb.replace("[seed: ", "[seed "), lgb[: start + 11]):
+        (tmp_path / "model.txt").write_text(text)
+        with pytest.raises(ModelError, match="its parameters are not lines"):
+            lightgbm_file.read_head(tmp_path / "model.txt")
+
+
 def test_inspect_answers_with_a_sentence(
     xgb: Any, lgb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
