@@ -41,7 +41,7 @@ def read_head(file: Path) -> dict[str, str]:
         raise ModelError(f"{file.name} cannot be read: {error.strerror}") from error
     if content.split(b"\n", 1)[0].strip() != b"tree":
         raise ModelError(f"{file.name} is not a LightGBM model in text form, as Booster.save_model writes it")
-    start = content.find(b"Tree=0")
+    start = content.find(b"\nTree=") + 1 or -1  # LightGBM's head ends at the first one, whatever its number is
     head = content[: start if start >= 0 else content.find(b"\n\n")].decode("utf-8", "replace")
     lines = [line.strip().split("=", 1) for line in head.splitlines() if "=" in line]
     found = dict(lines)
@@ -58,7 +58,9 @@ def read_head(file: Path) -> dict[str, str]:
         _check_tree(content[end - size : end], number, features, f"{file.name}: tree {number}")
     _, parameters, rest = content[end:].partition(b"\nparameters:")
     if parameters and not _PARAMETERS.match(rest.removeprefix(b"\n")):
-        raise ModelError(f"{file.name} is cut off or was edited: its parameters are not lines '[name: value]' to an end")
+        raise ModelError(
+            f"{file.name} is cut off or was edited: its parameters are not lines '[name: value]' to an end"
+        )
     return found
 
 

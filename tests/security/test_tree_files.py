@@ -169,6 +169,12 @@ def test_a_lightgbm_objective_of_more_classes_than_trees_is_refused(lgb: str, tm
             lightgbm_file.read_head(tmp_path / "model.txt")
 
 
+def test_a_lightgbm_head_that_another_tree_ends_is_refused(lgb: str, tmp_path: Path) -> None:
+    (tmp_path / "model.txt").write_text(lgb.replace("\n\nTree=0", "\n\nTree=s\n\nTree=0", 1))
+    with pytest.raises(ModelError, match=r"cut off or was edited|does not begin where the head says"):
+        lightgbm_file.read_head(tmp_path / "model.txt")
+
+
 def test_lightgbm_parameters_that_are_cut_off_are_refused(lgb: str, tmp_path: Path) -> None:
     start = lgb.index("parameters:")
     assert "[seed: " in lgb
