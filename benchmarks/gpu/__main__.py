@@ -113,7 +113,13 @@ def _served(model: str, folder: Path, given: Any, options: argparse.Namespace) -
     ports = folder / "ports.json"
     ports.unlink(missing_ok=True)
     serve = [sys.executable, "-m", "serving_runtime", f"--model-repository={folder / 'models'}", "--http-port=0"]
-    serve += ["--model-control-mode=explicit", f"--load-model={model}", "--allow-grpc=false", "--metrics-port=0"]
+    serve += [
+        "--model-control-mode=explicit",
+        f"--load-model={model}",
+        "--allow-python-models=true",
+        "--allow-grpc=false",
+        "--metrics-port=0",
+    ]
     serve += ["--http-address=127.0.0.1", f"--port-file={ports}"]
     server = subprocess.Popen(serve)
     try:

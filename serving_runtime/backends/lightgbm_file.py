@@ -21,6 +21,7 @@ _REAL_LINE = re.compile(_REAL + rb"(?: " + _REAL + rb")*")
 _LINEAR_LINE = re.compile(rb"[-+0-9.eEinfa ]*")
 _OBJECTIVE = re.compile(r"[a-z0-9_]+( [a-z0-9_]+:[A-Za-z0-9_.+-]+| [a-z0-9_]+)*")
 _KEY = re.compile(rb"[a-z_]+")
+_PARAMETERS = re.compile(rb"(?:\[[a-z0-9_]+: [^\x00-\x1f]*\]\n)*\nend of parameters\n")
 
 _PER_SPLIT = ("split_feature", "left_child", "right_child", "decision_type")
 _OF_SPLITS = ("threshold", "split_gain", "internal_value", "internal_weight", "internal_count")
@@ -40,7 +41,7 @@ def read_head(file: Path) -> dict[str, str]:
         raise ModelError(f"{file.name} cannot be read: {error.strerror}") from error
     if content.split(b"\n", 1)[0].strip() != b"tree":
         raise ModelError(f"{file.name} is not a LightGBM model in text form, as Booster.save_model writes it")
-    start = content.find(b"Tree=0")
+    start = content.find(b"\nTree=") + 1 or -1  # LightGBM's head ends at the first one, whatever its number is
     head = content[: start if start >= 0 else content.find(b"\n\n")].decode("utf-8", "replace")
     lines = [line.strip().split("=", 1) for line in head.splitlines() if "=" in line]
     found = dict(lines)
@@ -55,6 +56,11 @@ def read_head(file: Path) -> dict[str, str]:
     for number, size in enumerate(sizes):
         end += size
         _check_tree(content[end - size : end], number, features, f"{file.name}: tree {number}")
+    _, parameters, rest = content[end:].partition(b"\nparameters:")
+    if parameters and not _PARAMETERS.match(rest.removeprefix(b"\n")):
+        raise ModelError(
+            f"{file.name} is cut off or was edited: its parameters are not lines '[name: value]' to an end"
+        )
     return found
 
 
@@ -167,7 +173,7 @@ def _check_children(left: Array, right: Array, leaves: int, where: str) -> None:
 
 
 def _check_categories(lines: Mapping[str, bytes], count: int, where: str) -> None:
-    """Check the splits by categories: each one's threshold is the number of a set, each set a part of all sets' bits."""
+    """Check the splits by categories: each threshold is the number of a set, each set a part of all sets' bits."""
     by_category = (_whole(lines, "decision_type", where) & 1).astype(bool)
     numbers = np.array(lines["threshold"].split(b" "), np.float64)[by_category]
     if count < 0 or not np.isfinite(numbers).all():

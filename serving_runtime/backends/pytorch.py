@@ -1,6 +1,7 @@
 """PyTorch models: TorchScript (.pt) and torch.export (.pt2), on the CPU or a CUDA device, in inference mode.
 
-A torch.export program says what it takes and gives; of TorchScript config.pbtxt must.
+A torch.export program says what it takes and gives; of TorchScript config.pbtxt must. Both are code: they are opened
+only where the server allows that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from serving_runtime.backends import registry
 from serving_runtime.backends.arrays import writable
 from serving_runtime.backends.parameters import backend_settings, merged
 from serving_runtime.backends.torch_cuda import CudaRunner
@@ -55,12 +57,13 @@ class PyTorchBackend:
         torch.set_num_threads(threads.number("INTRA_OP_THREAD_COUNT", 1, 1, 1024))  # one number for the process
 
     def load(self, file: Path, options: BackendOptions) -> "PyTorchModel":
+        registry.check_code("pytorch", allowed=options.allow_python_models)
         parameters = merged("pytorch", self._settings, options.parameters, PARAMETERS)
         graph_sizes = _sizes(options.parameters.get("CUDA_GRAPH_BATCH_SIZES", ""))
         if graph_sizes and options.gpu is None:
             raise ModelError("parameter 'CUDA_GRAPH_BATCH_SIZES' needs an instance_group of KIND_GPU")
         device = _device(options.gpu)
-        program = load_program(file, device, allow_code=options.allow_python_models)
+        program = load_program(file, device)
         signature = _signature(program, options)
         model = PyTorchModel(
             program,

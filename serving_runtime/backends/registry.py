@@ -28,12 +28,14 @@ class BuiltIn:
     Attributes:
         extra: of the package fairlead, which brings the library.
         filenames: of a model's file or folder in its version's; the first that is there is opened.
+        code: what makes each of its files code, part of a sentence; empty where they are none.
     """
 
     module: str
     attribute: str
     extra: str
     filenames: tuple[str, ...]
+    code: str = ""
 
 
 BUILT_IN = {
@@ -44,7 +46,13 @@ BUILT_IN = {
         "openvino",
         ("model.xml", "model.savedmodel", "model.graphdef", "saved_model.pb", "model.onnx"),
     ),
-    "pytorch": BuiltIn("pytorch", "PyTorchBackend", "torch", ("model.pt2", "model.pt")),
+    "pytorch": BuiltIn(
+        "pytorch",
+        "PyTorchBackend",
+        "torch",
+        ("model.pt2", "model.pt"),
+        code="opens programs of torch.export and TorchScript, which can read and write files and run code",
+    ),
     "tensorrt": BuiltIn("tensorrt", "TensorRtBackend", "tensorrt", ("model.plan",)),
     "xgboost": BuiltIn(
         "xgboost", "XGBoostBackend", "xgboost", ("xgboost.ubj", "xgboost.json", "model.ubj", "model.json", "model.bst")
@@ -85,6 +93,15 @@ def find(name: str, directory: Path | None, settings: Mapping[str, str]) -> "Bac
             raise ModelError(f"--backend-config={name}: this backend takes no settings: {file} has no configure()")
         configure(settings)
     return backend
+
+
+def check_code(name: str, *, allowed: bool) -> None:
+    """Raise ModelError for a backend whose files are code, where code is not allowed; its library is not imported."""
+    built_in = BUILT_IN.get(name)
+    if built_in is not None and built_in.code and not allowed:
+        from serving_runtime.config.model import ALLOW_CODE  # noqa: PLC0415 - the command line is read with this module
+
+        raise ModelError(f"backend '{name}' {built_in.code}, which is not allowed here; {ALLOW_CODE}")
 
 
 def exists(name: str, directory: Path | None) -> bool:

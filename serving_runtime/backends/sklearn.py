@@ -1,9 +1,9 @@
 """scikit-learn estimators from skops files, which name every type that they are made of, and from pickles.
 
 A pickle is code, and is opened only where the server allows that. A skops file is checked twice (`estimators`): by its
-words before it is loaded, and by what came of it. Types that are not listed there refuse the load by their names, unless
-the operator trusts them: `--backend-config=sklearn,trusted-types=package.Type,...`. Outputs are methods of the estimator, as in MLServer's
-runtime: `predict` unless config.pbtxt lists others.
+words before it is loaded, and by what came of it. Types that are not listed there refuse the load by their names,
+unless the operator trusts them: `--backend-config=sklearn,trusted-types=package.Type,...`. Outputs are methods of the
+estimator, as in MLServer's runtime: `predict` unless config.pbtxt lists others.
 """
 
 import warnings

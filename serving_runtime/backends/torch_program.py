@@ -1,6 +1,7 @@
 """A TorchScript module or a torch.export program as one callable from tensors to tensors, with what it says of them."""
 
 import warnings
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from serving_runtime.backends.pt2_file import check_without_code
+from serving_runtime.backends.zip_limits import check_sizes
 from serving_runtime.errors import ModelError
 
 
@@ -37,12 +38,14 @@ class TorchProgram:
     writes_inputs: bool
 
 
-def load_program(file: Path, device: str, *, allow_code: bool) -> TorchProgram:
-    """Return the model in a file by its ending, .pt2 for torch.export; raises ModelError."""
+def load_program(file: Path, device: str) -> TorchProgram:
+    """Return the model in a file by its ending, .pt2 for torch.export; raises ModelError. Both are code, which runs."""
     if not file.is_file():
         raise ModelError(f"there is no {file.name}")
     try:
-        return _exported(file, device, allow_code=allow_code) if file.suffix == ".pt2" else _scripted(file, device)
+        with zipfile.ZipFile(file) as archive:
+            check_sizes(archive, file.stat().st_size, file.name)
+        return _exported(file, device) if file.suffix == ".pt2" else _scripted(file, device)
     except ModelError:
         raise
     except Exception as error:  # torch's exceptions share no base class
@@ -75,9 +78,7 @@ def _named(answer: Any) -> Sequence[Any]:
     return [answer] if isinstance(answer, torch.Tensor) else list(answer)
 
 
-def _exported(file: Path, device: str, *, allow_code: bool) -> TorchProgram:
-    if not allow_code:
-        check_without_code(file)
+def _exported(file: Path, device: str) -> TorchProgram:
     program = torch.export.load(str(file))
     if device != "cpu":
         from torch.export.passes import move_to_device_pass  # noqa: PLC0415 - only where there is another device

@@ -40,7 +40,7 @@ class XGBoostBackend:
         parameters = merged("xgboost", self._settings, options.parameters, PARAMETERS)
         threads = parameters.number("nthread", 1, 0, 1024)
         booster = _booster(file, threads)
-        learner = json.loads(booster.save_config())["learner"]
+        learner = _learner(booster, file.name)
         kind = learner["gradient_booster"]["name"]
         if kind not in _IN_PLACE:
             raise ModelError(f"{file.name} is a model of the booster {kind}; served are {' and '.join(_IN_PLACE)}")
@@ -72,6 +72,14 @@ def _booster(file: Path, threads: int) -> Any:
         return xgboost.Booster({"nthread": threads}, model_file=bytearray(content))
     except Exception as error:
         raise ModelError(f"{file.name} is not an XGBoost model: {_reason(error)}") from error
+
+
+def _learner(booster: Any, name: str) -> Any:
+    """Return XGBoost's own view of a model; raises ModelError for parameters that its objective does not take."""
+    try:
+        return json.loads(booster.save_config())["learner"]
+    except xgboost.core.XGBoostError as error:
+        raise ModelError(f"{name} is not an XGBoost model: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:

@@ -103,7 +103,7 @@ def _check_iterations(ends: Array, trees: int, name: str) -> None:
 
 
 def _check_categories(cats: Mapping[str, Any], name: str) -> None:
-    """Check the texts of categories, by which XGBoost encodes columns that come with texts; arrays of numbers do not."""
+    """Check the texts of categories, by which XGBoost encodes columns of texts; rows of numbers are none."""
     segments, order = _whole(cats.get("feature_segments", [])), _whole(cats.get("sorted_idx", []))
     check_below(order, max(1, len(order)), name, "a category's place")
     if segments.size and (segments[0] != 0 or segments[-1] != len(order) or (np.diff(segments) < 0).any()):

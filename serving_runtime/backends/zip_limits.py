@@ -21,8 +21,8 @@ def check_sizes(archive: zipfile.ZipFile, archive_bytes: int, name: str) -> None
         raise ModelError(f"{name} has {len(entries)} entries; served are archives of at most {_MOST_ENTRIES}")
     if total > max(_ALWAYS_BYTES, _MOST_TIMES * archive_bytes):
         raise ModelError(
-            f"{name} has {archive_bytes} bytes and would be unpacked to {total}, more than {_MOST_TIMES} times as much; "
-            "save it without compression"
+            f"{name} has {archive_bytes} bytes and would be unpacked to {total}, "
+            f"more than {_MOST_TIMES} times as much; save it without compression"
         )
     if len({entry.filename for entry in entries}) != len(entries):
         raise ModelError(f"{name} has an entry twice; save it again")

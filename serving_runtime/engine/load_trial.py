@@ -6,9 +6,10 @@
       | <-- the answer line, or its end by a signal, or its time is over
       | good: keep the digest
 
-Libraries that read models are native code: a file that they do not expect can end the process or hold it for ever. What
-the files say is checked first (`backends`); what those checks do not know ends a child here, and the server goes on with
-its other models. Digests that were good are kept for as long as the process lives, and in a folder over a restart.
+Libraries that read models are native code: a file that they do not expect can end the process or hold it for ever.
+What the files say is checked first (`backends`); what those checks do not know ends a child here, and the server goes
+on with its other models. Digests that were good are kept for as long as the process lives, and in a folder over a
+restart.
 """
 
 import base64
@@ -135,8 +136,8 @@ def _reading(code: int, output: str, name: str) -> str | None:
         return error
     ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return (
-        f"{name} ended the process that loaded it on trial ({ended}): the file is damaged or made to harm, or memory or "
-        "time is short; save the model again with the library's own save function"
+        f"{name} ended the process that loaded it on trial ({ended}): the file is damaged or made to harm, or memory "
+        "or time is short; save the model again with the library's own save function"
     )
 
 
@@ -183,8 +184,8 @@ def _limit(limit_s: float, file_bytes: int) -> None:
     }
     for kind, most in limits.items():
         hard = resource.getrlimit(kind)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (most, most))
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (allowed, allowed))
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # rather this process than the server

@@ -163,7 +163,10 @@ def backend_of(wanted: LoadPlan, version: int, settings: LoadSettings) -> Backen
     if written.HasField("ensemble_scheduling"):
         return None
     try:
-        return backend_for(_backend_name(wanted, version, settings), settings)
+        name = _backend_name(wanted, version, settings)
+        on_device.check_origin(wanted.folder, name)
+        registry.check_code(name, allowed=settings.allow_python_models)
+        return backend_for(name, settings)
     except ModelError as error:
         raise ModelError(f"model '{wanted.folder.name}' version {version}: {error}") from error
 

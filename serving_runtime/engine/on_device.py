@@ -34,7 +34,6 @@ def settle(config: Any, backend: Backend) -> None:
 
 def open_model(config: Any, backend: Backend, folder: ModelFolder, version: int, settings: LoadSettings) -> Any:
     """Return a settled model, open on its devices; raises ModelError."""
-    _check_origin(folder, config.backend)
     options = _options(config, settings, folder)
     counts = count_by_gpu(config)
 
@@ -103,8 +102,9 @@ def _with_plugins(accelerator: Accelerator, config: Any, settings: LoadSettings)
     return Accelerator(accelerator.name, {**accelerator.parameters, _PLUGINS: paths})
 
 
-def _check_origin(folder: ModelFolder, backend: str) -> None:
-    if folder.temporary and backend == "python":
+def check_origin(folder: ModelFolder, backend: str) -> None:
+    """Raise ModelError for a backend whose files are code, where they came with a request."""
+    if folder.temporary and backend in ("python", "pytorch"):
         raise ModelError("its files came with the request; code runs only where it lies in a model repository")
 
 

@@ -66,8 +66,10 @@ def answer(url: str) -> httpx.Response:
 
 
 @contextmanager
-def serving(docker: Engine, target: str, folder: Path, tag: str = TAG) -> Iterator[tuple[str, str]]:
-    """Serve `folder/models` by an image; gives the container and the address of its HTTP port."""
+def serving(
+    docker: Engine, target: str, folder: Path, tag: str = TAG, more: tuple[str, ...] = ()
+) -> Iterator[tuple[str, str]]:
+    """Serve `folder/models` by an image, with more flags; gives the container and the address of its HTTP port."""
     ports = folder / "ports"
     ports.mkdir()
     for each in (folder, *folder.parents[:2], ports):
@@ -75,7 +77,7 @@ def serving(docker: Engine, target: str, folder: Path, tag: str = TAG) -> Iterat
     flags = [f"--{protocol}-port=0" for protocol in ("http", "grpc", "metrics")]
     flags += ["--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--port-file=/ports/ports.json"]
     mounts = ["-v", f"{folder / 'models'}:/models:ro", "-v", f"{ports}:/ports", "--entrypoint=python"]
-    command = [image(target, tag), "-m", "serving_runtime", "--model-repository=/models", *flags]
+    command = [image(target, tag), "-m", "serving_runtime", "--model-repository=/models", *flags, *more]
     with running(docker, *mounts, *command) as container:
         yield container, f"http://127.0.0.1:{json.loads(_written(ports / 'ports.json'))['http']}"
 

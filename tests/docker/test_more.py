@@ -121,6 +121,6 @@ def test_models_of_torch_are_served_by_an_image_with_it(docker: Engine, name: st
     make = ["run", "--rm", *SAFE, "-v", f"{models}:/models", "--entrypoint=python", image(name), "-c", MAKE_MODELS]
     expected = json.loads(docker.docker(*make, timeout_s=600).splitlines()[-1])
     given = np.arange(12, dtype="f4").reshape(3, 4) / 10
-    with serving(docker, name, tmp_path) as (_, url):
+    with serving(docker, name, tmp_path, more=("--allow-python-models=true",)) as (_, url):
         for model in ("exported", "scripted"):
             np.testing.assert_allclose(infer(url, model, given)[0], expected, rtol=1e-5, atol=1e-6)

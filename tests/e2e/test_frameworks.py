@@ -1,7 +1,6 @@
 """Models of other libraries than ONNX's, all the way: pushed, checked, served through the gateway, pulled again."""
 
 import hashlib
-import importlib.util
 import json
 from pathlib import Path
 
@@ -78,8 +77,6 @@ FOLDERS = [
     pytest.param("tensorflow graphdef", "", "tensorflow", id="TensorFlow's GraphDef"),
     pytest.param("xgboost json", FIL, "xgboost", id="a folder written for FIL"),
 ]
-if importlib.util.find_spec("torch") is not None:
-    FOLDERS.append(pytest.param("torch export", "", "pytorch", id="torch.export", marks=pytest.mark.torch))
 
 
 @pytest.mark.parametrize(("kind", "config", "model_format"), FOLDERS)

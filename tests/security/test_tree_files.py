@@ -1,4 +1,4 @@
-"""Attacks by files of trees: what XGBoost and LightGBM would follow out of their arrays is refused before they read it."""
+"""Attacks by files of trees: what would lead XGBoost and LightGBM out of their arrays is refused."""
 
 import json
 import re
@@ -166,6 +166,21 @@ def test_a_lightgbm_objective_of_more_classes_than_trees_is_refused(lgb: str, tm
     for objective in ("multiclass num_class:900000", "binary\x01"):
         (tmp_path / "model.txt").write_text(re.sub("objective=.*", f"objective={objective}", lgb, count=1))
         with pytest.raises(ModelError, match=r"not of the same number of classes|is none"):
+            lightgbm_file.read_head(tmp_path / "model.txt")
+
+
+def test_a_lightgbm_head_that_another_tree_ends_is_refused(lgb: str, tmp_path: Path) -> None:
+    (tmp_path / "model.txt").write_text(lgb.replace("\n\nTree=0", "\n\nTree=s\n\nTree=0", 1))
+    with pytest.raises(ModelError, match=r"cut off or was edited|does not begin where the head says"):
+        lightgbm_file.read_head(tmp_path / "model.txt")
+
+
+def test_lightgbm_parameters_that_are_cut_off_are_refused(lgb: str, tmp_path: Path) -> None:
+    start = lgb.index("parameters:")
+    assert "[seed: " in lgb
+    for text in (lgb[: lgb.index("[seed: ") + 3], lgb.replace("[seed: ", "[seed "), lgb[: start + 11]):
+        (tmp_path / "model.txt").write_text(text)
+        with pytest.raises(ModelError, match="its parameters are not lines"):
             lightgbm_file.read_head(tmp_path / "model.txt")
 
 

@@ -1,9 +1,9 @@
 """The types that a skops file may be made of, and the parameters that may not have every value: tables to review. Pure.
 
-Listed is what scikit-learn computes answers with and whose code reads no file, runs no code out of the model and starts
-no process. Left out on purpose: what has no `predict` or `transform` for new rows (t-SNE, MDS, DBSCAN, ...), takes dicts
-or images (DictVectorizer, PatchExtractor), or is held together by nodes that nothing here can check (Birch,
-BisectingKMeans). Who starts the server may trust more by name, at their own risk.
+Listed is what scikit-learn computes answers with and whose code reads no file, runs no code out of the model and
+starts no process. Left out on purpose: what has no `predict` or `transform` for new rows (t-SNE, MDS, DBSCAN, ...),
+takes dicts or images (DictVectorizer, PatchExtractor), or is held together by nodes that nothing here can check
+(Birch, BisectingKMeans). Who starts the server may trust more by name, at their own risk.
 """
 
 from collections.abc import Callable, Mapping

@@ -55,7 +55,7 @@ def type_name(kind: type) -> str:
 
 
 def _walk(root: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Yield what is neither plain nor a container, once each, with the attribute and the object that it was found in."""
+    """Yield what is neither plain nor a container, once each, with the attribute and the object that it is of."""
     stack: list[tuple[Any, str, Any]] = [(root, "", None)]
     seen: set[int] = set()
     while stack:

@@ -124,7 +124,7 @@ def _predictor(predictor: Any, by_category: Any, where: str) -> None:
 
 
 def _random_state(state: Any, where: str) -> None:
-    """Check how far a Mersenne twister is in its numbers; the others have no such place but Philox, which is refused."""
+    """Check how far a Mersenne twister is in its numbers; PCG64 has no such place, and others are refused."""
     generator = getattr(state, "bit_generator", None) or state._bit_generator
     kind, found = type(generator).__name__, generator.state
     _need(kind in ("MT19937", "PCG64"), where, f"the generator {kind} is not served")

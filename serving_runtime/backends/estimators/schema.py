@@ -70,7 +70,9 @@ def check(file: Path, trusted: Set[str]) -> None:
         unknown, sizes = set(), {}
         for node in _nodes(schema, file.name):
             loader, name = str(node.get("__loader__")), f"{node.get('__module__')}.{node.get('__class__')}"
-            fits = _BY_LOADER.get(loader, lambda _: False)(name) or (name in trusted and loader not in _CONTAINERS)
+            fits = (loader in _BY_LOADER and _BY_LOADER[loader](name)) or (
+                name in trusted and loader not in _CONTAINERS
+            )
             if not fits:
                 unknown.add(name if loader in _BY_LOADER or name not in TRUSTED else f"{name} by {loader}")
             if loader == "DictNode":

@@ -47,7 +47,7 @@ def _neighbours_tree(tree: Any, where: str) -> None:
     rows, features = data.shape
     _need(order.shape == (rows,) and rows > 0 and features > 0, where)
     check_below(order, rows, where, "the row")
-    _need(leaf_size > 0 and 0 < levels < 64 and count == len(nodes) == 2 ** int(levels) - 1, where)
+    _need(bool(leaf_size > 0) and 0 < int(levels) < 64 and int(count) == len(nodes) == 2 ** int(levels) - 1, where)
     sides = 2 if type(tree).__name__ == "KDTree" else 1
     _need(bounds.shape == (sides, count, features), where)
     starts, ends = nodes["idx_start"], nodes["idx_end"]
@@ -81,7 +81,7 @@ def _centers(estimator: Any, where: str) -> None:
 
 def _spline(spline: Any, where: str) -> None:
     knots, degree = np.asarray(spline.t), spline.k
-    _need(isinstance(degree, (int, np.integer)) and 0 <= degree < 64 and knots.ndim == 1, where)
+    _need(isinstance(degree, (int, np.integer)) and 0 <= int(degree) < 64 and knots.ndim == 1, where)
     _need(bool(np.isfinite(knots).all() and (np.diff(knots) >= 0).all()), where)
     _need(len(knots) >= 2 * degree + 2 and len(spline.c) >= len(knots) - degree - 1, where)
 

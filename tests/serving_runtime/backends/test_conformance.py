@@ -25,7 +25,7 @@ from serving_runtime.errors import BackendError, ModelError
 from tests.serving_runtime.backends.conformance import CASES, Case, Expected, rows
 from tests.serving_runtime.devices import nvidia
 
-SETTINGS = LoadSettings()
+SETTINGS = LoadSettings(allow_python_models=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,9 @@ class Made:
 
     def options(self, **parameters: str) -> BackendOptions:
         written = BackendOptions.from_message(text.read(self.folder / "config.pbtxt", "model"))
-        return dataclasses.replace(written, parameters={**written.parameters, **parameters}, gpu=self.case.gpu)
+        return dataclasses.replace(
+            written, parameters={**written.parameters, **parameters}, gpu=self.case.gpu, allow_python_models=True
+        )
 
     def load(self, **parameters: str) -> Any:
         return registry.find(self.case.backend, None, {}).load(self.file, self.options(**parameters))
@@ -85,7 +87,7 @@ def close_enough(found: Sequence[Array], expected: Sequence[Array]) -> None:
 def test_its_files_alone_say_which_backend_it_is_and_what_it_takes_and_gives(made: Made) -> None:
     found = opened(made.folder)
     assert found.message.backend == made.case.backend
-    told = telling.inspect(made.folder)
+    told = telling.inspect(made.folder, SETTINGS)
     for kind, expected in (("inputs", made.case.inputs), ("outputs", made.case.outputs)):
         assert [(tensor["name"], tensor["datatype"], tensor["shape"]) for tensor in told[kind]] == expected
     assert told["platform"]

@@ -55,7 +55,7 @@ def exported(tmp_path: Path, module: torch.nn.Module, *given, **named) -> Path:
     return tmp_path / "model.pt2"
 
 
-def load(file: Path, config: str = "", *, allow: bool = False, gpu: int | None = None):
+def load(file: Path, config: str = "", *, allow: bool = True, gpu: int | None = None):
     written = text.read(configure(file.parent / "m", config) / "config.pbtxt", "m")
     written.backend = "pytorch"
     options = BackendOptions.from_message(written)
@@ -133,34 +133,10 @@ def test_an_output_of_another_datatype_than_configured_is_the_models_error(tmp_p
         load(scripted(tmp_path, Twice()), config).run([A])
 
 
-class Unpickled:
-    """Leaves a file behind wherever it is unpickled."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self):
-        return Path.touch, (self.mark,)
-
-
-def test_a_program_with_pickled_objects_is_not_opened_unless_code_is_allowed(tmp_path: Path) -> None:
-    import io  # noqa: PLC0415
-    import zipfile  # noqa: PLC0415
-
-    honest = exported(tmp_path, Twice(), torch.ones(3, 2))
-    hostile, mark = tmp_path / "hostile" / "model.pt2", tmp_path / "was-run"
-    hostile.parent.mkdir()
-    samples = io.BytesIO()
-    torch.save(Unpickled(mark), samples)
-    with zipfile.ZipFile(honest) as source, zipfile.ZipFile(hostile, "w") as target:
-        for name in source.namelist():
-            target.writestr(name, samples.getvalue() if "sample_inputs" in name else source.read(name))
-    with pytest.raises(
-        ModelError, match=r"its sample inputs are more than tensors, which is code; allow it by --allow-py"
-    ):
-        load(hostile)
-    assert not mark.exists()
-    assert load(honest).run([A])[0].tolist() == [[2, 4]]
+def test_programs_are_code_and_opened_only_where_that_is_allowed(tmp_path: Path) -> None:
+    for file in (exported(tmp_path, Twice(), torch.ones(3, 2)), scripted(tmp_path, Twice())):
+        with pytest.raises(ModelError, match=r"backend 'pytorch' opens programs .*; allow it by --allow-python-models"):
+            load(file, allow=False)
 
 
 def test_a_gpu_that_is_not_there_refuses_the_load(tmp_path: Path) -> None:

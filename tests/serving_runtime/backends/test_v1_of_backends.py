@@ -22,7 +22,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerPro
         (folder / "1").mkdir(parents=True)
         (folder / "config.pbtxt").write_text(CASES[name].config)
         expected[name] = CASES[name].make(folder / "1")
-    with server(scratch / "models", scratch=scratch) as process:
+    with server(scratch / "models", "--allow-python-models=true", scratch=scratch) as process:
         yield process, expected
 
 

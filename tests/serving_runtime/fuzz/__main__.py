@@ -17,23 +17,32 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "platform"))
 settings.configure()
 
 with atheris.instrument_imports(include=["serving_runtime", "deployments", "common"]):
-    from tests.serving_runtime.fuzz.files import FILES
+    from tests.serving_runtime.fuzz import model_files
+    from tests.serving_runtime.fuzz.documents import FILES
     from tests.serving_runtime.fuzz.seeds import SEEDS
     from tests.serving_runtime.fuzz.targets import Target, runtime
 
-_LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=512", "-max_len=4096", "-print_final_stats=0")
+_LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=512", "-print_final_stats=0")
 
 
 def main(target: str, findings: str, *flags: str) -> None:
     scratch = Path(tempfile.mkdtemp(prefix="fuzz-"))
     corpus = scratch / "corpus"
     corpus.mkdir()
-    for number, seed in enumerate(SEEDS[target]):
+    of_models = target in model_files.BACKENDS
+    for number, seed in enumerate(model_files.seeds(target) if of_models else SEEDS[target]):
         (corpus / str(number)).write_bytes(seed)
-    prefix = f"-artifact_prefix={findings}/{target}-"
+    limits = (
+        *_LIMITS,
+        f"-max_len={model_files.MAX_LEN if of_models else 4096}",
+        f"-artifact_prefix={findings}/{target}-",
+    )
+    if of_models:
+        with model_files.target(target, scratch) as run:
+            atheris.Setup([sys.argv[0], *limits, *flags, str(corpus)], run)
+            atheris.Fuzz()
     atheris.Setup(
-        [sys.argv[0], *_LIMITS, prefix, *flags, str(corpus)],
-        FILES.get(target) or _of_runtime(target, scratch / "models"),
+        [sys.argv[0], *limits, *flags, str(corpus)], FILES.get(target) or _of_runtime(target, scratch / "models")
     )
     atheris.Fuzz()
 

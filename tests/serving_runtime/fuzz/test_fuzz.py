@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving_runtime.fuzz.files import FILES
+from tests.serving_runtime.fuzz import model_files
+from tests.serving_runtime.fuzz.documents import FILES
 from tests.serving_runtime.fuzz.seeds import SEEDS
 from tests.serving_runtime.fuzz.targets import Target, runtime
 
 RUNS = 3000
 RUNS_OF_FILES = 600
 """Of the control plane's, which have no short ones."""
+MUTATIONS = 150
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +39,16 @@ def test_seeds_and_their_neighbours_do_no_harm(targets: dict[str, Target], name:
 
 def _runs(name: str) -> int:
     return RUNS_OF_FILES if name in FILES else RUNS
+
+
+@pytest.mark.parametrize("name", model_files.BACKENDS)
+def test_files_and_their_neighbours_end_no_process(tmp_path: Path, name: str) -> None:
+    chance = random.Random(name)
+    with model_files.target(name, tmp_path) as run:
+        for seed in model_files.seeds(name):
+            run(seed)
+            for _ in range(MUTATIONS):
+                run(_mutated(seed, chance))
 
 
 def _mutated(seed: bytes, chance: random.Random) -> bytes:
