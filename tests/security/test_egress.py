@@ -140,7 +140,10 @@ def test_a_deployers_logger_reaches_no_port_of_the_machine(tmp_path: Path) -> No
             path = "/serving/default/digits/v2/models/digits/infer"
             assert cluster.request(path, "POST", json.dumps({"inputs": inputs}).encode())[0] == 200
             until(
-                lambda: 'fairlead_payload_logger_events_total{result="failed"} 2' in httpx.get(metrics).text,
+                lambda: (
+                    'fairlead_payload_logger_events_total{result="failed"} 2'
+                    in httpx.get(metrics, trust_env=False).text
+                ),
                 "both fail",
             )
             assert victim.posts == []

@@ -1,6 +1,6 @@
 """Streams of pages: the admin of another team gets not one byte, and one function makes them all."""
 
-import ast
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -98,13 +98,8 @@ def test_every_stream_is_asked_for_above() -> None:
 
 
 def test_answers_that_go_on_are_made_in_two_places_only() -> None:
-    found = set()
-    for file in PLATFORM.rglob("*.py"):
-        names = {
-            getattr(node, "id", None) or getattr(node, "attr", None) for node in ast.walk(ast.parse(file.read_text()))
-        }
-        if names & {"StreamingHttpResponse", "FileResponse"}:
-            found.add(str(file.relative_to(PLATFORM)))
+    made = re.compile(r"\b(StreamingHttpResponse|FileResponse)\b")
+    found = {str(file.relative_to(PLATFORM)) for file in PLATFORM.rglob("*.py") if made.search(file.read_text())}
     assert found == MAKERS
 
 
