@@ -12,6 +12,9 @@ from serving_runtime.protocol.progress import Progress
 if TYPE_CHECKING:
     from serving_runtime.protocol.http2.opening import Opening
 
+_MOST_ENDED = 100
+"""Streams at one look; the others have their turn at the next one."""
+
 
 class Arrivals:
     """What one connection's client owes.
@@ -30,6 +33,7 @@ class Arrivals:
         """End the streams that are overdue; raises ConnectionFailure where the connection is."""
         self._look_at_greeting(now, greeted=greeted)
         self._look_at_block(now, opening)
+        ended = 0
         incoming: dict[Stream, Progress] = {}
         outgoing: dict[Stream, Progress] = {}
         for stream in streams:
@@ -39,8 +43,9 @@ class Arrivals:
                 if stream.window_bytes <= 0:  # it may send nothing
                     progress = Progress(now, received)
                 incoming[stream] = progress
-                if progress.too_slow(now, received):
+                if progress.too_slow(now, received) and ended < _MOST_ENDED:
                     stream.on_overdue()
+                    ended += 1
                     continue
             if stream.answer_waits:
                 # it shrinks as it is read, and there is nothing more to come
