@@ -14,7 +14,7 @@ from tests.serving_runtime.fuzz.seeds import SEEDS
 from tests.serving_runtime.fuzz.targets import Target, runtime
 
 RUNS = 3000
-MUTATIONS = 150
+MUTATIONS = 60
 
 
 @pytest.fixture(scope="module")
