@@ -29,8 +29,13 @@ class FailureReason(enum.Enum):
 
 
 class ServingError(Exception):
-    """Base of all errors that are answered to a client or told to the operator."""
+    """Base of all errors that are answered to a client or told to the operator.
 
+    Attributes:
+        retry_after_s: when a client may try again, where the error says so.
+    """
+
+    retry_after_s: int | None = None
     http_status = 500
     grpc_code = "INTERNAL"
     reason = FailureReason.OTHER

@@ -184,7 +184,13 @@ def _envoy(server: Running, scratch: Path) -> Running:
     revision = RevisionEndpoints(_SERVICE.namespace, _REVISION, (Endpoint(http_port, server.grpc_port),))
     backends = (Backend(_REVISION, model_version="1", share_percent=100),)
     files = {
-        "bootstrap.json": bootstrap(folder=str(folder), host="127.0.0.1", port=port, started_at=f"{time.time():.3f}"),
+        "bootstrap.json": bootstrap(
+            folder=str(folder),
+            host="127.0.0.1",
+            port=port,
+            admin_socket=str(folder / "admin.sock"),
+            started_at=f"{time.time():.3f}",
+        ),
         CLUSTERS_FILE: clusters([revision], folder=str(folder), version="1"),
         ROUTES_FILE: route_table([replace(_SERVICE, backends=backends)], version="1"),
     }
@@ -192,7 +198,7 @@ def _envoy(server: Running, scratch: Path) -> Running:
         files[endpoints_file(revision.namespace, revision.revision, use)] = endpoints(revision, use, version="1")
     for place, content in files.items():
         write_json(folder / place, content)
-    process = Process(envoy_command(folder, folder / "admin-address"), scratch / "envoy.log", cores=_envoy_core())
+    process = Process(envoy_command(folder), scratch / "envoy.log", cores=_envoy_core())
     url = f"http://127.0.0.1:{port}/serving/{_SERVICE.key}/v2"
     body = requests.v2_binary(_MODEL)
     return Running(

@@ -75,7 +75,7 @@ def _round(running: Running, seconds: int, scratch: Path, idle_descriptors: int)
 
 def _leave(port: int, body: requests.Body) -> None:
     """Go away with half of a request read: all together, so that each round asks for the same memory at its peak."""
-    head = f"POST /v2/models/{_IMAGE.name}/infer HTTP/1.1\r\nContent-Length: {len(body.content)}\r\n\r\n"
+    head = f"POST /v2/models/{_IMAGE.name}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body.content)}\r\n\r\n"
     with ExitStack() as leavers:
         for _ in range(_LEAVERS):
             connection = leavers.enter_context(socket.create_connection(("127.0.0.1", port)))

@@ -11,7 +11,8 @@ from common.errors import Unavailable
 from deployments.analysis import looks
 from deployments.analysis.looks import Looks
 from deployments.models import Rollout
-from deployments.policy import Metric, promql
+from deployments.policy import Metric, Series, promql
+from deployments.policy.series import NotUnderstoodError, limited
 from integrations.prometheus import Answer
 
 Ask = Callable[[Sequence[str]], Sequence[Answer]]
@@ -42,7 +43,7 @@ class Subject:
     stable: Side
 
     def query(self, metric: Metric, side: Side) -> str:
-        """Return the metric's query about one side."""
+        """Return the metric's query about one side; raises NotUnderstoodError where it cannot be limited."""
         values = {
             "namespace": self.namespace,
             "service": self.service,
@@ -52,7 +53,9 @@ class Subject:
             "version": str(side.version),
             "interval": durations.render(metric.interval),
         }
-        return promql.fill(metric.query, values)
+        query = promql.fill(metric.query, values)
+        own = {"namespace": self.namespace, "service": self.service}
+        return query if metric.series is Series.ALL else limited(query, own)
 
 
 def subject_of(rollout: Rollout) -> Subject:
@@ -73,7 +76,7 @@ def look_where_due(
     if not sides:
         return after
     try:
-        answers = dict(zip(sides, ask([subject.query(metric, side) for metric, side in sides]), strict=True))
+        answers = _answers(sides, subject, ask)
     except Unavailable as error:
         return after | {
             metric.name: looks.miss(metric, after[metric.name], outage=error.message, now=now) for metric in due
@@ -89,6 +92,22 @@ def look_where_due(
             now=now,
         )
     return after
+
+
+def _answers(sides: Sequence[tuple[Metric, Side]], subject: Subject, ask: Ask) -> dict[tuple[Metric, Side], Answer]:
+    """Return what each metric's query about a side came to; raises Unavailable."""
+    answers, queries = {}, {}
+    for metric, side in sides:
+        try:
+            queries[metric, side] = subject.query(metric, side)
+        except NotUnderstoodError as error:  # saved before queries were limited
+            answers[metric, side] = Answer(
+                problem=f"the query {error}, so it cannot be limited to the service's own series; write it another "
+                "way, or let an administrator save it with `series: all`"
+            )
+    if queries:
+        answers |= zip(queries, ask(list(queries.values())), strict=True)
+    return answers
 
 
 def _sides(metric: Metric, subject: Subject) -> tuple[Side, ...]:

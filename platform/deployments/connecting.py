@@ -49,12 +49,24 @@ def file_of(cluster: Cluster) -> ClusterFile | None:
     return parse_cluster(cluster.document, name=cluster.name) if cluster.document else None
 
 
+def allows_python(cluster: Cluster) -> bool:
+    """Return whether the cluster runs models whose files are code."""
+    if cluster.kind == LOCAL:
+        return bool(settings.ALLOW_PYTHON_MODELS)
+    file = file_of(cluster)
+    return file is not None and file.options.allow_python_models
+
+
 def place_of(cluster: Cluster) -> Place:
     """Return where the cluster is; raises what `driver_of` raises."""
     if cluster.kind == LOCAL:
         return LocalCluster(settings.CLUSTER_FOLDER, settings.ALLOW_PYTHON_MODELS)
     file = parse_cluster(cluster.document, name=cluster.name)
-    options = replace(file.options, payloads_folder=str(settings.PAYLOADS_FOLDER / cluster.name))
+    options = replace(
+        file.options,
+        payloads_folder=str(settings.PAYLOADS_FOLDER / cluster.name),
+        egress_allowed=settings.EGRESS_ALLOWED_NETWORKS,
+    )
     return KubernetesCluster(access_of(file.connection, cluster.credentials), options)
 
 

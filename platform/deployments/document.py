@@ -46,8 +46,8 @@ class Document:
             raise InvalidInput(
                 f"{what} is {kind_of(value)}; expected an object with named fields", field=prefix or None
             )
-        if odd := next((key for key in value if not isinstance(key, str)), None):
-            raise InvalidInput(f"{what} has the field name {odd!r}, which is no text", field=prefix or None)
+        for odd in (key for key in value if not isinstance(key, str)):
+            raise InvalidInput(f"{what} has the field name {str(odd)[:60]}, which is no text", field=prefix or None)
         return cls(value, prefix)
 
     def path(self, name: str) -> str:

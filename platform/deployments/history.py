@@ -33,6 +33,7 @@ class Kind(StrEnum):
     DRIFT_FOUND = "DriftFound"
     DRIFT_HEALED = "DriftHealed"
     DRIFT_GONE = "DriftGone"
+    REVISION_VARIABLES_LEFT_OUT = "RevisionVariablesLeftOut"
     REVISION_SCALED = "RevisionScaled"
     REPLICA_RESTARTED = "ReplicaRestarted"
     COMPONENT_RESTARTED = "ComponentRestarted"

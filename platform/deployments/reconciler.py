@@ -333,6 +333,7 @@ def _follow_cluster(change: Change, seen: Observed) -> None:
     change.put_revisions(retire(state, seen, change.now).revisions)
     watching.note_restarts(change, seen)
     watching.note_failures(change, seen)
+    watching.note_left_out(change)
     service.observed = watching.summary(seen)
 
 

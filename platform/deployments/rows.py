@@ -17,6 +17,7 @@ from deployments.scaling import Scaling
 from deployments.spec import (
     PATCHES,
     ServiceSpec,
+    is_code,
     logger_json,
     patches_json,
     placement_json,
@@ -123,6 +124,7 @@ def revision_state(row: Revision) -> RevisionState:
         replicas=row.replicas,
         model_config=row.model_config,
         env=row.env,
+        is_code=is_code(row.model_version.platform),
         resources=placed_resources(row),
         arrangement=stored_placement(row.placement_wish).replicas,
         logger=stored_logger(row.logger),

@@ -199,7 +199,7 @@ def deliver(delivery_id: int) -> None:
             attempt.url,
             attempt.body,
             attempt.headers(timezone.now()),
-            allowed=settings.WEBHOOK_ALLOWED_NETWORKS,
+            allowed=settings.EGRESS_ALLOWED_NETWORKS,
             timeout_s=_WEBHOOK_TIMEOUT_S,
         )
     except Unavailable as error:
@@ -219,7 +219,7 @@ def ask(question_id: int) -> None:
             question.url,
             question.body,
             question.headers,
-            allowed=settings.WEBHOOK_ALLOWED_NETWORKS,
+            allowed=settings.EGRESS_ALLOWED_NETWORKS,
             timeout_s=question.timeout_s,
         )
     except Unavailable as error:

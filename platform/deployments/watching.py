@@ -1,4 +1,4 @@
-"""Turns restarts into events, from counters, so that none is told twice and none is missed between two looks."""
+"""Turns what a look at a cluster finds into events, each once: restarts, and variables that processes run without."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -6,11 +6,14 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from deployments import failures
+from deployments.connecting import allows_python
 from deployments.deliveries import deliveries_queue, of_cluster
 from deployments.history import Kind
-from deployments.models import Cluster, Event
+from deployments.models import Cluster, Event, Revision
 from deployments.policy import match_json
 from deployments.recording import Change
+from deployments.rows import revision_state
+from deployments.spec import left_out
 from integrations.clusters.base import Component, Nodes, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
 
 _OF_SILENCE = ("silent_since", "silent_looks", "look_at")
@@ -73,6 +76,31 @@ def note_failures(change: Change, seen: Observed) -> None:
             row.last_failure = after
             row.save(update_fields=["last_failure"])
             change.is_changed = True
+
+
+def note_left_out(change: Change) -> None:
+    """Record once for each revision which variables of its file its processes run without."""
+    for row in change.revisions:
+        without = variables_left_out(row, change.service.cluster)
+        if (
+            without
+            and not Event.objects.filter(
+                service=change.service, kind=Kind.REVISION_VARIABLES_LEFT_OUT, revision=row.name
+            ).exists()
+        ):
+            message = f"{row.name} runs without {without}"
+            change.event(Kind.REVISION_VARIABLES_LEFT_OUT, message, revision=row.name, by_itself=True)
+
+
+def variables_left_out(row: Revision, cluster: Cluster) -> str:
+    """Return which recorded variables a revision's processes run without, and why; empty where they get all.
+
+    Its model version must be loaded.
+    """
+    if not row.env and not row.transformer:
+        return ""
+    state = revision_state(row)
+    return left_out(state.env, state.transformer, is_code=state.is_code and allows_python(cluster))
 
 
 @transaction.atomic

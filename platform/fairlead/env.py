@@ -3,7 +3,6 @@
 Bad values end the start with one sentence; nothing falls back silently.
 """
 
-import ipaddress
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -15,6 +14,8 @@ from accounts.group_roles import GroupRole, parse
 from common.errors import InvalidInput
 from common.uris import Address, parse_prefixes
 from common.web import is_web_address
+from serving_runtime.shared.egress import Network
+from serving_runtime.shared.egress import networks as parse_networks
 
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
@@ -114,10 +115,11 @@ def group_roles(name: str) -> tuple[GroupRole, ...]:
         raise ImproperlyConfigured(f"{name}: {error.message}") from error
 
 
-def networks(name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
-    """Return `name` as IP networks, separated by commas."""
+def networks(name: str, *, earlier: str) -> tuple[Network, ...]:
+    """Return `name`, or where it is unset what it was called before, as IP networks that are separated by commas."""
+    name = name if text(name) else earlier
     try:
-        return tuple(ipaddress.ip_network(part) for part in names(name, []))
+        return parse_networks(text(name))
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}; expected networks such as 10.0.0.0/8,fd00::/8") from error
 

@@ -106,6 +106,8 @@ RETAIN_MEASUREMENTS = timedelta(days=env.integer("FAIRLEAD_RETAIN_MEASUREMENTS_D
 # --- the cluster ------------------------------------------------------------------------------------------------------
 CLUSTER_FOLDER = HOME / "cluster"
 ALLOW_PYTHON_MODELS = env.flag("FAIRLEAD_ALLOW_PYTHON_MODELS", default=False)
+# Read where processes start (integrations/sandbox); here so that a value that is none is refused at the start.
+SANDBOX = env.choice("FAIRLEAD_SANDBOX", "best", ("best", "required", "off"))
 DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
 KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
 GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")
@@ -119,7 +121,7 @@ PROMETHEUS_CA = env.secret("FAIRLEAD_PROMETHEUS_CA")
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
 BROKER_URL = env.secret("FAIRLEAD_BROKER_URL", "filesystem://localhost")
-WEBHOOK_ALLOWED_NETWORKS = env.networks("FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
+EGRESS_ALLOWED_NETWORKS = env.networks("FAIRLEAD_EGRESS_ALLOWED_NETWORKS", earlier="FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
 SCALE_DOWN_WINDOW = timedelta(seconds=env.integer("FAIRLEAD_SCALE_DOWN_WINDOW_S", 300))
 RECONCILE_INTERVAL_S = 2.0
 METRICS_ADDRESS = env.address("FAIRLEAD_METRICS_ADDRESS")

@@ -1,7 +1,10 @@
 """Pages of metrics over HTTP, as other processes serve them: whoever is asked can hold nobody up and fill no memory."""
 
+import socket
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
@@ -11,6 +14,12 @@ from integrations.trust import trust
 TIMEOUT_S = 2.0
 """Longest time for a whole page."""
 MOST_BYTES = 8 << 20
+_UNIX = "http+unix"
+
+
+def unix_url(at: Path, path: str) -> str:
+    """Return the URL of a page that is served at a Unix socket."""
+    return f"{_UNIX}://{quote(str(at), safe='')}{path}"
 
 
 def read(url: str, query: Mapping[str, str] | None = None, *, timeout_s: float = TIMEOUT_S) -> str:
@@ -18,13 +27,30 @@ def read(url: str, query: Mapping[str, str] | None = None, *, timeout_s: float =
     deadline = time.monotonic() + timeout_s
     try:
         with (
-            httpx.Client(timeout=timeout_s, trust_env=False, verify=trust()) as client,
-            client.stream("GET", url, params=query) as answer,
+            _client(url, timeout_s) as client,
+            client.stream("GET", _seen_from_there(url), params=query) as answer,
         ):
             answer.raise_for_status()
             return bounded(answer.iter_bytes(), url, deadline)
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, OSError) as error:
         raise Unavailable(f"the metrics at {url} cannot be read: {error}") from error
+
+
+def _client(url: str, timeout_s: float) -> httpx.Client:
+    parts = urlsplit(url)
+    if parts.scheme == _UNIX:
+        path = unquote(parts.netloc)
+        with socket.socket(socket.AF_UNIX) as attempt:  # httpx leaves one that cannot connect to be collected
+            attempt.settimeout(timeout_s)
+            attempt.connect(path)
+        return httpx.Client(timeout=timeout_s, transport=httpx.HTTPTransport(uds=path))
+    return httpx.Client(timeout=timeout_s, trust_env=False, verify=trust())
+
+
+def _seen_from_there(url: str) -> str:
+    """Return the URL as the server is asked for it, which knows no name of its socket."""
+    parts = urlsplit(url)
+    return parts._replace(scheme="http", netloc="localhost").geturl() if parts.scheme == _UNIX else url
 
 
 def bounded(parts: Iterable[bytes], where: str, deadline: float) -> str:

@@ -4,7 +4,6 @@ The host's name is resolved here and the connection goes to the address that was
 something else a moment later is of no use. Redirects are not followed, proxies of the environment not used.
 """
 
-import ipaddress
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -13,11 +12,9 @@ from urllib.parse import urlsplit
 import httpx
 
 from common.errors import InvalidInput, Unavailable
+from serving_runtime.shared.egress import EgressRefusedError, Network, permitted
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _ANSWER_BYTES = 1000
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def check_url(url: str, *, field: str = "url") -> str:
@@ -80,27 +77,12 @@ def _post_to(address: str, url: httpx.URL, body: bytes, headers: Mapping[str, st
 
 
 def _checked_addresses(host: str, port: int, allowed: Sequence[Network]) -> list[str]:
-    """Return the addresses of `host`; raises Unavailable where one of them is not public and not allowed."""
+    """Return the addresses of `host`; raises Unavailable where one of them may not be reached."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise Unavailable(f"the name {host!r} cannot be resolved: {error}") from error
-    addresses = [ipaddress.ip_address(str(entry[4][0]).split("%")[0]) for entry in found]
-    for address in addresses:
-        real = _real(address)
-        is_public = real.is_global and not real.is_multicast
-        if not is_public and not any(real.version == network.version and real in network for network in allowed):
-            raise Unavailable(
-                f"{host!r} is at {real}, which is not a public address; an administrator of the machine may allow its "
-                "network by FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS"
-            )
-    return [str(address) for address in dict.fromkeys(addresses)]
-
-
-def _real(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address only carries, else the address itself."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return address
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or address
+    try:
+        return permitted(host, [str(entry[4][0]) for entry in found], allowed)
+    except EgressRefusedError as error:
+        raise Unavailable(str(error)) from error

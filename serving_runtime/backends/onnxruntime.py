@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
+from serving_runtime.backends import onnx_sizes
 from serving_runtime.backends.onnx_file import read_header
+from serving_runtime.backends.onnxruntime_accelerators import OPERATORS
 from serving_runtime.backends.onnxruntime_options import register, session_options, share_threads, shrinkage
 from serving_runtime.backends.onnxruntime_providers import check_used, providers, runs_on_gpus
 from serving_runtime.config.model import BackendOptions
@@ -55,6 +57,7 @@ class OnnxRuntimeBackend:
     def __init__(self, settings: Mapping[str, str]) -> None:
         """Take the --backend-config=onnxruntime,key=value settings; raises ModelError for one that is unknown."""
         known = {"default-max-batch-size", "enable-global-threadpool", "intra_op_thread_count", "inter_op_thread_count"}
+        known |= OPERATORS.keys()
         for key in settings:
             if key not in known:
                 raise ModelError(
@@ -70,6 +73,7 @@ class OnnxRuntimeBackend:
         self.default_parameters = {
             key: value for key, value in settings.items() if key in ("intra_op_thread_count", "inter_op_thread_count")
         }
+        self._operators = {key: OPERATORS[key](key, value) for key, value in settings.items() if key in OPERATORS}
         self.runs_on_gpus = runs_on_gpus()
         self._shared_threads = shared == "1"
         if self._shared_threads:
@@ -77,12 +81,14 @@ class OnnxRuntimeBackend:
 
     def load(self, file: Path, options: BackendOptions) -> "OnnxModel":
         header = read_header(file)
+        if options.memory_bytes is not None:
+            onnx_sizes.check(file, options.memory_bytes)
         settings = session_options(
             {**self.default_parameters, **options.parameters}, options.graph_level, shared_threads=self._shared_threads
         )
         for library in options.op_libraries:
             register(settings, library)
-        wanted = providers(options)
+        wanted = providers(options, self._operators)
         try:
             session = ort.InferenceSession(str(file), sess_options=settings, providers=wanted, enable_fallback=0)
         except Exception as error:  # ONNX Runtime's exceptions share no base class of their own

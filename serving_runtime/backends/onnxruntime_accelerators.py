@@ -1,9 +1,13 @@
 """The parameters of ONNX Runtime's execution providers, as config.pbtxt has them and as ONNX Runtime takes them. Pure.
 
+What names a path of the server, or makes a provider write files, is the operator's to say (`OPERATORS`): who brings a
+model would read and write with the server's rights.
+
 Triton: ONNX Runtime backend, TensorRT optimization, CUDA execution provider optimization, deprecated parameters.
 ONNX Runtime: execution providers CUDA, TensorRT, OpenVINO.
 """
 
+import re
 from collections.abc import Callable, Mapping
 
 from serving_runtime.errors import ModelError
@@ -19,6 +23,11 @@ def read(parameters: Mapping[str, str], known: Mapping[str, tuple[str, Reader]],
     """
     options: dict[str, str] = {}
     for key, value in parameters.items():
+        if setting := _SETTING_OF.get((title, key)):
+            raise ModelError(
+                f"parameter '{key}' of {title} Execution Accelerator says where the server reads or writes files, so "
+                f"its operator sets it for all models, by --backend-config=onnxruntime,{setting}=VALUE"
+            )
         if key not in known:
             raise ModelError(
                 f"unknown parameter '{key}' is provided for {title} Execution Accelerator; known are {', '.join(known)}"
@@ -28,8 +37,12 @@ def read(parameters: Mapping[str, str], known: Mapping[str, tuple[str, Reader]],
     return options
 
 
-def tensorrt(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of the TensorRT provider but for its device; raises ModelError."""
+def tensorrt(parameters: Mapping[str, str], operators: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of the TensorRT provider but for its device; raises ModelError.
+
+    Args:
+        operators: the server's --backend-config; without a folder of the operator's nothing is cached.
+    """
     given = dict(parameters)
     precision = given.pop("precision_mode", "FP32")
     if precision not in _PRECISIONS:
@@ -38,6 +51,10 @@ def tensorrt(parameters: Mapping[str, str]) -> dict[str, str]:
         )
     options = read(given, _TENSORRT, "TensorRT")
     options.setdefault("trt_max_workspace_size", str(1 << 30))
+    for what in ("engine", "timing"):
+        if f"trt_{what}_cache_path" not in operators:
+            options.pop(f"trt_{what}_cache_enable", None)
+    options |= {key: value for key, value in operators.items() if key in OPERATORS and key != _OPENVINO_CACHE}
     return options | ({_PRECISIONS[precision]: "True"} if _PRECISIONS[precision] else {})
 
 
@@ -52,10 +69,11 @@ def cuda(parameters: Mapping[str, str], deprecated: Mapping[str, str]) -> dict[s
     return options
 
 
-def openvino(parameters: Mapping[str, str], instances: int) -> dict[str, str]:
+def openvino(parameters: Mapping[str, str], instances: int, operators: Mapping[str, str]) -> dict[str, str]:
     """Return the options of the OpenVINO provider, with a thread for each instance; raises ModelError."""
     threads = {"num_of_threads": str(instances), "num_streams": str(instances)}
-    return {"device_type": "CPU", **threads, **read(parameters, _OPENVINO, "OpenVINO")}
+    cache = {"cache_dir": operators[_OPENVINO_CACHE]} if _OPENVINO_CACHE in operators else {}
+    return {"device_type": "CPU", **threads, **read(parameters, _OPENVINO, "OpenVINO"), **cache}
 
 
 def _flag(true: str, false: str) -> Reader:
@@ -71,6 +89,12 @@ def _integer(key: str, value: str) -> str:
     digits = value.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()):
         raise ModelError(f"parameter '{key}' must be a whole number, found '{value}'")
+    return value
+
+
+def _plain_name(key: str, value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", value):
+        raise ModelError(f"parameter '{key}' must be a plain file name, found '{value}'")
     return value
 
 
@@ -112,8 +136,11 @@ _PRECISIONS = {"FP32": "", "FP16": "trt_fp16_enable", "BF16": "trt_bf16_enable",
 
 _TENSORRT: dict[str, tuple[str, Reader]] = {
     "max_workspace_size_bytes": ("trt_max_workspace_size", _integer),
-    "int8_calibration_table_name": ("trt_int8_calibration_table_name", _text),
+    "int8_calibration_table_name": ("trt_int8_calibration_table_name", _plain_name),
     "int8_use_native_calibration_table": ("trt_int8_use_native_calibration_table", _boolean),
+    "trt_engine_cache_prefix": ("trt_engine_cache_prefix", _plain_name),
+    # Names of libraries in the folder of --backend-directory, which become paths there (`engine.on_device`).
+    "trt_extra_plugin_lib_paths": ("trt_extra_plugin_lib_paths", _text),
     "trt_cuda_graph_enable": ("trt_cuda_graph_enable", lambda key, value: _boolean(key, _no_graph(key, value))),
     **{
         key: (key, reader)
@@ -125,16 +152,13 @@ _TENSORRT: dict[str, tuple[str, Reader]] = {
             ),
             (
                 _boolean,
-                "trt_dla_enable trt_engine_cache_enable trt_dump_subgraphs trt_force_sequential_engine_build "
+                "trt_dla_enable trt_engine_cache_enable trt_force_sequential_engine_build "
                 "trt_context_memory_sharing_enable trt_layer_norm_fp32_fallback trt_timing_cache_enable "
-                "trt_force_timing_cache trt_detailed_build_log trt_build_heuristics_enable trt_sparsity_enable "
-                "trt_dump_ep_context_model",
+                "trt_force_timing_cache trt_detailed_build_log trt_build_heuristics_enable trt_sparsity_enable",
             ),
             (
                 _text,
-                "trt_engine_cache_path trt_engine_cache_prefix trt_timing_cache_path trt_tactic_sources "
-                "trt_extra_plugin_lib_paths trt_profile_min_shapes trt_profile_max_shapes trt_profile_opt_shapes "
-                "trt_ep_context_file_path",
+                "trt_tactic_sources trt_profile_min_shapes trt_profile_max_shapes trt_profile_opt_shapes",
             ),
         )
         for key in keys.split()
@@ -177,6 +201,20 @@ _OPENVINO: dict[str, tuple[str, Reader]] = {
     "num_of_threads": ("num_of_threads", _integer),
     "num_streams": ("num_streams", _integer),
     "precision": ("precision", _one_of("FP32", "ACCURACY")),
-    "cache_dir": ("cache_dir", _text),
     "disable_dynamic_shapes": ("disable_dynamic_shapes", _boolean),
+}
+
+_OPENVINO_CACHE = "openvino_cache_dir"
+OPERATORS: dict[str, Reader] = {
+    "trt_engine_cache_path": _text,
+    "trt_timing_cache_path": _text,
+    "trt_ep_context_file_path": _text,
+    "trt_dump_ep_context_model": _boolean,
+    "trt_dump_subgraphs": _boolean,
+    _OPENVINO_CACHE: _text,
+}
+"""What --backend-config=onnxruntime says for all models, and a config may not."""
+_SETTING_OF = {
+    **{("TensorRT", key): key for key in OPERATORS if key != _OPENVINO_CACHE},
+    ("OpenVINO", "cache_dir"): _OPENVINO_CACHE,
 }

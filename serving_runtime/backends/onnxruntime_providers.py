@@ -7,6 +7,7 @@ verified on hardware.
 
 import functools
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import onnxruntime as ort
@@ -21,6 +22,7 @@ OPENVINO = "OpenVINOExecutionProvider"
 TENSORRT = "TensorrtExecutionProvider"
 
 Provider = tuple[str, dict[str, str]]
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _BROUGHT_BY = {CUDA: "serving-cuda", TENSORRT: "serving-cuda", OPENVINO: "serving-openvino"}
 
@@ -30,15 +32,18 @@ def runs_on_gpus() -> bool:
     return CUDA in ort.get_available_providers()
 
 
-def providers(options: BackendOptions) -> list[Provider]:
+def providers(options: BackendOptions, operators: Mapping[str, str] = NOTHING) -> list[Provider]:
     """Return the providers of a model's session, the first ones first (Triton: ONNX Runtime backend).
 
     On a GPU those that the config lists, CUDA, those for the CPU, and the CPU at last; on the CPU the latter two. What
     is listed for another device is checked all the same. Raises ModelError.
+
+    Args:
+        operators: what the server's operator says of them (`onnxruntime_accelerators.OPERATORS`).
     """
-    on_gpu, cuda = _gpu_providers(options)
+    on_gpu, cuda = _gpu_providers(options, operators)
     found = [*on_gpu, (CUDA, cuda)] if options.gpu is not None else []
-    found += _cpu_providers(options)
+    found += _cpu_providers(options, operators)
     for name, _ in found:
         _check_brought(name)
     if options.gpu is not None:
@@ -60,13 +65,13 @@ def check_used(session: Any, wanted: list[Provider]) -> None:
             )
 
 
-def _gpu_providers(options: BackendOptions) -> tuple[list[Provider], dict[str, str]]:
+def _gpu_providers(options: BackendOptions, operators: Mapping[str, str]) -> tuple[list[Provider], dict[str, str]]:
     """Return what goes before the CUDA provider, which is always there, and the CUDA provider's options."""
     before: list[Provider] = []
     own: Mapping[str, str] = {}
     for each in options.gpu_accelerators:
         if each.name == "tensorrt":
-            before.append((TENSORRT, accelerators.tensorrt(each.parameters)))
+            before.append((TENSORRT, accelerators.tensorrt(each.parameters, operators)))
         elif each.name == "cuda":
             own = each.parameters
         else:
@@ -76,12 +81,12 @@ def _gpu_providers(options: BackendOptions) -> tuple[list[Provider], dict[str, s
     return before, accelerators.cuda(own, options.parameters)
 
 
-def _cpu_providers(options: BackendOptions) -> list[Provider]:
+def _cpu_providers(options: BackendOptions, operators: Mapping[str, str]) -> list[Provider]:
     found: list[Provider] = []
     for each in options.cpu_accelerators:
         if each.name != "openvino":
             raise ModelError(f"unknown Execution Accelerator '{each.name}' is requested; on the CPU there is openvino")
-        found.append((OPENVINO, accelerators.openvino(each.parameters, options.instance_count)))
+        found.append((OPENVINO, accelerators.openvino(each.parameters, options.instance_count, operators)))
     return found
 
 

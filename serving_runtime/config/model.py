@@ -44,6 +44,7 @@ class BackendOptions:
         instance_count: how many runs there may be at the same time on that device.
         gpu_accelerators, cpu_accelerators: what is to run the model there, the first ones first.
         profiles: TensorRT's optimization profiles that are to be used, by their numbers; empty for the first.
+        memory_bytes: the most that a model may take; None where nobody knows.
     """
 
     parameters: Mapping[str, str]
@@ -60,6 +61,7 @@ class BackendOptions:
     gpu_accelerators: tuple[Accelerator, ...] = ()
     cpu_accelerators: tuple[Accelerator, ...] = ()
     profiles: tuple[str, ...] = ()
+    memory_bytes: int | None = None
 
     @classmethod
     def from_message(cls, config: Any) -> "BackendOptions":

@@ -17,13 +17,13 @@ from serving_runtime.backends.base import LoadedModel, RemoteModel, StreamingMod
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.engine import ensembles, loading
 from serving_runtime.engine.admission import Admission
-from serving_runtime.engine.budget import Budget
+from serving_runtime.engine.budget import Budget, shown
 from serving_runtime.engine.ensemble_servable import Answering
 from serving_runtime.engine.factory import make_servable, measure
 from serving_runtime.engine.idle import loaded_for, needs, unused
 from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.loading import LoadPlan, OpenedModel
-from serving_runtime.engine.memory import give_back
+from serving_runtime.engine.memory import give_back, growth
 from serving_runtime.engine.override import Override, materialize
 from serving_runtime.engine.parts import Parts
 from serving_runtime.engine.repository import Found, Marks, ModelFolder, Repository
@@ -34,6 +34,9 @@ from serving_runtime.engine.threads import LoadThreads
 from serving_runtime.errors import ModelError, ServingError
 
 logger = logging.getLogger(__name__)
+
+_NOT_ITS_OWN_BYTES = 64 * 2**20
+"""That a process may grow by beside a load, for its libraries and for requests."""
 
 _DRAIN_LOOK_S = 0.01
 """How often to see whether an old model has answered its last request."""
@@ -286,7 +289,29 @@ def _open(
     """Return versions, opened and run, each with whether it begins in the event loop."""
     opened = loading.open_versions(plan, versions, settings, open_models)
     give_back()  # what reading the files took
-    return {version: (found, measure(found)) for version, found in opened.items()}
+    try:
+        return {version: (found, _first_run(plan, version, found, settings)) for version, found in opened.items()}
+    except ModelError:
+        for version in opened.keys() - open_models.keys():
+            opened[version].model.close()
+        give_back()
+        raise
+
+
+def _first_run(plan: LoadPlan, version: int, found: OpenedModel, settings: LoadSettings) -> bool:
+    """Return whether a version begins in the event loop; raises VersionError where it takes too much memory."""
+    with growth() as grown:
+        inline = measure(found)
+    most_bytes = settings.memory_bytes
+    took_bytes = max(found.peak_bytes, found.memory_bytes + (grown.peak_bytes or 0))
+    if most_bytes is not None and took_bytes > most_bytes + _NOT_ITS_OWN_BYTES:
+        raise loading.VersionError(
+            f"model '{plan.folder.name}' version {version} took {shown(took_bytes)} of memory as it was loaded and "
+            f"first run, and all models may take {shown(most_bytes)}; make it smaller, or raise "
+            "--model-memory-budget-bytes",
+            version,
+        )
+    return inline
 
 
 def _remove(folder: ModelFolder) -> None:

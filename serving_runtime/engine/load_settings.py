@@ -17,6 +17,7 @@ class LoadSettings:
         summaries: whether models keep quantiles of their latencies.
         allow_python_models: whether a model's file may be code, or hold code.
         one_of_several: whether the requests of one client may reach other processes too.
+        memory_bytes: the most that one model may take, as it is loaded and first run; None for all memory there is.
         trial: whether files that native code reads are loaded by a process of their own first.
         cache_directory: where it is kept which of them were good; None for as long as the process lives.
     """
@@ -29,5 +30,6 @@ class LoadSettings:
     summaries: bool = False
     allow_python_models: bool = False
     one_of_several: bool = False
+    memory_bytes: int | None = None
     trial: bool = True
     cache_directory: Path | None = None

@@ -52,6 +52,8 @@ class OpenedModel:
     Attributes:
         model: a StreamingModel where the config says decoupled, else a LoadedModel.
         initial_states: of a model of sequences, by the name of their inputs.
+        memory_bytes: what it was found to take.
+        peak_bytes: the most it took while it was loaded.
     """
 
     message: Any
@@ -60,6 +62,7 @@ class OpenedModel:
     initial_states: Mapping[str, Array]
     labels: Labels
     memory_bytes: int = 0
+    peak_bytes: int = 0
 
 
 class VersionError(ModelError):
@@ -126,7 +129,7 @@ def open_versions(
                 opened[number].model.close()
             raise VersionError(str(error), version) from error
         measured = max(wanted.file_bytes[version], grown.size_bytes or 0) + remote_bytes(model.model)
-        opened[version] = dataclasses.replace(model, memory_bytes=measured)
+        opened[version] = dataclasses.replace(model, memory_bytes=measured, peak_bytes=grown.peak_bytes or 0)
     return opened
 
 

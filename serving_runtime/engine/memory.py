@@ -17,15 +17,21 @@ def resident_bytes() -> int:
     return _kilobytes(_STATUS, "VmRSS:")
 
 
+def _peak_bytes() -> int:
+    return _kilobytes(_STATUS, "VmHWM:")
+
+
 class Growth:
     """How much this process has grown over some work.
 
     Attributes:
         size_bytes: None where other such work ran beside it, so that nobody can say whose it is.
+        peak_bytes: the same while it went on, where that was the most the process ever had; else as at its end.
     """
 
     def __init__(self) -> None:
         self.size_bytes: int | None = None
+        self.peak_bytes: int | None = None
 
 
 _measuring: set[Growth] = set()
@@ -41,14 +47,16 @@ def growth() -> Iterator[Growth]:
         _measuring.add(mine)
         if len(_measuring) > 1:
             _overlapped.update(_measuring)
-    before = resident_bytes()
+    before, peak_before = resident_bytes(), _peak_bytes()
     try:
         yield mine
     finally:
         with _lock:
             _measuring.discard(mine)
             if mine not in _overlapped:
-                mine.size_bytes = max(0, resident_bytes() - before)
+                after, peak = resident_bytes(), _peak_bytes()
+                mine.size_bytes = max(0, after - before)
+                mine.peak_bytes = max(0, (peak if peak > peak_before else after) - before)
             _overlapped.discard(mine)
 
 

@@ -10,7 +10,7 @@ from serving_runtime.config.accelerators import Accelerator
 from serving_runtime.config.instances import count_by_gpu, kind_of
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.devices import nvml
-from serving_runtime.engine import placing
+from serving_runtime.engine import memory, placing
 from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.load_trial import try_load
 from serving_runtime.engine.repository import ModelFolder
@@ -72,6 +72,7 @@ def _options(config: Any, settings: LoadSettings, folder: ModelFolder) -> Backen
         config=config,
         auto_complete=settings.auto_complete,
         allow_python_models=settings.allow_python_models and not folder.temporary,
+        memory_bytes=settings.memory_bytes or memory.limit_bytes(),
     )
 
 

@@ -19,6 +19,8 @@ UNDERSTOOD = frozenset(
     }
 )
 
+MAX_PARAMETERS = 4096
+
 _RESERVED_PREFIXES = ("triton_", "sequence_")
 _TYPES = frozenset({str, int, float, bool})
 
@@ -33,6 +35,8 @@ def checked(parameters: Any) -> Mapping[str, Any]:
         return NO_PARAMETERS
     if type(parameters) is not dict:
         raise InvalidArgument("the request's 'parameters' must be an object")
+    if len(parameters) > MAX_PARAMETERS:
+        raise InvalidArgument(f"the request has {len(parameters)} parameters; at most {MAX_PARAMETERS} are read")
     for name, value in parameters.items():
         if name in UNDERSTOOD:
             continue

@@ -4,7 +4,7 @@ One secret per group, the same for everybody who has it; a proxy or a mesh can d
 """
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from serving_runtime.errors import Forbidden
@@ -20,6 +20,9 @@ GROUPS = (
     "trace",
     "logging",
 )
+
+CONTROL = frozenset({"model-repository", "shared-memory", "trace", "logging"})
+"""Groups whose calls change the server for all of its clients."""
 
 
 class Restriction(NamedTuple):
@@ -59,9 +62,13 @@ class Restrictions:
 
     Args:
         prefix: of the header's name (gRPC's are triton-grpc-protocol-<key>).
+        closed: groups that no header opens.
     """
 
-    def __init__(self, restrictions: Sequence[Restriction], prefix: str = "") -> None:
+    def __init__(
+        self, restrictions: Sequence[Restriction], prefix: str = "", *, closed: Collection[str] = frozenset()
+    ) -> None:
+        self._closed = closed
         self._by_group = {
             group: ((prefix + restriction.header).lower().encode("latin-1"), restriction.value.encode())
             for restriction in restrictions
@@ -70,10 +77,12 @@ class Restrictions:
         self.headers = frozenset(header for header, _ in self._by_group.values())
 
     def restricts(self, group: str) -> bool:
-        return group in self._by_group
+        return group in self._closed or group in self._by_group
 
     def check(self, group: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Raise Forbidden unless the group is open to everybody or to the sender of these headers."""
+        if group in self._closed:
+            raise Forbidden(f"this server takes no '{group}' calls: it runs with --allow-control-calls=false")
         wanted = self._by_group.get(group)
         if wanted is None:
             return

@@ -14,6 +14,9 @@ from serving_runtime.errors import InvalidArgument
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
+MAX_TENSORS = 4096
+"""Inputs of one request, and outputs that it may name."""
+
 _LENGTH = struct.Struct("<I")
 
 
@@ -23,6 +26,16 @@ def datatype_named(name: Any, tensor: str) -> Datatype:
     if datatype is None:
         raise InvalidArgument(f"input '{tensor}' has datatype {name!r}; V2 knows {', '.join(DATATYPES)}")
     return datatype
+
+
+def check_count(found: int, what: str) -> None:
+    """Raise InvalidArgument for a request that names too many tensors.
+
+    Args:
+        what: "inputs" or "outputs".
+    """
+    if found > MAX_TENSORS:
+        raise InvalidArgument(f"the request has {found} {what}; at most {MAX_TENSORS} are read")
 
 
 def checked_shape(shape: Sequence[Any], tensor: str) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.protocol.http.message import Application
 from serving_runtime.protocol.http.reader import KeepsHeader, either
 from serving_runtime.protocol.http.v2 import V2Application
+from serving_runtime.protocol.request_memory import RequestMemory
 from serving_runtime.protocol.restrictions import Restrictions
 from serving_runtime.protocol.settings import RuntimeSettings
 from serving_runtime.server.grpc_options import H2
@@ -34,13 +35,19 @@ from serving_runtime.telemetry.tap.taps import Taps
 
 
 def http_listener(
-    options: Options, engine: Engine, settings: RuntimeSettings, sock: socket.socket, taps: Taps
+    options: Options,
+    engine: Engine,
+    settings: RuntimeSettings,
+    sock: socket.socket,
+    taps: Taps,
+    *,
+    memory: RequestMemory,
 ) -> Listener:
     json_floats.compiler.allowed &= options.http.compiled_json
     limits = HttpLimits(max_body_bytes=options.http.max_input_bytes)
     v2 = V2Application(
         engine,
-        restrictions=Restrictions(options.http.restrictions),
+        restrictions=Restrictions(options.http.restrictions, closed=options.closed_groups),
         forwarded=options.http.header_forward_pattern,
         with_context=_wants_context(options, taps),
         settings=settings,
@@ -54,7 +61,7 @@ def http_listener(
 
     found, keeps_header = application()
     own_headers = revision.header_line(options.revision)
-    listener = Listener(found, sock, limits, keeps_header, own_headers=own_headers)
+    listener = Listener(found, sock, limits, keeps_header, own_headers=own_headers, memory=memory)
     settings.log.on_change.append(lambda: listener.change(*application()))
 
     def follow() -> None:
@@ -70,7 +77,9 @@ def _wants_context(options: Options, taps: Taps) -> bool:
     return options.exports_traces or taps.active
 
 
-def metrics_listener(options: MetricsOptions, engine: Engine, sock: socket.socket, taps: Taps) -> Listener:
+def metrics_listener(
+    options: MetricsOptions, engine: Engine, sock: socket.socket, taps: Taps, *, memory: RequestMemory
+) -> Listener:
     cpu = None
     if options.cpu:
         meter = CpuMeter()
@@ -88,7 +97,7 @@ def metrics_listener(options: MetricsOptions, engine: Engine, sock: socket.socke
     application = metrics.MetricsApplication(
         engine, options.settings, cpu, lambda: itertools.chain(taps.families(), gpus.families())
     )
-    return Listener(application, sock, HttpLimits(), metrics.keeps_header)
+    return Listener(application, sock, HttpLimits(), metrics.keeps_header, memory=memory)
 
 
 def again_and_again(look: Callable[[], None], interval_s: float) -> None:
@@ -102,22 +111,24 @@ def again_and_again(look: Callable[[], None], interval_s: float) -> None:
     loop.call_later(interval_s, turn)
 
 
-def grpc_server(options: Options, engine: Engine, settings: RuntimeSettings, taps: Taps) -> GrpcServer:
+def grpc_server(
+    options: Options, engine: Engine, settings: RuntimeSettings, taps: Taps, *, memory: RequestMemory
+) -> GrpcServer:
     """Return the server; raises ValueError, naming the flag, for certificates that do not serve."""
     policy = CallPolicy(
         context_wanted=functools.partial(_wants_context, options, taps) if options.exports_traces or taps else None,
-        restrictions=Restrictions(options.grpc.restrictions, HEADER_PREFIX),
+        restrictions=Restrictions(options.grpc.restrictions, HEADER_PREFIX, closed=options.closed_groups),
         forwarded=options.grpc.header_forward_pattern,
         told=revision.metadata(options.revision),
     )
     services: list[Service] = [
-        V2Service(engine),
+        V2Service(engine, memory),
         MemoryService(engine.shared_memory),
         SettingsService(engine, settings),
         HealthService(engine),
     ]
     if options.grpc.server == H2:
-        return Http2GrpcServer(services, options.grpc.settings, policy)
+        return Http2GrpcServer(services, options.grpc.settings, policy, memory)
     from serving_runtime.protocol.grpc.on_grpcio.server import GrpcioServer  # noqa: PLC0415 - large; not always used
 
     return GrpcioServer(services, options.grpc.settings, policy)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from serving_runtime.server.flag_types import positive
+from serving_runtime.shared.egress import Network, networks
 from serving_runtime.telemetry.tap.delivering import LoggerSink
 from serving_runtime.telemetry.tap.share import Share
 from serving_runtime.telemetry.tap.tap import Tap, Told
@@ -20,6 +21,7 @@ class LoggerOptions:
     told: Told
     attributes: Mapping[str, str]
     max_pending_bytes: int
+    allowed: tuple[Network, ...] | None = None
 
     @classmethod
     def parsed(cls, found: argparse.Namespace) -> "LoggerOptions":
@@ -28,12 +30,13 @@ class LoggerOptions:
             told=Told(found.payload_logger_mode),
             attributes=dict(found.payload_logger_attribute),
             max_pending_bytes=found.payload_logger_max_pending_bytes,
+            allowed=found.payload_logger_allowed_networks,
         )
 
 
 def open_logger(options: LoggerOptions, source: str) -> Tap:
     """Return the tap that tells all requests."""
-    sink = LoggerSink(options.url, options.attributes)
+    sink = LoggerSink(options.url, options.attributes, options.allowed)
     return Tap(sink, source=source, share=Share(1.0), max_pending_bytes=options.max_pending_bytes, told=options.told)
 
 
@@ -66,6 +69,19 @@ def add(group: "argparse._ArgumentGroup") -> None:
         metavar="BYTES",
         help="what may wait for a slow receiver; more is dropped and counted (67108864)",
     )
+    group.add_argument(
+        "--payload-logger-allowed-networks",
+        type=_networks,
+        metavar="NETWORKS",
+        help="post to public addresses and to these networks only, such as 10.0.0.0/8,fd00::/8 (anywhere)",
+    )
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    try:
+        return networks(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; expected networks such as 10.0.0.0/8,fd00::/8") from error
 
 
 def _url(text: str) -> str:

@@ -1,12 +1,14 @@
 """The command line of the server, flags named as Triton names them. A flag that is not offered is refused by name."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from serving_runtime import __version__
+from serving_runtime.protocol.restrictions import CONTROL
 from serving_runtime.server import (
     grpc_options,
     http_options,
@@ -18,7 +20,7 @@ from serving_runtime.server import (
     tap_options,
     trace_options,
 )
-from serving_runtime.server.flag_types import add_bool, count, positive, revision
+from serving_runtime.server.flag_types import add_bool, boolean, count, positive, revision
 from serving_runtime.server.grpc_options import GrpcOptions
 from serving_runtime.server.http_options import HttpOptions
 from serving_runtime.server.logger_options import LoggerOptions
@@ -27,6 +29,9 @@ from serving_runtime.server.model_options import ModelOptions
 from serving_runtime.server.tap_options import TapOptions
 from serving_runtime.telemetry.logsettings import LogSettings
 from serving_runtime.telemetry.tracing.settings import OPENTELEMETRY, TraceOptions
+
+CONTROL_CALLS = "FAIRLEAD_ALLOW_CONTROL_CALLS"
+"""A variable, which older runtimes ignore, where an unknown flag would keep them from starting."""
 
 DESCRIPTION = """Serve the models of a repository over the V2 protocol (HTTP, gRPC) with Prometheus metrics.
 
@@ -54,12 +59,19 @@ class Options:
     port_file: Path | None
     exit_timeout_s: int
     max_concurrent_requests: int
+    max_request_memory_bytes: int | None
     workers: int
     allow_client_shm: bool
+    allow_control_calls: bool
     id: str
     revision: str
     log: LogSettings
     trace: TraceOptions
+
+    @property
+    def closed_groups(self) -> frozenset[str]:
+        """Return the groups of calls that are closed to everybody."""
+        return frozenset() if self.allow_control_calls else CONTROL
 
     @property
     def exports_traces(self) -> bool:
@@ -90,8 +102,10 @@ def parse(arguments: Sequence[str]) -> Options:
         port_file=found.port_file,
         exit_timeout_s=found.exit_timeout_secs,
         max_concurrent_requests=found.max_concurrent_requests,
+        max_request_memory_bytes=found.max_request_memory_bytes,
         workers=found.workers,
         allow_client_shm=found.allow_client_shm,
+        allow_control_calls=found.allow_control_calls,
         id=found.id,
         revision=found.revision or "",
         log=log_options.parsed(found),
@@ -115,6 +129,15 @@ def _parser() -> Parser:
     add_bool(
         endpoints, "--allow-client-shm", default=False, text="let clients register shared memory for their tensors"
     )
+    endpoints.add_argument(
+        "--allow-control-calls",
+        type=boolean,
+        nargs="?",
+        const=True,
+        default=os.environ.get(CONTROL_CALLS, "true"),
+        metavar="BOOL",
+        help=f"let clients load and unload models, register shared memory, set log and traces ({CONTROL_CALLS}, true)",
+    )
     tap_options.add(parser.add_argument_group("payload tap"))
     logger_options.add(parser.add_argument_group("payload logger"))
     refused_flags.add(parser)
@@ -125,6 +148,12 @@ def _parser() -> Parser:
         default=30,
         metavar="N",
         help="longest time to finish accepted requests after SIGTERM (30)",
+    )
+    process.add_argument(
+        "--max-request-memory-bytes",
+        type=count,
+        metavar="BYTES",
+        help="memory for all unfinished requests together, 0 for no limit (a tenth of the memory there is)",
     )
     process.add_argument(
         "--max-concurrent-requests",

@@ -27,6 +27,7 @@ from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.engine.traced import follow
 from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.http.listener import Listener
+from serving_runtime.protocol.request_memory import RequestMemory, default_limit_bytes
 from serving_runtime.protocol.settings import LOG, TRACE, RuntimeSettings
 from serving_runtime.scheduler.rate_limiter import RateLimiter
 from serving_runtime.scheduler.response_cache import ResponseCache
@@ -91,9 +92,18 @@ def _budget_bytes(asked: int | None, workers: int) -> int | None:
     return max(0, int(memory.limit_bytes() * SHARE) // workers - memory.resident_bytes())
 
 
+def _request_memory(options: Options) -> RequestMemory:
+    """Return what unfinished requests of this process may hold together."""
+    asked = options.max_request_memory_bytes
+    if asked is None:
+        return RequestMemory(default_limit_bytes(memory.limit_bytes(), options.http.max_input_bytes, options.workers))
+    return RequestMemory(asked // options.workers)
+
+
 def make_engine(every: Options) -> Engine:
     """Return the engine that the options ask for, with nothing loaded yet."""
     options = every.models
+    budget_bytes = _budget_bytes(options.memory_budget_bytes, every.workers)
     settings = LoadSettings(
         auto_complete=options.auto_complete,
         backend_settings=options.backend_config,
@@ -103,6 +113,7 @@ def make_engine(every: Options) -> Engine:
         retry_count=options.load_retry_count,
         summaries=every.metrics.settings.summary_latencies,
         one_of_several=ONE_OF_SEVERAL in os.environ,
+        memory_bytes=budget_bytes,
         cache_directory=options.cache_directory,
     )
     control = Control(
@@ -110,7 +121,7 @@ def make_engine(every: Options) -> Engine:
         load_models=options.load_models,
         poll_secs=options.poll_secs,
         load_threads=options.load_thread_count,
-        memory_budget_bytes=_budget_bytes(options.memory_budget_bytes, every.workers),
+        memory_budget_bytes=budget_bytes,
         cache_directory=options.cache_directory,
         on_demand=options.load_on_demand,
         on_demand_timeout_s=options.load_on_demand_timeout_s,
@@ -164,6 +175,7 @@ class Server:
         self._metrics: Listener | None = None
         self._grpc: GrpcServer | None = None
         self._taps = open_taps(options)
+        self._request_memory = _request_memory(options)
         self._engine = make_engine(options)
         carry = self._engine.all_do if isinstance(self._engine, OneOfSeveral) else None
         self._settings = RuntimeSettings(log, Tracer(options.trace, _sink(options)), carry)
@@ -213,7 +225,7 @@ class Server:
     def _grpc_server(self) -> GrpcServer:
         options = self._options.grpc
         try:
-            server = grpc_server(self._options, self._engine, self._settings, self._taps)
+            server = grpc_server(self._options, self._engine, self._settings, self._taps, memory=self._request_memory)
         except ValueError as error:
             raise StartError(str(error)) from error
         reuse_port = options.settings.reuse_port
@@ -238,10 +250,14 @@ class Server:
 
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
         if http is not None:
-            self._http = http_listener(self._options, self._engine, self._settings, http, self._taps)
+            self._http = http_listener(
+                self._options, self._engine, self._settings, http, self._taps, memory=self._request_memory
+            )
             await listen(self._http, self._options.http.address, self._ports["http"], "--http-port")
         if metrics is not None:
-            self._metrics = metrics_listener(self._options.metrics, self._engine, metrics, self._taps)
+            self._metrics = metrics_listener(
+                self._options.metrics, self._engine, metrics, self._taps, memory=self._request_memory
+            )
             await listen(self._metrics, self._options.metrics.address, self._ports["metrics"], "--metrics-port")
         if self._grpc is not None:
             await self._grpc.start()

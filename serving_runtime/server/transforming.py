@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
             os.environ |= {"PREDICTOR_HOST": found.predictor_host, "MODEL_NAME": found.model_name}
             flags = [f"--model-repository={repository}", "--allow-python-models=true"]
             flags += [f"--{name}-port={getattr(found, f'{name}_port')}" for name in ("http", "grpc", "metrics")]
-            flags.append(f"--http-address={found.address}")
+            flags += [f"--{protocol}-address={found.address}" for protocol in ("http", "grpc")]
             flags += [f"--revision={revision}"] if (revision := os.environ.get("FAIRLEAD_REVISION")) else []
             flags += [f"--port-file={found.port_file}"] if found.port_file else []
             return serve.run(options.parse(flags))

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from serving_runtime.isolation import interpreter
 from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.protocol.http.message import Reply, Request, Response, text_error
@@ -146,7 +147,7 @@ class Workers:
         own += [f"--{name}-port={ports[name]}" for name in ("http", "grpc") if name in ports]
         own += [f"--reuse-{name}-port=true" for name in ("http", "grpc") if name in ports]
         environment = {**os.environ, **worker.environment, serve.ONE_OF_SEVERAL: str(meeting)}
-        command = [sys.executable, "-m", "serving_runtime", *self._arguments, *own, *worker.flags]
+        command = [*interpreter(), "-m", "serving_runtime", *self._arguments, *own, *worker.flags]
         self._processes.append(await asyncio.create_subprocess_exec(*command, env=environment, start_new_session=True))
 
     async def _until_ready(self, folder: Path) -> bool:

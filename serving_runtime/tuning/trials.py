@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from google.protobuf import json_format, text_format
 
 from serving_runtime.config import text
 from serving_runtime.errors import ModelError
+from serving_runtime.isolation import interpreter
 from serving_runtime.tuning.measurement import Load, Measurement, Trial
 from serving_runtime.tuning.space import Setting
 
@@ -108,7 +108,7 @@ class Rig:
             *self._flags,
         ]
         with log.open("wb") as output:
-            command = [sys.executable, "-m", "serving_runtime", *flags]
+            command = [*interpreter(), "-m", "serving_runtime", *flags]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         deadline = time.monotonic() + _START_S
         while not ports.exists():
@@ -123,7 +123,7 @@ class Rig:
     def _load(self, concurrency: int, call: bytes, seconds: float) -> Load:
         file = self._scratch / "request"
         file.write_bytes(call)
-        command = [sys.executable, "-m", "serving_runtime.tuning.load", str(self._port), str(concurrency)]
+        command = [*interpreter(), "-m", "serving_runtime.tuning.load", str(self._port), str(concurrency)]
         try:
             done = subprocess.run(
                 [*command, str(seconds), str(file)],

@@ -48,6 +48,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "CONTRIBUTING.md": ("tests/fairlead/test_docs.py", "tests/fairlead_cli/test_docs.py"),
     "CHANGELOG.md": (),
     "LICENSE": (),
+    "SECURITY.md": ("tests/fairlead/test_docs.py",),
     ".gitignore": (),
     "Makefile": ("tests/docker/*",),
     "manage.py": ("tests/fairlead/*",),

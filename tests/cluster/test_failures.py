@@ -101,10 +101,10 @@ def test_a_runtime_that_wants_more_memory_than_it_may_have(cluster: Harness) -> 
 
 def test_a_runtime_that_ends_again_and_again_keeps_secrets_to_itself(cluster: Harness) -> None:
     service = Service(cluster, runtime_image=UNRULY_IMAGE)
-    service.apply(model(1), env={"V2_START": "fail", "V2_TOKEN": "s3cr3t-value"})
+    service.apply(model(1), env={"MODEL_START": "fail", "MODEL_TOKEN": "s3cr3t-value"})
     found = service.until(lambda failure: failure.log and "BackOff" in reasons(failure))
     assert (found.reason, found.container, found.exit_code) == (FailureReason.RUNTIME_UNHEALTHY, "runtime", 3)
-    assert "$(V2_TOKEN)" in "".join(found.log)
+    assert "$(MODEL_TOKEN)" in "".join(found.log)
     assert "s3cr3t" not in repr(found)
 
 
@@ -118,7 +118,7 @@ def test_what_fits_on_no_node(cluster: Harness) -> None:
 
 def test_a_runtime_that_never_becomes_ready(cluster: Harness) -> None:
     service = Service(cluster, runtime_image=UNRULY_IMAGE, longest_start_s=6)
-    service.apply(model(1), env={"V2_START": "never-ready"})
+    service.apply(model(1), env={"MODEL_START": "never-ready"})
     found = service.until(lambda failure: {"Unhealthy", "Killing"} <= reasons(failure))
     assert (found.reason, found.exit_code) == (FailureReason.RUNTIME_UNHEALTHY, 137)
     probes = [event for event in found.events if event.reason == "Unhealthy"]

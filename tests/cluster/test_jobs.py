@@ -63,7 +63,7 @@ def test_a_model_is_asked_and_nothing_stays(cluster: Harness, options: Options, 
 def test_a_tuning_says_how_far_it_is_and_nothing_stays(cluster: Harness, options: Options, api: Api) -> None:
     said: list[str] = []
     arguments = ("--max-latency-p99-ms=10000", "--budget=15s", "--window=0.2s", "--max-concurrency=4")
-    order = replace(asked(cluster, JobKind.TUNE, model(1)), arguments=arguments, env={"TOKENS": "7"})
+    order = replace(asked(cluster, JobKind.TUNE, model(1)), arguments=arguments, env={"MODEL_TOKENS": "7"})
     result = KubernetesDriver(api, options).run(order, said.append)
     assert (result.exit_code, result.message) == (0, "")
     assert json.loads(result.output)["chosen"]["requests_per_s"] > 0

@@ -17,6 +17,7 @@ from deployments.services import cluster_apply
 from deployments.services.recordings import RecordingOrder, recording_start
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from serving_runtime.shared.egress import networks
 from tests.cluster._support.kubeconfigs import flat
 from tests.cluster.harness import Harness
 from tests.cluster.platform import OnKubernetes
@@ -50,7 +51,7 @@ def recording(live_server: LiveServer, cluster: Harness, settings: Settings) -> 
     cache.clear()
     settings.DEFAULT_CLUSTER = cluster.options.name
     settings.PAYLOADS_FOLDER = Path(cluster.options.payloads_folder).parent
-    options = replace(cluster.options, control_plane_url=live_server.url)
+    options = replace(cluster.options, control_plane_url=live_server.url, egress_allowed=networks("127.0.0.0/8"))
     api = Api(cluster.plane.kubeconfig)
     platform = OnKubernetes(harness=replace(cluster, options=options, driver=KubernetesDriver(api, options)))
     document = {

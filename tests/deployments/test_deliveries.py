@@ -63,7 +63,7 @@ class Receiver:
 
 @pytest.fixture
 def receiver(settings: Settings) -> Iterator[Receiver]:
-    settings.WEBHOOK_ALLOWED_NETWORKS = (*LOOPBACK, ipaddress.ip_network("::1/128"))
+    settings.EGRESS_ALLOWED_NETWORKS = (*LOOPBACK, ipaddress.ip_network("::1/128"))
     receiver = Receiver()
     thread = threading.Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -189,7 +189,7 @@ def test_a_worker_that_died_is_followed_by_the_next_try_and_cannot_write_late() 
 
 
 def test_private_addresses_are_not_posted_to_unless_allowed(api: Api, receiver: Receiver, settings: Settings) -> None:
-    settings.WEBHOOK_ALLOWED_NETWORKS = ()
+    settings.EGRESS_ALLOWED_NETWORKS = ()
     admin = api(Scope.ADMIN)
     made = hook(admin, receiver.url)
     deliver(admin.post(f"/api/v1/webhooks/{made['id']}/test").json()["id"])

@@ -35,7 +35,7 @@ from tests.integrations._support.runtimes import V2_SERVER, Cluster, until
 
 GATEWAYS = ["local", pytest.param("kubernetes", marks=pytest.mark.cluster)]
 """Where there is one, so that a client can ask."""
-FAILS = {"V2_START": "fail", "V2_TOKEN": "s3cr3t-value"}
+FAILS = {"MODEL_START": "fail", "MODEL_TOKEN": "s3cr3t-value"}
 _names = (f"service-{number}" for number in itertools.count(1))
 
 
@@ -142,7 +142,7 @@ def anywhere(request: pytest.FixtureRequest) -> Anywhere:
         lambda: None,
         kill,
         cluster.paused,
-        lambda _: {"V2_START": "never-ready"},
+        lambda _: {"MODEL_START": "never-ready"},
         lambda _: FAILS,
         tell,
         (stored.uri, stored.digest),
@@ -166,7 +166,7 @@ def _on_kubernetes(harness: Harness) -> Anywhere:
         driver.again,
         lambda revision: harness.kubelet.pod(revision).crash("runtime"),
         harness.kubelet.paused,
-        lambda _: {"V2_START": "never-ready"},
+        lambda _: {"MODEL_START": "never-ready"},
         lambda _: FAILS,
         tell,
         (stored.uri, stored.digest),
@@ -188,7 +188,7 @@ def test_what_was_wished_is_confirmed_with_its_generation(anywhere: Anywhere) ->
 
 @pytest.mark.parametrize("anywhere", GATEWAYS, indirect=True)
 def test_an_http_request_is_given_up_after_the_services_timeout(anywhere: Anywhere) -> None:
-    slow = anywhere.revision(1, 100, env={"V2_DO": "sleep=20"})
+    slow = anywhere.revision(1, 100, env={"MODEL_DO": "sleep=20"})
     anywhere.driver.apply(Desired("default", anywhere.service, 1, (slow,), request_timeout_s=1))
     anywhere.weights(1, 100)
     url = f"{anywhere.gateway_url}/serving/default/{anywhere.service}/v2/models/{anywhere.service}/infer"

@@ -76,7 +76,7 @@ class System:
 
 @pytest.fixture
 def system(settings: Settings) -> Iterator[System]:
-    settings.WEBHOOK_ALLOWED_NETWORKS = LOOPBACK
+    settings.EGRESS_ALLOWED_NETWORKS = LOOPBACK
     system = System()
     thread = threading.Thread(target=system.server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -251,7 +251,7 @@ def test_what_is_secret_in_the_registered_address_is_used_and_never_shown(platfo
 
 @pytest.mark.django_db
 def test_private_addresses_are_not_asked_unless_allowed(platform: Platform, system: System, settings: Settings) -> None:
-    settings.WEBHOOK_ALLOWED_NETWORKS = ()
+    settings.EGRESS_ALLOWED_NETWORKS = ()
     registered(system)
     waiting(platform, system)
     ask_now(platform)

@@ -17,8 +17,9 @@ from integrations.prometheus import Answer
 from tests.deployments._support.platform import Platform
 
 QUERY = 'queue{ns="{{namespace}}",revision="{{revision}}",version="{{version}}"}[{{interval}}]'
-CANARY = 'queue{ns="default",revision="digits-00002",version="2"}[10s]'
-STABLE = 'queue{ns="default",revision="digits-00001",version="1"}[10s]'
+OWN = 'namespace="default",service="digits"'
+CANARY = f'queue {{{OWN},ns="default",revision="digits-00002",version="2"}} [10s]'
+STABLE = f'queue {{{OWN},ns="default",revision="digits-00001",version="1"}} [10s]'
 
 
 @dataclass

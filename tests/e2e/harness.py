@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -21,6 +20,7 @@ from fairlead_cli.config import Access
 from fairlead_cli.demo.requests import Request, RequestLog
 from fairlead_cli.up import processes
 from fairlead_cli.up.home import Home
+from integrations.pages import read
 from tests.servers.parts import free_port
 from tests.servers.template import copy_sqlite
 
@@ -54,6 +54,7 @@ class Platform:
 
     Attributes:
         cluster: where services run; one that is not local has its own gateway.
+        python: that runs the platform and its replicas.
     """
 
     home: Path
@@ -64,6 +65,7 @@ class Platform:
     options: tuple[str, ...] = ()
     cluster: str = "local"
     cluster_gateway: str = ""
+    python: str = sys.executable
 
     @property
     def url(self) -> str:
@@ -84,7 +86,7 @@ class Platform:
 
     @property
     def command(self) -> list[str]:
-        up = [sys.executable, "-m", "fairlead_cli", "up", "--home", str(self.home)]
+        up = [self.python, "-m", "fairlead_cli", "up", "--home", str(self.home)]
         return [*up, "--address", f"127.0.0.1:{self.port}", "--gateway-address", self.local_gateway, *self.options]
 
     def start(self) -> None:
@@ -143,8 +145,8 @@ class Platform:
     def hanging_copies(self, revision: str) -> int:
         """Return how many copies of requests the gateway has sent to a shadow that were not answered."""
         status = json.loads((self.home / "cluster" / "status" / "default.digits.json").read_text())
-        url = f"{status['gateway_stats_url']}?filter={revision}/mirror-.*upstream_rq_active"
-        families = text_string_to_metric_families(httpx.get(url, timeout=20, trust_env=False).text)
+        query = {"filter": f"{revision}/mirror-.*upstream_rq_active"}
+        families = text_string_to_metric_families(read(status["gateway_stats_url"], query, timeout_s=20))
         return sum(int(sample.value) for family in families for sample in family.samples)
 
     def candidates(self) -> list[str]:

@@ -2,16 +2,14 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fairlead_cli.up import processes
 from tests.e2e._support.platforms import started
 from tests.e2e.harness import ROOT, Platform, failed, serve_digits, traffic, until
-from tests.releases.packages import first_runtime
+from tests.releases.packages import python_with_first_runtime
 
 pytestmark = pytest.mark.e2e
 
@@ -26,8 +24,8 @@ scaleDownDelay: 1s
 
 @pytest.fixture
 def older(tmp_path: Path) -> Iterator[Platform]:
-    """A platform on which `python -m serving_runtime` is the older one, for whoever calls it."""
-    with started(tmp_path, **first_runtime(tmp_path / "older")) as platform:
+    """A platform whose Python has the older runtime."""
+    with started(tmp_path, python=str(python_with_first_runtime(tmp_path / "older"))) as platform:
         yield platform
 
 
@@ -43,10 +41,7 @@ def test_a_canary_is_checked_measured_and_promoted_with_the_runtime_of_the_relea
     ended = json.loads(done.stdout)
     assert (ended["phase"], ended["weight_actual"]) == ("Healthy", 100)
     assert failed(log) == []
-    for name, value in older.variables.items():
-        assert processes.has_variable(older.pid("digits-00002"), name, value)
+    served_by = Path(f"/proc/{older.pid('digits-00002')}/cmdline").read_text().split("\0")[0]
     code = "import serving_runtime; print(serving_runtime.__file__)"
-    found = subprocess.run(
-        [sys.executable, "-c", code], env=older.environment, cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    found = subprocess.run([served_by, "-I", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert Path(found.stdout.strip()).is_relative_to(tmp_path / "older")

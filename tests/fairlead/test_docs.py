@@ -24,7 +24,7 @@ def test_every_decision_is_listed() -> None:
 
 
 def test_every_file_that_the_documentation_names_is_there() -> None:
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     folders = "platform|serving_runtime|frontend|tests|docs|benchmarks|requirements"
     named = {
         (page.relative_to(ROOT), path)
@@ -36,7 +36,7 @@ def test_every_file_that_the_documentation_names_is_there() -> None:
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     links = [
         (page, link)
         for page in pages

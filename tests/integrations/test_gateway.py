@@ -1,7 +1,6 @@
 """What clients get from the gateway, over HTTP and gRPC, and what it counts: real Envoy, replicas that do as asked."""
 
 import json
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from common.errors import Unavailable
 from integrations.clusters.base import Sample
 from integrations.metrics import collect
+from integrations.pages import read
 
 SERVING = "/serving/default/digits"
 INFER = f"{SERVING}/v2/models/digits/infer"
@@ -25,7 +25,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, make_cluster: Any) -> Iter
     try:
         cluster.start()
         cluster.apply(1, cluster.revision(1, 100), cluster.revision(2, 0))
-        cluster.apply_to("empty", 1, cluster.revision(3, 100, env={"V2_START": "never-ready"}))
+        cluster.apply_to("empty", 1, cluster.revision(3, 100, env={"MODEL_START": "never-ready"}))
         cluster.until_ready(2)
         cluster.until_weights(r1=100, r2=0)
         cluster.until_known("empty")
@@ -222,8 +222,7 @@ def test_replica_counts_its_own(gateway):
 
 def test_source_that_cannot_be_read_is_no_half_answer(gateway):
     observed = gateway.observe()
-    with urllib.request.urlopen(observed.gateway_stats_url) as page:
-        assert b"fairlead_started_at" in page.read()
-    gone = observed.gateway_stats_url.rpartition(":")[0] + ":1/stats/prometheus"
+    assert "fairlead_started_at" in read(observed.gateway_stats_url)
+    gone = observed.gateway_stats_url.replace("admin.sock", "gone.sock")
     with pytest.raises(Unavailable, match="cannot be read"):
         collect(replace(observed, gateway_stats_url=gone))

@@ -82,7 +82,7 @@ def test_a_group_and_nobody_else_gets_the_canary(cluster, traffic, eventually):
 def test_a_group_goes_to_stable_while_its_canary_is_not_ready(cluster):
     match = (HeaderMatch("x-group", MatchKind.EXACT, ("beta",)),)
     cluster.start()
-    both(cluster, 1, 0, match=match, env={"V2_START": "never-ready"})
+    both(cluster, 1, 0, match=match, env={"MODEL_START": "never-ready"})
     assert cluster.observe().revision(CANARY).match == ()
     assert http(cluster, x_group="beta") == STABLE
 

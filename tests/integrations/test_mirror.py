@@ -110,7 +110,7 @@ def test_a_shadows_errors_are_counted_as_clients_would_have_seen_them(cluster, e
 
 
 def test_a_shadow_that_hangs_is_not_felt_and_is_found_out(cluster, traffic, eventually):
-    shadowed(cluster, eventually, 100, V2_DO="sleep=3600")
+    shadowed(cluster, eventually, 100, MODEL_DO="sleep=3600")
     with traffic(cluster.url) as clients:
         clients.until_sent(1000, DEADLINE_S)
         eventually(lambda: sample(cluster, "mirror").server_errors > 100, "copies over the limit fail", DEADLINE_S)
@@ -138,7 +138,7 @@ def test_a_shadow_whose_process_stands_still_is_not_felt(cluster, traffic, event
 
 
 def test_a_shadow_that_crashes_on_every_copy_is_not_felt(cluster, traffic, eventually):
-    shadowed(cluster, eventually, 100, V2_DO="crash")
+    shadowed(cluster, eventually, 100, MODEL_DO="crash")
     with traffic(cluster.url) as clients:
         eventually(
             lambda: cluster.observe().revision("digits-00002").replicas[0].restarts >= 2,

@@ -10,7 +10,7 @@ from tests.serving_runtime.telemetry.tap.receiver import receiving
 
 def test_a_receiver_is_told_of_every_answer_that_clients_got(cluster: Any, traffic: Any, eventually: Any) -> None:
     with receiving() as receiver:
-        cluster.start(runtime=RUNTIME)
+        cluster.start(runtime=RUNTIME, egress="127.0.0.0/8")
         cluster.apply(1, cluster.revision(1, 100, logger=Logger(receiver.url, Logged.RESPONSE)))
         cluster.until_ready(1)
         cluster.until_weights(r1=100)

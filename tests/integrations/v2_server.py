@@ -2,9 +2,9 @@
 
 It reads its model's files only to say who it is. A request tells it what to do by the header `x-do`:
 `sleep=SECONDS`, `status=NNN` (for gRPC the status code's number). The environment tells it what to do at its start:
-`V2_START=fail` tells its variables that begin with `V2_` and ends with exit code 3, `V2_START=never-ready` never
-becomes ready; and `V2_DO` what to do with every infer request whatever its header says, also `crash`. `GET /calls`
-lists the infer calls it got.
+`MODEL_START=fail` tells its variables that begin with `MODEL_` and ends with exit code 3, `MODEL_START=never-ready`
+never becomes ready; and `MODEL_DO` what to do with every infer request whatever its header says, also `crash`.
+`GET /calls` lists the infer calls it got.
 """
 
 import argparse
@@ -27,7 +27,7 @@ class Server:
         self.told = (("fairlead-revision", revision),) if revision else ()
         self.model = next(path for path in repository.iterdir() if path.is_dir())
         self.version = next(path.name for path in self.model.iterdir() if path.name.isdecimal())
-        self.ready = os.environ.get("V2_START") != "never-ready"
+        self.ready = os.environ.get("MODEL_START") != "never-ready"
         self.inflight = self.succeeded = self.failed = 0
         self.calls: list[dict[str, str]] = []
         self.idle = asyncio.Event()
@@ -52,7 +52,7 @@ class Server:
         self.inflight += 1
         self.idle.clear()
         try:
-            action, _, value = os.environ.get("V2_DO", do).partition("=")
+            action, _, value = os.environ.get("MODEL_DO", do).partition("=")
             if action == "crash":
                 os._exit(9)
             if action == "sleep":
@@ -151,14 +151,16 @@ async def main() -> int:
         "payload-logger",
         "payload-logger-mode",
         "payload-logger-attribute",
+        "payload-logger-allowed-networks",
     ):
         parser.add_argument(f"--{name}")
-    parser.add_argument("--http-address", default="127.0.0.1")
+    for name in ("http-address", "grpc-address", "metrics-address"):
+        parser.add_argument(f"--{name}", default="127.0.0.1")
     for name in ("http-port", "grpc-port", "metrics-port"):
         parser.add_argument(f"--{name}", type=int, default=0)
     options = parser.parse_args()
-    if os.environ.get("V2_START") == "fail":
-        told = {name: value for name, value in os.environ.items() if name.startswith("V2_")}
+    if os.environ.get("MODEL_START") == "fail":
+        told = {name: value for name, value in os.environ.items() if name.startswith("MODEL_")}
         sys.stderr.write(f"the environment is {told}\ncannot load the model: as asked\n")
         return 3
     server = Server(Path(options.model_repository), options.revision)

@@ -35,6 +35,7 @@ ORDER = Order(
                 weight_percent=80,
                 model_config={"dynamic_batching": {"preferred_batch_size": [4]}},
                 env={"A": "b"},
+                is_code=True,  # what an earlier release does not say is left to the agent
                 resources=Resources(0.5, 1 << 30),
                 autoscaling=Autoscaling(4, {"concurrency": 7.5}),
                 logger=Logger("http://receiver/", Logged.REQUEST),
@@ -47,6 +48,7 @@ ORDER = Order(
                 artifact_digest="sha256:" + "1" * 64,
                 replicas=1,
                 weight_percent=20,
+                is_code=True,
                 match=(HeaderMatch("x-group", MatchKind.ANY_OF, ("beta", "in-house")),),
                 tap=Tap(0.25),
             ),

@@ -1,5 +1,7 @@
 """What lies here of releases as they first were: the chart, and the serving runtime that came with it."""
 
+import site
+import sys
 import tarfile
 from pathlib import Path
 
@@ -13,3 +15,18 @@ def first_runtime(folder: Path) -> dict[str, str]:
         package.extractall(folder, filter="data")
     # It is found before the installed one, and the folder that a process is started in is not looked at.
     return {"PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
+
+
+def python_with_first_runtime(folder: Path) -> Path:
+    """Make a virtual environment; return its Python, which has what this one has, but the first release's runtime."""
+    own, made = Path(sys.prefix), folder / "environment"
+    (made / "bin").mkdir(parents=True)
+    (made / "pyvenv.cfg").write_bytes((own / "pyvenv.cfg").read_bytes())
+    python = made / "bin" / "python"
+    python.symlink_to(Path(sys.executable).resolve())
+    packages = made / Path(site.getsitepackages()[0]).relative_to(own)
+    packages.mkdir(parents=True)
+    found_first = first_runtime(folder / "package")["PYTHONPATH"]
+    there = [path for path in sys.path if Path(path).is_dir() and not Path(path).is_relative_to(sys.base_prefix)]
+    (packages / "first.pth").write_text("\n".join([found_first, *site.getsitepackages(), *there]) + "\n")
+    return python

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.access import Place, visible
+from accounts.access import Place, is_administrator, visible
 from accounts.api.idempotency import idempotent
 from accounts.permissions import actor_of, caller_token
 from accounts.roles import Owned
@@ -74,11 +74,15 @@ class PolicyDetailView(APIView):
     )
     def put(self, request: Request, name: str) -> Response:
         """Make or change the policy; the body is the policy file. Rollouts in progress keep what they began with."""
+        now, by = timezone.now(), actor_of(request)
+        all_series = is_administrator(caller_token(request))
         if is_dry_run(request):
-            plan = services.policy_plan(document=request.data, name=name, actor=actor_of(request), now=timezone.now())
+            plan = services.policy_plan(
+                document=request.data, name=name, actor=by, now=now, may_read_all_series=all_series
+            )
             return Response(PlanSerializer(plan).data)
         policy, created = services.policy_apply(
-            document=request.data, name=name, actor=actor_of(request), now=timezone.now()
+            document=request.data, name=name, actor=by, now=now, may_read_all_series=all_series
         )
         return Response(PolicySerializer(policy).data, status=201 if created else 200)
 

@@ -6,7 +6,6 @@ context are kept.
 """
 
 import base64
-import binascii
 from collections.abc import Mapping
 
 import yaml
@@ -14,6 +13,7 @@ import yaml
 from common.errors import InvalidInput
 from common.web import is_web_address
 from deployments.document import Document
+from deployments.yaml_text import load
 from integrations.clusters.kubernetes.access import Credentials
 
 _IN_ITSELF = (
@@ -66,7 +66,7 @@ def _read(value: object, field: str) -> object:
     if not isinstance(value, str):
         return value
     try:
-        return yaml.safe_load(value)
+        return load(value)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)  # without the line itself, which may hold a secret
         where = f" in line {mark.line + 1}" if mark is not None else ""
@@ -130,5 +130,5 @@ def _pem(part: Document, name: str) -> str:
     value, field = part.text(name, default=""), part.path(name)
     try:
         return base64.b64decode("".join(value.split()), validate=True).decode("ascii")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # no base64, or no ASCII
         raise InvalidInput(f"{field} is no base64 of a PEM", field=field) from None

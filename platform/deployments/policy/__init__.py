@@ -8,6 +8,7 @@ clients   a group by its headers, and sessions that stay: their parts of the fil
 order     which steps may follow each other
 metrics   Metric: a number that Prometheus is asked for, and what it has to hold to
 promql    the placeholders of its query
+series    limits it to the series of one service
 webhooks  StepWebhook: a system outside that a step asks, and its part of the file
 file      the whole policy file, read and written
 """
@@ -17,7 +18,7 @@ from deployments.policy.clients import affinity_json, match_json, match_text, st
 from deployments.policy.detect import Detect
 from deployments.policy.file import parse_policy, policy_json, stored_policy
 from deployments.policy.gate import Gate, SlowLimit, background_json, gate_json
-from deployments.policy.metrics import Metric
+from deployments.policy.metrics import Metric, Series
 from deployments.policy.values import DIRECT, OnDeadline, OnInconclusive, Policy, Step, Strategy, Then
 from deployments.policy.webhooks import StepWebhook, When, webhook_json
 
@@ -30,6 +31,7 @@ __all__ = [
     "OnDeadline",
     "OnInconclusive",
     "Policy",
+    "Series",
     "SlowLimit",
     "Step",
     "StepWebhook",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 
 from common import durations
 from common.errors import InvalidInput
@@ -16,6 +17,13 @@ _HALF = 50.0
 _HUGE = 1e300
 
 
+class Series(StrEnum):
+    """Which series a query may read."""
+
+    SERVICE = "service"
+    ALL = "all"
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A number that Prometheus is asked for at every look, and what it has to hold to.
@@ -24,6 +32,7 @@ class Metric:
 
     Attributes:
         query: PromQL with placeholders (`deployments.policy.promql`).
+        series: those of the service (`deployments.policy.series`), or all, which takes an administrator to save.
         interval: from one look to the next; the first comes so long after the step's weight was confirmed.
         min_looks: so many looks with a number a verdict of Successful needs.
         allowed_percent: so many looks may be out of bounds. Of a comparison it is 50: of two equal versions either is
@@ -40,6 +49,7 @@ class Metric:
     maximum: float | None = None
     max_increase_percent: float | None = None
     max_decrease_percent: float | None = None
+    series: Series = Series.SERVICE
 
     @property
     def is_comparison(self) -> bool:
@@ -82,6 +92,7 @@ def _metric(document: Document, deadline: timedelta) -> Metric:
         maximum=_limit(document, "max", -_HUGE),
         max_increase_percent=increase,
         max_decrease_percent=decrease,
+        series=document.choice("series", Series, default=Series.SERVICE),
     )
     document.refuse_unknown()
     _check_limits(document, metric)
@@ -152,6 +163,7 @@ def _json(metric: Metric) -> dict[str, object]:
     return {
         "name": metric.name,
         "query": metric.query,
+        **({"series": str(metric.series)} if metric.series is not Series.SERVICE else {}),
         "interval": durations.render(metric.interval),
         "minLooks": metric.min_looks,
         **({} if metric.is_comparison else {"allowedPercent": metric.allowed_percent}),

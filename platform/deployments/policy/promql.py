@@ -52,6 +52,11 @@ def fill(query: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda found: values[found[1]], query)
 
 
+def sample(query: str) -> str:
+    """Return the query about some revision, to see whether it can be read."""
+    return fill(query, {**dict.fromkeys(PLACEHOLDERS, "x"), "version": "1", "interval": "1m"})
+
+
 def look_back(query: str) -> timedelta:
     """Return the longest range that the query selects, `5m` of `rate(x[5m])`; nothing where it selects none."""
     ranges = (_seconds(found) for found in _RANGE.findall(_code(_PLACEHOLDER.sub("x", query))))

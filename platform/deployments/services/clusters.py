@@ -1,6 +1,6 @@
 """Changes of clusters: applied cluster files, deletion."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -12,8 +12,9 @@ from common.errors import Conflict, FairleadError, InvalidInput, NotFound, Unava
 from deployments import due, hints
 from deployments.cluster_file import KIND, STORED, ClusterFile, Way, parse_cluster
 from deployments.connecting import LOCAL, access_of, driver_of, opened, sealed
-from deployments.models import Cluster, InferenceService
+from deployments.models import Cluster, InferenceService, Revision
 from deployments.placement.carrying_out import Phase
+from deployments.watching import variables_left_out
 from integrations.clusters.base import Finding
 from integrations.clusters.kubernetes.access import Credentials
 
@@ -70,9 +71,18 @@ def cluster_check(*, cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Fi
     """
     used = cluster.services.order_by("namespace").values_list("namespace", flat=True).distinct()
     try:
-        return driver_of(cluster).findings(sorted({*used, *namespaces}))
+        return [*driver_of(cluster).findings(sorted({*used, *namespaces})), *_variables(cluster)]
     except FairleadError as error:
         return [Finding("cluster file", False, error.message, "apply the cluster file with what the sentence says")]
+
+
+def _variables(cluster: Cluster) -> Iterator[Finding]:
+    """Yield the revisions that run without variables of their files."""
+    running = Revision.objects.filter(service__cluster=cluster, stopped_at=None).exclude(env={}, transformer={})
+    for row in running.select_related("service", "model_version").order_by("service__namespace", "name"):
+        if without := variables_left_out(row, cluster):
+            message = f"{row.name} runs without {without}"
+            yield Finding(f"service {row.service}", False, message, "apply the service's file without them")
 
 
 @transaction.atomic

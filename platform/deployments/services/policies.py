@@ -5,18 +5,28 @@ from datetime import datetime
 from django.db import transaction
 
 from accounts.services import audit_record
-from common.errors import Conflict, NotFound
+from common.errors import Conflict, InvalidInput, NotFound, NotPermitted
 from deployments.models import InferenceService, RolloutPolicy
-from deployments.policy import parse_policy, policy_json
+from deployments.policy import Policy, Series, parse_policy, policy_json, promql
+from deployments.policy.series import NotUnderstoodError, limited
 
 _SHOWN = 5
 
 
 @transaction.atomic
-def policy_apply(*, document: object, name: str | None, actor: str, now: datetime) -> tuple[RolloutPolicy, bool]:
+def policy_apply(
+    *, document: object, name: str | None, actor: str, now: datetime, may_read_all_series: bool = False
+) -> tuple[RolloutPolicy, bool]:
     """Make or change the policy that a policy file says; returns it and whether it is new.
 
     Rollouts in progress keep the text they were started with; applying the same text again changes nothing.
+
+    Args:
+        may_read_all_series: whether the actor administers the installation, and so may save `series: all`.
+
+    Raises:
+        InvalidInput: the file is none, or a query cannot be limited to the series of the service.
+        NotPermitted: a metric has `series: all`, and the actor may not.
     """
     policy = parse_policy(document, name=name)
     text = policy_json(policy)
@@ -31,10 +41,11 @@ def policy_apply(*, document: object, name: str | None, actor: str, now: datetim
             "created_by": actor,
         },
     )
+    if not created and row.document == text:
+        return row, False
+    _check_series(policy, may_read_all=may_read_all_series)
     before = None
     if not created:
-        if row.document == text:
-            return row, False
         before = {"version": row.version, "document": row.document}
         row.document, row.version, row.updated_at = text, row.version + 1, now
         row.strategy, row.on_inconclusive = policy.strategy, policy.on_inconclusive
@@ -59,3 +70,23 @@ def policy_delete(*, name: str, actor: str, now: datetime) -> None:
     before = {"version": row.version, "document": row.document}
     row.delete()
     audit_record(actor=actor, action="policy.delete", target=f"policies/{name}", now=now, before=before)
+
+
+def _check_series(policy: Policy, *, may_read_all: bool) -> None:
+    gates = [gate for gate in (policy.background, *(step.gate for step in policy.steps)) if gate is not None]
+    for metric in (metric for gate in gates for metric in gate.metrics):
+        if metric.series is Series.ALL:
+            if not may_read_all:
+                raise NotPermitted(
+                    f"metric {metric.name!r} has `series: all`, by which it may read the series of other teams; only "
+                    "who administers the installation may save it; without it the query reads the service's own series"
+                )
+            continue
+        try:
+            limited(promql.sample(metric.query), {"namespace": "x", "service": "x"})
+        except NotUnderstoodError as error:
+            raise InvalidInput(
+                f"the query of metric {metric.name!r} {error}, so it cannot be limited to the service's own series; "
+                "write it another way, or let an administrator save it with `series: all`",
+                field="query",
+            ) from error

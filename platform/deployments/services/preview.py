@@ -85,11 +85,13 @@ def rollout_plan(
     return Plan(Outcome.CREATED, message, before, row.service.document, contract, analysis, wishes, room)
 
 
-def policy_plan(*, document: object, name: str, actor: str, now: datetime) -> Plan:
+def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_read_all_series: bool = False) -> Plan:
     """Return what `policy_apply` would do, having changed nothing; raises what that raises."""
     with transaction.atomic():
         old = RolloutPolicy.objects.filter(name=parse_policy(document, name=name).name).first()
-        row, created = policy_apply(document=document, name=name, actor=actor, now=now)
+        row, created = policy_apply(
+            document=document, name=name, actor=actor, now=now, may_read_all_series=may_read_all_series
+        )
         transaction.set_rollback(True)
     if created:
         return Plan(Outcome.CREATED, f"policy {row.name} is new", None, row.document)

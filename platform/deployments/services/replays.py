@@ -33,6 +33,7 @@ from deployments.services.claims import broke_off, columns_of, due, put_back, st
 from deployments.services.rollouts import version_of
 from deployments.services.serving import service_named, spec_of
 from deployments.services.turning import check_ready
+from deployments.spec import is_code
 from integrations.clusters.base import Candidate
 from registry.lineage import origin_of
 
@@ -195,6 +196,7 @@ def _candidate(row: Replay) -> Candidate:
         artifact_uri=row.model_version.artifact_uri,
         model_config=spec.model_config,
         env=spec.env,
+        is_code=is_code(row.model_version.platform),
         namespace=row.service.namespace,
         service=row.service.name,
         replay=str(row.pk),

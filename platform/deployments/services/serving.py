@@ -8,6 +8,7 @@ from accounts.selectors import audit_list
 from accounts.services import audit_record
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound
 from deployments import hints
+from deployments.connecting import allows_python
 from deployments.contract import Contract
 from deployments.history import Kind
 from deployments.models import InferenceService, Revision, RolloutPolicy
@@ -20,7 +21,7 @@ from deployments.services.contracts import accepted
 from deployments.services.importing import begin_import, must_import
 from deployments.services.stopping import follow_stop
 from deployments.services.turning import check_ready, give_up, turn_to
-from deployments.spec import ServiceSpec, check_format, parse_service, refuse_on, rolling_json
+from deployments.spec import ServiceSpec, check_env, check_format, is_code, parse_service, refuse_on, rolling_json
 from integrations.clusters.base import PREVIEW_SUFFIX, DriftPolicy, Resources
 from registry.models import ModelVersion
 from registry.selectors import model_version_resolve
@@ -49,7 +50,8 @@ def service_apply(
         accept: why `actor` accepts what would break clients; None where that is refused.
 
     Raises:
-        InvalidInput: the file is wrong, or names files elsewhere that may not be imported.
+        InvalidInput: the file is wrong, names files elsewhere that may not be imported, or sets a variable that the
+            model's process does not get.
         NotFound: the model, version, alias, policy or cluster it names is not there.
         Conflict: the version is not READY, or not approved where its model asks for that; the service is being deleted,
             or runs on another cluster.
@@ -84,6 +86,8 @@ def service_apply(
     with changing(service.pk, now=now) as change:
         _refuse_if_deleting(change.service)
         refuse_on(change.service.cluster.kind, spec)
+        runs_code = is_code(spec.model_format if version is None else version.platform)
+        check_env(spec, is_code=runs_code and allows_python(change.service.cluster))
         earlier = None if created else spec_of(change.service)
         check_stays(change.service, spec.cluster)
         is_to_import = must_import(change.service, earlier, spec)

@@ -22,7 +22,7 @@ from deployments.services.choosing import cluster_default
 from deployments.services.claims import begin, broke_off, due, put_back, state_of, write_end
 from deployments.services.serving import runs_with, service_named, spec_of
 from deployments.services.turning import check_ready
-from deployments.spec import content_of
+from deployments.spec import content_of, is_code
 from deployments.spec.rewrite import file_saying
 from deployments.tuning import SPARE_S, TuningOrder, config_with
 from integrations.clusters.base import Job, JobKind, Resources
@@ -167,6 +167,7 @@ def _job(row: Tuning) -> Job:
         arguments=order.arguments,
         model_config=row.model_config,
         env={} if spec is None else spec.env,
+        is_code=is_code(version.platform),
         resources=Resources() if row.service is None else runs_with(row.service),
     )
 

@@ -6,6 +6,7 @@ that are).
 
 from deployments.spec.clusters import refuse_on
 from deployments.spec.delivery import rolling_json, stored_rolling
+from deployments.spec.environment import check_env, is_code, left_out
 from deployments.spec.file import imported_model, parse_service
 from deployments.spec.logger import logger_json, stored_logger
 from deployments.spec.model import CONFIG, STORAGE_URI, check_format
@@ -23,11 +24,14 @@ __all__ = [
     "RevisionContent",
     "ServiceSpec",
     "Transformer",
+    "check_env",
     "check_format",
     "content_of",
     "file_saying",
     "file_stopped",
     "imported_model",
+    "is_code",
+    "left_out",
     "logger_json",
     "parse_patches",
     "parse_service",

@@ -10,7 +10,8 @@ import time
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncIterator, Callable, Collection, Hashable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
@@ -23,7 +24,7 @@ from django.views.decorators.http import require_GET
 
 from accounts.access import Place, may, require
 from accounts.models import ApiToken
-from accounts.permissions import page_scope
+from accounts.permissions import page_scope, page_token
 from accounts.rights import RightsWatch
 from accounts.scopes import Scope
 from accounts.selectors import token_of_session
@@ -74,102 +75,113 @@ _OF_BUILDS, _OF_TUNINGS = Source(build_marks, Scope.READ), Source(tuning_marks, 
 _OF_RECORDINGS, _OF_REPLAYS = Source(recording_marks, Scope.READ), Source(replay_marks, Scope.READ)
 
 
-@never_cache
-@require_GET
-@page_scope(Scope.READ)
-async def home_stream(request: HttpRequest) -> StreamingHttpResponse:
+def streamed(source: Source, place: Callable[..., Place]) -> Callable[[Callable[..., Topic]], Callable[..., Any]]:
+    """Make a view that streams a topic out of a function that returns it.
+
+    Every stream is made here: who may not see its place gets 403 or 404 before the function is called, and one that is
+    open ends when rights end (`_messages`).
+
+    Args:
+        place: what the address is about, given its parts.
+    """
+
+    def decorate(topic_of: Callable[..., Topic]) -> Callable[..., Any]:
+        def opened(request: HttpRequest, **parts: Any) -> StreamingHttpResponse:
+            where = place(**parts)
+            require(page_token(request), source.scope, where)
+            return _stream(request, topic_of(request, **parts), where, source)
+
+        @never_cache
+        @require_GET
+        @page_scope(source.scope)
+        @wraps(topic_of)
+        async def view(request: HttpRequest, **parts: Any) -> StreamingHttpResponse:
+            return await sync_to_async(opened)(request, **parts)
+
+        return view
+
+    return decorate
+
+
+def _anywhere() -> Place:
+    return Place.anywhere()
+
+
+def _of_service(namespace: str, **_: object) -> Place:
+    return Place.namespace(namespace)
+
+
+def _of_model(model: str, **_: object) -> Place:
+    return Place.model(model)
+
+
+def _of_cluster(**_: object) -> Place:
+    return Place.installation()
+
+
+@streamed(_OF_HOME, _anywhere)
+def home_stream(request: HttpRequest) -> Topic:
     """Stream what changes at Home."""
-    token: ApiToken = request.token  # type: ignore[attr-defined]
-    topic = Topic(key=("home", token.pk), mark=_with_traffic, load=partial(_of_token, token.pk, home_page))
-    return await sync_to_async(_stream)(request, topic, Place.anywhere(), _OF_HOME)
+    token = page_token(request)
+    return Topic(key=("home", token.pk), mark=_with_traffic, load=partial(_of_token, token.pk, home_page))
 
 
-@never_cache
-@require_GET
-@page_scope(Scope.READ)
-async def service_list_stream(request: HttpRequest) -> StreamingHttpResponse:
+@streamed(_OF_SERVICES, _anywhere)
+def service_list_stream(request: HttpRequest) -> Topic:
     """Stream what changes in the list of services."""
-    token: ApiToken = request.token  # type: ignore[attr-defined]
+    token = page_token(request)
     shown = parse_filter(request.GET.dict())
     load = partial(_of_token, token.pk, partial(list_page, shown=shown))
-    topic = Topic(key=("services", token.pk, shown), mark=_with_traffic, load=load)
-    return await sync_to_async(_stream)(request, topic, Place.anywhere())
+    return Topic(key=("services", token.pk, shown), mark=_with_traffic, load=load)
 
 
-@never_cache
-@require_GET
-@page_scope(Scope.READ)
-async def service_stream(request: HttpRequest, namespace: str, name: str) -> StreamingHttpResponse:
+@streamed(_OF_SERVICES, _of_service)
+def service_stream(_request: HttpRequest, namespace: str, name: str) -> Topic:
     """Stream what changes on a service's page; raises NotFound."""
-    service = await sync_to_async(service_detail)(namespace=namespace, name=name)
-    load = partial(_or_none, partial(detail_page, namespace, name))
-    topic = Topic.of_row(service.id, load, key=service.id)
-    return await sync_to_async(_stream)(request, topic, Place.namespace(namespace))
+    service = service_detail(namespace=namespace, name=name)
+    return Topic.of_row(service.id, partial(_or_none, partial(detail_page, namespace, name)), key=service.id)
 
 
-@never_cache
-@require_GET
-@page_scope(Scope.READ)
-async def rollout_stream(request: HttpRequest, namespace: str, name: str, rollout_id: int) -> StreamingHttpResponse:
+@streamed(_OF_SERVICES, _of_service)
+def rollout_stream(_request: HttpRequest, namespace: str, name: str, rollout_id: int) -> Topic:
     """Stream what changes on a rollout's page; raises NotFound."""
-    row = await sync_to_async(rollout_of_service)(namespace=namespace, name=name, rollout_id=rollout_id)
+    row = rollout_of_service(namespace=namespace, name=name, rollout_id=rollout_id)
     load = partial(_or_none, partial(rollout_page, namespace, name, rollout_id))
-    topic = Topic.of_row(row.service_id, load, key=("rollout", row.pk))
-    return await sync_to_async(_stream)(request, topic, Place.namespace(namespace))
+    return Topic.of_row(row.service_id, load, key=("rollout", row.pk))
 
 
-@never_cache
-@require_GET
-@page_scope(Scope.ADMIN)
-async def gpu_stream(request: HttpRequest, name: str) -> StreamingHttpResponse:
+@streamed(_OF_GPUS, _of_cluster)
+def gpu_stream(_request: HttpRequest, name: str) -> Topic:
     """Stream what changes on the page of a cluster's GPUs; raises NotFound."""
-    cluster = await sync_to_async(cluster_get)(name=name)
-    topic = _topic("gpus", cluster.pk, partial(gpu_page, name))
-    return await sync_to_async(_stream)(request, topic, Place.installation(), _OF_GPUS)
+    return _topic("gpus", cluster_get(name=name).pk, partial(gpu_page, name))
 
 
-@never_cache
-@require_GET
-@page_scope(Scope.READ)
-async def build_stream(request: HttpRequest, model: str, number: int, build_id: int) -> StreamingHttpResponse:
+@streamed(_OF_BUILDS, _of_model)
+def build_stream(_request: HttpRequest, model: str, number: int, build_id: int) -> Topic:
     """Stream what changes on a build's page; raises NotFound."""
-    place = Place.model(model)
-    await sync_to_async(require)(request.token, Scope.READ, place)  # type: ignore[attr-defined]
-    row = await sync_to_async(build_get)(model=model, number=number, build_id=build_id)
-    topic = _topic("build", row.pk, partial(build_page, model, number, build_id))
-    return await sync_to_async(_stream)(request, topic, place, _OF_BUILDS)
+    row = build_get(model=model, number=number, build_id=build_id)
+    return _topic("build", row.pk, partial(build_page, model, number, build_id))
 
 
-@never_cache
-@require_GET
-@page_scope(Scope.READ)
-async def tuning_stream(request: HttpRequest, model: str, number: int, tuning_id: int) -> StreamingHttpResponse:
+@streamed(_OF_TUNINGS, _of_model)
+def tuning_stream(_request: HttpRequest, model: str, number: int, tuning_id: int) -> Topic:
     """Stream what changes on a tuning's page; raises NotFound."""
-    place = Place.model(model)
-    await sync_to_async(require)(request.token, Scope.READ, place)  # type: ignore[attr-defined]
-    row = await sync_to_async(tuning_get)(model=model, number=number, tuning_id=tuning_id)
-    topic = _topic("tuning", row.pk, partial(tuning_page, model, number, tuning_id))
-    return await sync_to_async(_stream)(request, topic, place, _OF_TUNINGS)
+    row = tuning_get(model=model, number=number, tuning_id=tuning_id)
+    return _topic("tuning", row.pk, partial(tuning_page, model, number, tuning_id))
 
 
-@never_cache
-@require_GET
-@page_scope(Scope.READ)
-async def recording_stream(request: HttpRequest, namespace: str, name: str, recording_id: int) -> StreamingHttpResponse:
+@streamed(_OF_RECORDINGS, _of_service)
+def recording_stream(_request: HttpRequest, namespace: str, name: str, recording_id: int) -> Topic:
     """Stream what changes on a recording's page; raises NotFound."""
-    row = await sync_to_async(recording_get)(namespace=namespace, name=name, recording_id=recording_id)
-    topic = _topic("recording", row.pk, partial(recording_page, namespace, name, recording_id))
-    return await sync_to_async(_stream)(request, topic, Place.namespace(namespace), _OF_RECORDINGS)
+    row = recording_get(namespace=namespace, name=name, recording_id=recording_id)
+    return _topic("recording", row.pk, partial(recording_page, namespace, name, recording_id))
 
 
-@never_cache
-@require_GET
-@page_scope(Scope.READ)
-async def replay_stream(request: HttpRequest, namespace: str, name: str, replay_id: int) -> StreamingHttpResponse:
+@streamed(_OF_REPLAYS, _of_service)
+def replay_stream(_request: HttpRequest, namespace: str, name: str, replay_id: int) -> Topic:
     """Stream what changes on a replay's page; raises NotFound."""
-    row = await sync_to_async(replay_get)(namespace=namespace, name=name, replay_id=replay_id)
-    topic = _topic("replay", row.pk, partial(replay_page, namespace, name, replay_id))
-    return await sync_to_async(_stream)(request, topic, Place.namespace(namespace), _OF_REPLAYS)
+    row = replay_get(namespace=namespace, name=name, replay_id=replay_id)
+    return _topic("replay", row.pk, partial(replay_page, namespace, name, replay_id))
 
 
 def _topic(kind: str, pk: int, page: Callable[[], Page]) -> Topic:
@@ -177,8 +189,8 @@ def _topic(kind: str, pk: int, page: Callable[[], Page]) -> Topic:
     return Topic.of_row(pk, partial(_or_none, page), key=(kind, pk))
 
 
-def _stream(request: HttpRequest, topic: Topic, place: Place, source: Source = _OF_SERVICES) -> StreamingHttpResponse:
-    token: ApiToken = request.token  # type: ignore[attr-defined]
+def _stream(request: HttpRequest, topic: Topic, place: Place, source: Source) -> StreamingHttpResponse:
+    token = page_token(request)
     extra: dict[str, object] = {
         "csrf_token": get_token(request),
         "may_write": may(token, Scope.WRITE, place),

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, may, require
+from accounts.access import Place, is_administrator, may, require
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.scopes import Scope
 from common.counting import CountUpTo
@@ -111,7 +111,13 @@ def policy_apply_action(request: HttpRequest) -> HttpResponse:
     if str("" if present is None else present.version) != request.POST.get("version", ""):
         found = "is there already" if not name else "was changed or deleted since you opened it"
         raise Conflict(f"policy {policy.name} {found}; open it anew, so that nobody's change is lost")
-    row, created = policy_apply(document=document, name=policy.name, actor=page_actor(request), now=timezone.now())
+    row, created = policy_apply(
+        document=document,
+        name=policy.name,
+        actor=page_actor(request),
+        now=timezone.now(),
+        may_read_all_series=is_administrator(page_token(request)),
+    )
     messages.success(request, f"Policy {row.name} is {'there' if created else f'at version {row.version}'} now.")
     return leave(request, "deployments:policy-detail", row.name)
 

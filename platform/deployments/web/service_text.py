@@ -2,14 +2,16 @@
 
 import difflib
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import yaml
 
+from common import parsers
 from common.errors import InvalidInput
+from deployments.yaml_text import Loader, load
 
 LONGEST = 64 * 1024
 
@@ -29,32 +31,6 @@ class Line:
 
     change: Change
     text: str
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML's plain kinds without dates, without a field that is there twice, and without references."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Refuse what refers to another part: a line of it can say more than memory holds."""
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "references (*) are not taken here", mark)
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuse a field that is there twice, of which YAML would keep the second without a word."""
-        seen: set[str] = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                problem = f"the field {key.value!r} is there twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep=deep)
 
 
 def text_of(document: object) -> str:
@@ -79,7 +55,7 @@ def document_of(text: str, *, what: str = "service file", begins: str = "apiVers
     if len(text) > LONGEST:
         raise InvalidInput(f"the file has {len(text):,} characters; {LONGEST:,} at most", field="text")
     try:
-        found = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+        found = load(text)
     except yaml.MarkedYAMLError as error:
         line = None if error.problem_mark is None else error.problem_mark.line + 1
         where = "" if line is None else f"line {line}: "
@@ -88,6 +64,7 @@ def document_of(text: str, *, what: str = "service file", begins: str = "apiVers
         raise InvalidInput(f"this is no YAML: {error}", field="text") from error
     if not isinstance(found, dict):
         raise InvalidInput(f"the text is no {what}; it begins with `{begins}: `", field="text")
+    parsers.check(found)
     return found
 
 
@@ -97,7 +74,7 @@ def line_of(text: str, field: str) -> int | None:
     None where nothing of it is there, and for a text that is no YAML.
     """
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = yaml.compose(text, Loader=Loader)
     except yaml.YAMLError:
         return None
     line = None

@@ -14,6 +14,14 @@ from fairlead_cli.up.supervisor import Component
 _NOT_INHERITED = ("FAIRLEAD_TOKEN", "FAIRLEAD_URL", "FAIRLEAD_GATEWAY_URL")
 # What the settings take for true.
 _TRUE = {"1", "true", "yes", "on"}
+# What the agent does not need, and the models that it starts must not have.
+_SECRETS = (
+    "FAIRLEAD_SECRET_KEY",
+    "FAIRLEAD_DATABASE_URL",
+    "FAIRLEAD_BROKER_URL",
+    "FAIRLEAD_OIDC_CLIENT_SECRET",
+    "FAIRLEAD_PROMETHEUS_TOKEN",
+)
 # Longer than the agent itself waits for requests in flight and then for its processes to end.
 _AGENT_DRAIN_S = 60.0
 
@@ -66,11 +74,12 @@ def components(
     runtime_flags = ["--log-verbose=1"] if log_requests else []
     if variables.get("FAIRLEAD_ALLOW_PYTHON_MODELS", "").lower() in _TRUE:
         runtime_flags.append("--allow-python-models=true")
-    agent += ["--runtime", shlex.join([python, "-m", "serving_runtime", *runtime_flags])]
+    agent += ["--runtime", shlex.join([python, "-I", "-m", "serving_runtime", *runtime_flags])]
+    without_secrets = {name: value for name, value in variables.items() if not name.startswith(_SECRETS)}
     watcher = [python, "-m", "django", "watch_clusters"]
     return [
         Component("web", web, variables, patience_s=8.0),
         Component("watcher", watcher, variables, patience_s=15.0, wanted_by=home.watches),
         Component("worker", worker, variables, patience_s=10.0),
-        Component("agent", agent, variables, patience_s=_AGENT_DRAIN_S, starts_others=True),
+        Component("agent", agent, without_secrets, patience_s=_AGENT_DRAIN_S, starts_others=True),
     ]

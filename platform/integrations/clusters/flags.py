@@ -1,17 +1,37 @@
-"""Flags of the serving runtime that say the same wherever it runs. Pure."""
+"""Flags and variables of the serving runtime that say the same wherever it runs. Pure."""
+
+from collections.abc import Sequence
+from itertools import pairwise
 
 from integrations.clusters.base import DesiredRevision
+from serving_runtime.shared.egress import Network
+
+CLOSED = {"FAIRLEAD_ALLOW_CONTROL_CALLS": "false"}
+"""Closes what would change a replica behind its revision's back: the control plane itself makes no such call.
+A variable and no flag: runtimes of earlier releases ignore it."""
+_PYTHON_MODELS = "--allow-python-models"
+_TRUE = ("true", "1", "on")  # as the runtime reads it
 
 
 def python_flags(*, allowed: bool) -> list[str]:
     """Return the flag that lets a runtime run models whose files are code, where the operator has said so."""
-    return ["--allow-python-models=true"] if allowed else []
+    return [f"{_PYTHON_MODELS}=true"] if allowed else []
 
 
-def logger_flags(namespace: str, revision: DesiredRevision) -> list[str]:
-    """Return what a replica is started with so that it tells of every request; nothing where nobody wants to know.
+def allows_python(command: Sequence[str]) -> bool:
+    """Return whether a runtime that is started so runs models whose files are code."""
+    words = [part for word in command for part in word.split("=", 1)]
+    values = [value.lower() for name, value in pairwise(words) if name == _PYTHON_MODELS]
+    return bool(values) and values[-1] in _TRUE
+
+
+def logger_flags(namespace: str, revision: DesiredRevision, allowed: Sequence[Network]) -> list[str]:
+    """Return what a replica is started with so that it posts every request to the revision's logger; empty without one.
 
     The attributes are those of KServe's payload logger, and the revision.
+
+    Args:
+        allowed: networks that loggers may be in although they are not public.
     """
     logger = revision.logger
     if logger is None:
@@ -25,5 +45,6 @@ def logger_flags(namespace: str, revision: DesiredRevision) -> list[str]:
     return [
         f"--payload-logger={logger.url}",
         f"--payload-logger-mode={logger.mode}",
+        f"--payload-logger-allowed-networks={','.join(str(network) for network in allowed)}",
         *(f"--payload-logger-attribute={name}={value}" for name, value in attributes.items()),
     ]

@@ -12,7 +12,6 @@ import queue
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from serving_runtime.backends.python.calls import CallServer
 from serving_runtime.backends.python.wire.channel import Channel, ChannelClosedError
 from serving_runtime.backends.python.wire.failures import error_from
 from serving_runtime.errors import BackendError, ModelError, ServingError
+from serving_runtime.isolation import interpreter
 from serving_runtime.request import NO_PARAMETERS, Tensor
 from serving_runtime.telemetry.own import OWN
 
@@ -94,7 +94,7 @@ class WorkerProcess:
         outgoing, incoming = (os.memfd_create("fairlead-tensors", os.MFD_CLOEXEC) for _ in range(2))
         fds = (theirs.fileno(), incoming, outgoing)  # what goes out here comes in there
         self._process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "serving_runtime.backends.python.worker", str(file), *map(str, fds)],
+            [*interpreter(), "-u", "-m", "serving_runtime.backends.python.worker", str(file), *map(str, fds)],
             pass_fds=fds,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

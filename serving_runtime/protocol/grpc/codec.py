@@ -47,6 +47,8 @@ def decode(message: Any, memory: SharedMemory) -> tuple[InferRequest, Parts]:
 
     Raises InvalidArgument, NotFound or Unsupported.
     """
+    tensors.check_count(len(message.inputs), "inputs")
+    tensors.check_count(len(message.outputs), "outputs")
     raw = message.raw_input_contents
     decoded = []
     index = shared_bytes = 0

@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import context
+from serving_runtime.protocol.grpc import counting
 from serving_runtime.protocol.grpc.access import FORWARDED, GROUPS, Sent, forwarded
 from serving_runtime.protocol.grpc.methods import Method, StreamMethod, Write
 from serving_runtime.protocol.parameters import Forwarding
@@ -98,7 +99,8 @@ def streaming(method: StreamMethod) -> Answer:
 
 
 def parsed(kind: Any, content: bytes | memoryview) -> Any:
-    """Return the message; raises InvalidArgument."""
+    """Return the message; raises InvalidArgument, before it is parsed where it has too many parts."""
+    counting.check(kind.DESCRIPTOR.name, memoryview(content))
     try:
         return kind.FromString(content)
     except DecodeError as error:

@@ -15,6 +15,7 @@ from serving_runtime.protocol.grpc.known import KnownRequests
 from serving_runtime.protocol.grpc.methods import DirectMethod, Metadata, Method, Reply, StreamMethod, Write
 from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.grpc.stream import InferStream
+from serving_runtime.protocol.request_memory import RequestMemory
 from serving_runtime.request import Cancellable, Outcome
 
 
@@ -23,8 +24,9 @@ class V2Service:
 
     name = "inference.GRPCInferenceService"
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, memory: RequestMemory | None = None) -> None:
         self._engine = engine
+        self._memory = memory if memory is not None else RequestMemory()
         self._loop = asyncio.get_running_loop()
         self._streams: set[InferStream] = set()
         self._known = KnownRequests()
@@ -150,7 +152,8 @@ class V2Service:
 
     async def model_stream_infer(self, requests: AsyncIterator[memoryview], write: Write, metadata: Metadata) -> None:
         """Answer the requests of one stream; `triton_grpc_error: true` ends it with the first error's status."""
-        stream = InferStream(self._engine, self._known, errors_end=metadata.get("triton_grpc_error") == "true")
+        errors_end = metadata.get("triton_grpc_error") == "true"
+        stream = InferStream(self._engine, self._known, errors_end=errors_end, memory=self._memory)
         self._streams.add(stream)
         try:
             await stream.run(requests, write)

@@ -23,6 +23,7 @@ from serving_runtime.protocol.grpc.access import with_metadata
 from serving_runtime.protocol.grpc.known import KnownRequest, KnownRequests
 from serving_runtime.protocol.grpc.methods import Write
 from serving_runtime.protocol.grpc.policy import parsed
+from serving_runtime.protocol.request_memory import RequestMemory
 from serving_runtime.request import InferResponse, Outcome, RequestContext, Streaming
 
 MAX_IN_FLIGHT = 1024
@@ -68,10 +69,14 @@ class InferStream:
     Args:
         known: messages that were there before.
         errors_end: the first error ends the call with a gRPC status in place of a message (`triton_grpc_error`).
+        memory: what unfinished requests hold; those in flight here are added to it.
     """
 
-    def __init__(self, engine: Engine, known: KnownRequests, *, errors_end: bool) -> None:
+    def __init__(
+        self, engine: Engine, known: KnownRequests, *, errors_end: bool, memory: RequestMemory | None = None
+    ) -> None:
         self._engine = engine
+        self._memory = memory if memory is not None else RequestMemory()
         self._known = known
         self._errors_end = errors_end
         self._context = context.CALL.get()
@@ -107,9 +112,12 @@ class InferStream:
                 self._news.clear()
         finally:
             reader.cancel()
+            self._memory.held_bytes -= self._in_flight_bytes
+            self._in_flight_bytes = 0
             for request in self._in_flight:
                 if request.job is not None:
                     request.job.cancel()
+            self._in_flight.clear()
 
     def drain(self) -> None:
         """Read no more, and end the call with UNAVAILABLE once nothing is in flight: the server is stopping."""
@@ -146,6 +154,7 @@ class InferStream:
     def _begin(self, request: _Request, content: memoryview) -> None:
         self._in_flight.add(request)
         self._in_flight_bytes += request.size_bytes
+        self._memory.held_bytes += request.size_bytes
         try:
             if request.known is None:
                 message = request.asked
@@ -201,17 +210,23 @@ class InferStream:
         if not request.waits_in_line:
             self._put(response)
             return
+        if request not in self._in_flight:  # the call is over
+            return
         request.response = response
         request.size_bytes += len(response)
         self._in_flight_bytes += len(response)
+        self._memory.held_bytes += len(response)
         while self._line and self._line[0].response is not None:
             first = self._line.popleft()
             self._leave(first)
             self._put(first.response or b"")
 
     def _leave(self, request: _Request) -> None:
+        if request not in self._in_flight:  # the call is over
+            return
         self._in_flight.discard(request)
         self._in_flight_bytes -= request.size_bytes
+        self._memory.held_bytes -= request.size_bytes
         self._room.set()
 
     def _end_with(self, error: ServingError) -> None:

@@ -19,6 +19,9 @@ Head = TypeVar("Head")
 
 MAX_HEADER_LIST_BYTES = 64 * 1024
 
+NO_TABLE = b"\x20"
+"""Begins a block whose sender reduces its table to 0 bytes (RFC 7541, section 6.3)."""
+
 _KEPT_BLOCKS = 64
 _KEPT_BYTES = 1024
 """Of one block: longer ones are decoded every time."""

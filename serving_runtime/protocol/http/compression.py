@@ -1,7 +1,6 @@
 """Compressed bodies in both directions: gzip, and deflate in its zlib form (RFC 9110, content codings).
 
-A body that is sent compressed is decompressed as it arrives and never beyond the limit of a plain one: what a bomb
-would become is refused before it is made.
+A body that is sent compressed is inflated once it is there (inflating.py), and never beyond the limit of a plain one.
 """
 
 import zlib
@@ -22,32 +21,8 @@ class BadCompression(Exception):  # noqa: N818 - an answer to the client, not a 
     """A body cannot be decompressed; the message is for its sender."""
 
 
-class Decompressor:
-    """One compressed body, piece by piece."""
-
-    def __init__(self, window_bits: int) -> None:
-        self._inflater = zlib.decompressobj(window_bits)
-
-    @property
-    def complete(self) -> bool:
-        return self._inflater.eof
-
-    def feed(self, piece: bytes, at_most_bytes: int) -> bytes:
-        """Return the next decompressed piece; longer ones are cut at `at_most_bytes`, which is the caller's to refuse.
-
-        Raises BadCompression for what is not compressed as it says.
-        """
-        try:
-            plain = self._inflater.decompress(piece, at_most_bytes)
-        except zlib.error as error:
-            raise BadCompression(f"the compressed request body cannot be read: {error}") from error
-        if self._inflater.unused_data:
-            raise BadCompression("the request body goes on after its compressed part")
-        return plain
-
-
-def decompressor(content_encoding: bytes) -> Decompressor | None:
-    """Return what a Content-Encoding asks for, None for nothing; raises BadCompression for what is not offered."""
+def window_bits(content_encoding: bytes) -> int | None:
+    """Return what zlib needs to know of a Content-Encoding, None for none; raises BadCompression for an unknown one."""
     coding = content_encoding.strip().lower()
     if coding in (b"", b"identity"):
         return None
@@ -55,7 +30,7 @@ def decompressor(content_encoding: bytes) -> Decompressor | None:
     if bits is None:
         found = coding.decode("latin-1")[:50]
         raise BadCompression(f"Content-Encoding '{found}' is not supported; send the body as gzip, deflate or identity")
-    return Decompressor(bits)
+    return bits
 
 
 def accepted(accept_encoding: bytes) -> bytes:

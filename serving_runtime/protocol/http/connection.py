@@ -18,16 +18,26 @@ import httptools
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol.http import answer, large_body
 from serving_runtime.protocol.http.answer import CONTINUE, BodyWriter
-from serving_runtime.protocol.http.limits import LINGER_S, MAX_HEADER_BYTES, MAX_PIPELINED, too_slow, write_stuck
+from serving_runtime.protocol.http.inflation import inflate
+from serving_runtime.protocol.http.limits import (
+    LINGER_S,
+    MAX_HEADER_BYTES,
+    MAX_PIPELINED,
+    MUCH_BYTES,
+    write_stuck,
+)
 from serving_runtime.protocol.http.message import (
     Application,
     BodySource,
+    Reply,
     Request,
     Response,
     error_response,
     text_error,
 )
 from serving_runtime.protocol.http.reader import KeepsHeader, RequestReader
+from serving_runtime.protocol.progress import Progress
+from serving_runtime.protocol.request_memory import LARGE_BYTES, json_cost
 from serving_runtime.request import Cancellable
 
 if TYPE_CHECKING:
@@ -44,7 +54,10 @@ class Connection(asyncio.Protocol):
         self._app = listener.application
         self._begun = listener.begun
         self._transport: asyncio.Transport
-        self._reader = RequestReader(self, listener.limits, listener.keeps_header)
+        self._memory = listener.memory
+        self._held_bytes = 0  # for the request that is being answered
+        self._reader = RequestReader(self, listener.limits, listener.keeps_header, listener.memory)
+        self._progress: Progress | None = None
         self._waiting: deque[tuple[Request, bool]] = deque()  # complete requests and whether each keeps alive
         self._refusal: Response | None = None  # of what came behind them
         self._job: Cancellable | None = None
@@ -57,6 +70,8 @@ class Connection(asyncio.Protocol):
         self._lingering = False  # a refusal is on its way; closing before the client has read it could destroy it
         self._advancing = False
         self._reading_paused = False
+        self._turn_over = False  # reading goes on soon
+        self._large = False  # the body that arrives is LargeBody's to read
         self._since = listener.now  # of the state it is in
         self._write_paused_since: float | None = None
         self._write_buffered = 0
@@ -80,14 +95,17 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, _error: Exception | None) -> None:
         self._listener.remove(self)
         self._finished = True
-        self._waiting.clear()
+        self._forget_waiting()
         self._reader.leave()
+        self._release()
         if self._job is not None:
             self._job.cancel()
             self._job = None
 
     def data_received(self, data: bytes) -> None:
         if self._finished:
+            if self._lingering:
+                self._pause_for(self._listener.discard_delay_s())
             return
         reader = self._reader
         try:
@@ -101,6 +119,8 @@ class Connection(asyncio.Protocol):
             return
         if reader.reading:
             self._await_more(reader, len(data))
+        if len(data) >= MUCH_BYTES:
+            self.take_turns()
 
     def pause_writing(self) -> None:
         self._write_paused_since = self._listener.now
@@ -114,16 +134,37 @@ class Connection(asyncio.Protocol):
             self._source.resume()
         self._advance()
 
+    def take_turns(self) -> None:
+        """Read no more until other connections had their turn: the loop would go on with one that sends without end."""
+        self._pause_for(0)
+
+    def _pause_for(self, seconds: float) -> None:
+        if self._reading_paused or self._turn_over:
+            return
+        self._turn_over = True
+        self._transport.pause_reading()
+        asyncio.get_running_loop().call_later(seconds, self._go_on)
+
+    def _go_on(self) -> None:
+        self._turn_over = False
+        if not self._reading_paused and not self._transport.is_closing():
+            self._transport.resume_reading()
+
     def _await_more(self, reader: RequestReader, received: int) -> None:
         """Go on with a request of which a part is there."""
-        if reader.in_headers:
+        if reader.received_bytes == reader.noted_bytes:
             reader.header_bytes += received
             if reader.header_bytes > MAX_HEADER_BYTES:
                 self.on_refusal(text_error(431, f"the request's headers are larger than {MAX_HEADER_BYTES} bytes"))
-        elif reader.bytes_to_come >= large_body.WORTH_BYTES:
+                return
+        else:
+            reader.noted_bytes, reader.header_bytes = reader.received_bytes, 0
+        if reader.bytes_to_come >= large_body.WORTH_BYTES:
+            self._large = True
             self._transport.set_protocol(large_body.LargeBody(self, reader, self._body_arrived))
 
     def _body_arrived(self) -> None:
+        self._large = False
         self._transport.set_protocol(self)
         self._reader.end_body()
 
@@ -140,11 +181,20 @@ class Connection(asyncio.Protocol):
     def on_request(self, request: Request, keep_alive: bool) -> None:
         if self._finished:
             return
+        memory, reader = self._memory, self._reader
+        held_bytes = _cost(request)
+        memory.held_bytes += held_bytes - reader.held_bytes  # what came in pieces is counted already
+        reader.held_bytes = 0
+        if memory.held_bytes > memory.limit_bytes and memory.held_bytes > held_bytes:
+            memory.held_bytes -= held_bytes
+            self.on_refusal(error_response(memory.refusal()))
+            return
         if self._answering or self._waiting or self._write_paused_since is not None:
             self._waiting.append((request, keep_alive))
             if len(self._waiting) >= MAX_PIPELINED and not self._reading_paused:
                 self._reading_paused = True
-                self._transport.pause_reading()
+                if not self._turn_over:
+                    self._transport.pause_reading()
         else:
             self._start(request, keep_alive)
 
@@ -154,6 +204,10 @@ class Connection(asyncio.Protocol):
             return
         self._refusal = response
         self._finished = True
+        self._reader.leave()
+        if self._large:  # the rest of its body is read and thrown away here
+            self._large = False
+            self._transport.set_protocol(self)
         if not (self._answering or self._waiting):
             self._end_with(response)
 
@@ -161,12 +215,30 @@ class Connection(asyncio.Protocol):
 
     def _start(self, request: Request, keep_alive: bool) -> None:
         self._answering = True
+        self._held_bytes = _cost(request)
         self._keep_alive = keep_alive
         self._accept_encoding = request.accept_encoding
         self._chunked = not request.http_1_0
         reply = self._reply
         if request.method == b"HEAD":
             request, reply = request._replace(method=b"GET"), self._reply_head
+        if request.window_bits is None:
+            self._hand_over(request, reply)
+        else:
+            most_bytes = self._listener.limits.max_body_bytes
+            later = inflate(request, most_bytes, self._hold, lambda plain: self._hand_over(plain, reply))
+            if later is not None:
+                self._job = later
+
+    def _hand_over(self, request: Request | Response, reply: Reply) -> None:
+        """Have the application answer a request; a response in its place is the last one of this connection."""
+        self._job = None
+        if isinstance(request, Response):
+            self._keep_alive = False
+            self._memory.drop(self._held_bytes)
+            self._held_bytes = 0
+            self._write(request)
+            return
         try:
             self._job = self._app.handle(request, reply)
         except ServingError as error:
@@ -196,12 +268,29 @@ class Connection(asyncio.Protocol):
         """Return whether the connection goes on after the next answer; requests that wait are answered first."""
         return self._keep_alive and (bool(self._waiting) or not self._listener.draining)
 
+    def _hold(self, size_bytes: int) -> None:
+        """Count so much more for the request that is being answered; raises TooMuchUnfinished."""
+        self._held_bytes += size_bytes
+        self._memory.held_bytes += size_bytes
+        self._memory.check(self._held_bytes)
+
+    def _release(self) -> None:
+        self._memory.held_bytes -= self._held_bytes
+        self._held_bytes = 0
+
+    def _forget_waiting(self) -> None:
+        for request, _ in self._waiting:
+            self._memory.held_bytes -= _cost(request)
+        self._waiting.clear()
+
     def _answered(self, keep_alive: bool) -> None:
         self._answering = False
+        self._memory.held_bytes -= self._held_bytes
+        self._held_bytes = 0
         self._since = self._listener.now
         if not keep_alive:
             self._finished = True
-            self._waiting.clear()
+            self._forget_waiting()
             self._transport.close()
         elif self._waiting or self._finished or self._reader.expects_continue:
             self._advance()
@@ -243,7 +332,8 @@ class Connection(asyncio.Protocol):
         self._advancing = False
         if self._reading_paused and len(self._waiting) < MAX_PIPELINED and not self._transport.is_closing():
             self._reading_paused = False
-            self._transport.resume_reading()
+            if not self._turn_over:
+                self._transport.resume_reading()
         if self._answering or self._waiting or self._transport.is_closing() or self._lingering:
             return
         if self._refusal is not None:
@@ -280,7 +370,9 @@ class Connection(asyncio.Protocol):
         elif self._answering or self._waiting:
             return
         elif self._reader.reading:
-            if too_slow(now - self._since, self._reader.received_bytes):
+            if self._progress is None or self._progress.since != self._since:
+                self._progress = Progress(self._since)
+            if self._progress.too_slow(now, self._reader.received_bytes):
                 self.on_refusal(text_error(408, "the request did not arrive in time"))
         elif now - self._since > self._listener.limits.idle_timeout_s:
             self._transport.close()
@@ -292,3 +384,9 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         self._transport.abort()
+
+
+def _cost(request: Request) -> int:
+    """Return how much to count for a request until it is answered."""
+    size = len(request.body)
+    return json_cost(size) if size > LARGE_BYTES and request.json_length is None else size

@@ -4,21 +4,24 @@ Layout of a binary body: JSON of Inference-Header-Content-Length bytes, then the
 A length of 0 says that the body is one tensor and nothing else: see raw_infer.py.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 import orjson
 
+from serving_runtime.config.model import ModelConfig
 from serving_runtime.datatypes import BYTES, Array
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol import json_tensors, tensors
-from serving_runtime.protocol.http import raw_infer
+from serving_runtime.protocol.http import json_body, raw_infer
 from serving_runtime.protocol.http.answer_head import HEADERS, AnswerHead
 from serving_runtime.protocol.http.head_cache import HeadCache
 from serving_runtime.protocol.http.infer_head import InferHead
 from serving_runtime.protocol.http.message import JSON, Request, Response
+from serving_runtime.protocol.request_memory import LARGE_BYTES
 from serving_runtime.request import InferRequest, InferResponse, Tensor
 
 _KEPT_ANSWERS = 64
@@ -53,6 +56,8 @@ class InferCodec:
             config = self._engine.servable(self.model, self.version).config
             tensor = raw_infer.tensor(memoryview(body)[start:], config)
             return InferRequest(self.model, self.version, (tensor,)), raw_infer.HEAD
+        if position - start > LARGE_BYTES:
+            self._check_values(memoryview(body)[start:position])
         head, request_id = self._heads.head(bytes(body[start:position]))
         inputs = []
         shared_bytes = 0
@@ -83,6 +88,12 @@ class InferCodec:
             self.model, self.version, tuple(inputs), forms.names, request_id, head.parameters, forms.classes
         )
         return decoded, head
+
+    def _check_values(self, text: memoryview) -> None:
+        """Raise InvalidArgument for a JSON text of more values than the model may be sent, before it is decoded."""
+        most = most_values(self._engine.servable(self.model, self.version).config)
+        if most is not None:
+            json_body.check_values(text, most)
 
     def encode(self, response: InferResponse, head: InferHead) -> Response:
         """Return the HTTP answer, its outputs in the form that the request's head asked for each.
@@ -143,3 +154,13 @@ def _text(response: InferResponse, outputs: list[dict[str, Any]]) -> bytes:
         content["parameters"] = dict(response.parameters)
     content["outputs"] = outputs
     return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def most_values(config: ModelConfig) -> int | None:
+    """Return how many elements all inputs of a request may have together; None for inputs of variable dimensions."""
+    total = 0
+    for tensor in config.inputs:
+        if any(dim < 0 for dim in tensor.dims):
+            return None
+        total += math.prod(tensor.dims) * max(1, config.max_batch_size)
+    return total

@@ -13,6 +13,9 @@ from serving_runtime.protocol.http.json_body import json_object
 from serving_runtime.protocol.shared_memory import slice_of
 from serving_runtime.request import NO_PARAMETERS
 
+_MOST_OBJECTS = 4 * tensors.MAX_TENSORS + 2
+"""Of a head: one, with its parameters, and as many for each input and output."""
+
 _NO_SLICES: Mapping[str, Slice] = {}
 
 
@@ -81,7 +84,9 @@ def parse(text: bytes) -> InferHead:
     """Return the head in a JSON text; raises InvalidArgument or Unsupported."""
     if not text:
         raise InvalidArgument("the request body must begin with a JSON object")
-    return head_of(json_floats.infer_object(text) or json_numbers.infer_object(text) or json_object(text))
+    return head_of(
+        json_floats.infer_object(text) or json_numbers.infer_object(text) or json_object(text, _MOST_OBJECTS)
+    )
 
 
 def head_of(content: dict[str, Any]) -> InferHead:
@@ -89,6 +94,7 @@ def head_of(content: dict[str, Any]) -> InferHead:
     inputs = content.get("inputs")
     if type(inputs) is not list or not inputs:
         raise InvalidArgument("the request must have an array 'inputs' that is not empty")
+    tensors.check_count(len(inputs), "inputs")
     own = parameters.checked(content.get("parameters"))
     binary = _flag(own, "binary_data_output", "the request", default=False)
     return InferHead(
@@ -150,6 +156,7 @@ def _forms(outputs: Any, *, binary: bool) -> OutputForms:
         return OutputForms(binary=binary)
     if type(outputs) is not list:
         raise InvalidArgument("'outputs' must be an array")
+    tensors.check_count(len(outputs), "outputs")
     names: list[str] = []
     binary_by_name: dict[str, bool] = {}
     classes: dict[str, int] = {}

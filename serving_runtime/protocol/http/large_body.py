@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from serving_runtime.protocol.http.limits import MUCH_BYTES
 from serving_runtime.protocol.http.reader import RequestReader
 
 if TYPE_CHECKING:
@@ -26,12 +27,14 @@ class LargeBody(asyncio.BufferedProtocol):
         self._reader = reader
         self._arrived = arrived
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - all of the room there is
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as much as is good for all
         return self._reader.room()
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._reader.filled(nbytes):
             self._arrived()
+        if nbytes >= MUCH_BYTES:
+            self._connection.take_turns()
 
     def pause_writing(self) -> None:
         self._connection.pause_writing()

@@ -10,8 +10,13 @@ MAX_PIPELINED = 16
 LINGER_S = 5.0
 """How long a connection is kept for its client to read why it was refused, while what it still sends is thrown away."""
 
+MUCH_BYTES = 128 * 1024
+"""Of one read: behind so much, other connections have their turn."""
+
+DISCARD_EVERY_S = 0.002
+"""Between two reads of what is thrown away, of all connections: clients get their refusals, others their answers."""
+
 _GRACE_S = 30.0
-_SLOWEST_BYTES_PER_S = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +30,6 @@ class HttpLimits:
 
     max_body_bytes: int = 64 * 1024 * 1024
     idle_timeout_s: float = 3660.0
-
-
-def too_slow(elapsed_s: float, received_bytes: int) -> bool:
-    """Return whether a message that began `elapsed_s` ago should have come further by now."""
-    return elapsed_s > _GRACE_S + received_bytes / _SLOWEST_BYTES_PER_S
 
 
 def write_stuck(paused_s: float) -> bool:

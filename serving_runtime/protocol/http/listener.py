@@ -4,9 +4,10 @@ import asyncio
 import socket
 
 from serving_runtime.protocol.http.connection import Connection
-from serving_runtime.protocol.http.limits import HttpLimits
+from serving_runtime.protocol.http.limits import DISCARD_EVERY_S, HttpLimits
 from serving_runtime.protocol.http.message import STATUS_LINES, Application
 from serving_runtime.protocol.http.reader import KeepsHeader
+from serving_runtime.protocol.request_memory import RequestMemory
 
 _QUIET_S = 0.25
 """How long a kept-alive connection must have been silent before a drain closes it: a request may be on its way."""
@@ -19,6 +20,7 @@ class Listener:
     """Serves one application on one socket.
 
     Attributes:
+        memory: what unfinished requests hold, of all listeners that share it.
         keeps_header: which headers requests carry to the application, None for none.
         begun: how an answer begins, by its status: the status line, and what all answers have.
         now: the loop's time, renewed once a second: timeouts need no better, and requests need not ask for it.
@@ -33,14 +35,16 @@ class Listener:
         keeps_header: KeepsHeader | None = None,
         *,
         own_headers: bytes = b"",
+        memory: RequestMemory | None = None,
     ) -> None:
         self.application = application
         self.limits = limits
+        self.memory = memory if memory is not None else RequestMemory()
         self.keeps_header = keeps_header
         self.begun = {status: line + own_headers for status, line in STATUS_LINES.items()}
         self.draining = False
         self._loop = asyncio.get_running_loop()
-        self.now = self._loop.time()
+        self.now = self._discard_at = self._loop.time()
         self._socket = sock
         self._connections: set[Connection] = set()
         self._server: asyncio.AbstractServer | None = None
@@ -55,6 +59,12 @@ class Listener:
         self.application, self.keeps_header = application, keeps_header
         for connection in self._connections:
             connection.serve(application, keeps_header)
+
+    def discard_delay_s(self) -> float:
+        """Return how long a connection waits before it reads more of what is thrown away; all of them take turns."""
+        now = self._loop.time()
+        self._discard_at = max(now, self._discard_at) + DISCARD_EVERY_S
+        return self._discard_at - now
 
     def add(self, connection: Connection) -> None:
         self._connections.add(connection)

@@ -20,11 +20,12 @@ class Request(NamedTuple):
 
     Attributes:
         target: path and query as sent.
-        body: without its compression.
+        body: as it was sent, until what `window_bits` says is undone.
         body_offset: where the body begins in its buffer.
         json_length: the Inference-Header-Content-Length, None where it was not sent.
         http_1_0: the client speaks HTTP/1.0, which knows no chunks.
         headers: those that the application wants to see, names as sent.
+        window_bits: how the body is compressed, for zlib; None where it is not.
     """
 
     method: bytes
@@ -35,6 +36,7 @@ class Request(NamedTuple):
     accept_encoding: bytes = b""
     headers: tuple[tuple[bytes, bytes], ...] = ()
     http_1_0: bool = False
+    window_bits: int | None = None
 
 
 class BodyWriter(Protocol):
@@ -98,7 +100,8 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 
 def error_response(error: ServingError) -> Response:
-    return json_response({"error": error.message}, error.http_status)
+    headers = b"" if error.retry_after_s is None else b"Retry-After: %d\r\n" % error.retry_after_s
+    return text_error(error.http_status, error.message, headers)
 
 
 def text_error(status: int, message: str, headers: bytes = b"") -> Response:

@@ -2,23 +2,29 @@
 
 A connection owns one reader; httptools calls the `on_*` methods, the reader hands complete requests to its owner.
 A head that was there before goes past httptools.
-Nothing is allocated for a body before its length was checked, compressed or not.
+Nothing is allocated for a body before its length was checked, and that there is room for it.
 """
 
+import re
 from collections.abc import Callable
 from typing import Protocol
 
 import httptools
 import numpy as np
 
-from serving_runtime.protocol.http.compression import BadCompression, Decompressor, decompressor
+from serving_runtime.protocol.http.compression import BadCompression, window_bits
 from serving_runtime.protocol.http.known_head import KnownHead, learned
 from serving_runtime.protocol.http.limits import HttpLimits
-from serving_runtime.protocol.http.message import Request, Response, text_error
+from serving_runtime.protocol.http.message import Request, Response, error_response, text_error
+from serving_runtime.protocol.request_memory import LARGE_BYTES, RequestMemory
 from serving_runtime.protocol.tensors import Buffer
 
 _ALIGNMENT = 64
+_LONGEST_READ_BYTES = 512 * 1024
+"""Of a body at a time: other connections have their turn in between."""
+
 _UNKNOWN = -1
+_ABSOLUTE = re.compile(rb"https?://([^/?#]+)([^#]*)", re.IGNORECASE)
 
 KeepsHeader = Callable[[bytes], bool]
 """Whether an application wants a header, by its name as sent, beside those that HTTP itself needs."""
@@ -49,13 +55,18 @@ class RequestReader:
     Attributes:
         reading: whether a request has begun and is not complete.
         in_headers: whether its headers are not complete.
-        header_bytes: received for its head, roughly: counted by pieces.
-        received_bytes: of its body, decompressed.
+        header_bytes: received that brought no body: for its head, trailers, chunks' extensions; counted by pieces.
+        noted_bytes: of its body, when the last piece had been read.
+        received_bytes: of its body, as it was sent.
+        held_bytes: of its body, as far as they are counted among those of all requests: those that came in pieces.
         expects_continue: the client waits for a word before it sends the body.
     """
 
-    def __init__(self, owner: Owner, limits: HttpLimits, keeps_header: KeepsHeader | None) -> None:
+    def __init__(
+        self, owner: Owner, limits: HttpLimits, keeps_header: KeepsHeader | None, memory: RequestMemory | None = None
+    ) -> None:
         self._owner = owner
+        self._memory = memory if memory is not None else RequestMemory()
         self._max_body_bytes = limits.max_body_bytes
         self._keeps_header = keeps_header
         self._known: KnownHead | None = None
@@ -88,15 +99,16 @@ class RequestReader:
     def _begin(self) -> None:
         self.reading = True
         self.in_headers = True
-        self.header_bytes = 0
-        self.received_bytes = 0
+        self.header_bytes = self.noted_bytes = 0
+        self.received_bytes = self.held_bytes = 0
         self.expects_continue = False
         self._target = b""
+        self._hosts = self._codings = 0
         self._content_length = _UNKNOWN
         self._json_length: int | None = None
         self._accept_encoding = b""
         self._headers: list[tuple[bytes, bytes]] | None = None
-        self._decompressor: Decompressor | None = None
+        self._window_bits: int | None = None
         self._refusal: Response | None = None
         self._refused = False
         self._body: Buffer = b""
@@ -105,7 +117,10 @@ class RequestReader:
     def leave(self) -> None:
         """Drop what has arrived of a request that will not be complete: the collector may be long in coming for it."""
         self._body = b""
-        self._decompressor = self._known = self._whole = None
+        self._known = self._whole = None
+        if self.held_bytes:
+            self._memory.drop(self.held_bytes)
+            self.held_bytes = 0
 
     # What httptools calls
 
@@ -117,6 +132,8 @@ class RequestReader:
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.in_headers:  # a trailer, which must not pass for a header (RFC 9110, section 6.5.1)
+            return
         take = _TAKEN.get(name.lower())
         if take is not None:
             take(self, value)
@@ -127,10 +144,14 @@ class RequestReader:
 
     def on_headers_complete(self) -> None:
         self.in_headers = False
+        if not self._target.startswith(b"/"):
+            self._take_absolute_form()
+        if self._hosts != 1:
+            self._check_host()
         if self._content_length > self._max_body_bytes:
             self._refusal = self._too_large()
-        if self._decompressor is not None:
-            self._content_length = _UNKNOWN  # it is not that of what arrives here
+        elif self._content_length > LARGE_BYTES and self._memory.lacks(self._content_length):
+            self._refusal = error_response(self._memory.refusal())
         if self._refusal is not None:
             self._refuse(self._refusal)
         else:
@@ -139,31 +160,33 @@ class RequestReader:
     def on_body(self, body: bytes) -> None:
         if self._refused:
             return
-        if self._decompressor is not None:
-            try:
-                body = self._decompressor.feed(body, self._max_body_bytes + 1 - self.received_bytes)
-            except BadCompression as error:
-                self._refuse(text_error(400, str(error)))
-                return
         received = self.received_bytes + len(body)
         if received == self._content_length and not self.received_bytes:  # the usual case: it came in one piece
             self._body = body
-        elif self._content_length != _UNKNOWN:
-            self._place(body)
         elif received > self._max_body_bytes:
             self._refuse(self._too_large())
             return
-        else:
-            if not self.received_bytes:
-                self._body = bytearray()
-            self._body += body  # type: ignore[operator]
+        elif self._hold(len(body)):
+            if self._content_length != _UNKNOWN:
+                self._place(body)
+            else:
+                if not self.received_bytes:
+                    self._body = bytearray()
+                self._body += body  # type: ignore[operator]
         self.received_bytes = received
+
+    def _hold(self, size_bytes: int) -> bool:
+        """Count so much more of the body; returns whether there is room for it, else the request is refused."""
+        self.held_bytes += size_bytes
+        memory = self._memory
+        memory.held_bytes += size_bytes
+        if memory.held_bytes <= memory.arriving_limit_bytes or memory.held_bytes <= self.held_bytes:
+            return True
+        self._refuse(error_response(memory.refusal()))
+        return False
 
     def on_message_complete(self) -> None:
         if self._refused:
-            return
-        if self._decompressor is not None and not self._decompressor.complete:
-            self._refuse(text_error(400, "the compressed request body ends too early"))
             return
         self.reading = self.expects_continue = False
         parser = self._parser
@@ -174,7 +197,9 @@ class RequestReader:
         )
         if self._headers is not None or http_1_0:
             request = request._replace(headers=tuple(self._headers or ()), http_1_0=http_1_0)
-        if keep_alive and self._decompressor is None and self._content_length == self.received_bytes:
+        if self._window_bits is not None:
+            request = request._replace(window_bits=self._window_bits)
+        elif keep_alive and self._content_length == self.received_bytes:
             self._whole = request
         self._body = b""
         self._owner.on_request(request, keep_alive)
@@ -184,20 +209,21 @@ class RequestReader:
     @property
     def bytes_to_come(self) -> int:
         """Return how much of the body is still to come; 0 where only httptools can tell, or nobody wants it."""
-        if self.in_headers or self._refused or self._decompressor is not None or self._content_length == _UNKNOWN:
+        if self.in_headers or self._refused or self._content_length == _UNKNOWN:
             return 0
         return self._content_length - self.received_bytes
 
     def room(self) -> memoryview:
-        """Return where the rest of the body is to be put; there must be `bytes_to_come`."""
+        """Return where the next part of the body is to be put; there must be `bytes_to_come`."""
         if not self.received_bytes:
             self._make_room()
-        return self._body[self._body_offset + self.received_bytes :]  # type: ignore[return-value]
+        begin = self._body_offset + self.received_bytes
+        return self._body[begin : begin + _LONGEST_READ_BYTES]  # type: ignore[return-value]
 
     def filled(self, count: int) -> bool:
         """Take note of so many bytes put into `room`; returns whether the body is complete, which `end_body` is for."""
         self.received_bytes += count
-        return self.received_bytes == self._content_length
+        return self._hold(count) and self.received_bytes == self._content_length
 
     def end_body(self) -> None:
         """End the request whose body is complete; what follows is parsed anew."""
@@ -209,6 +235,29 @@ class RequestReader:
 
     def _take_content_length(self, value: bytes) -> None:
         self._content_length = int(value)  # the parser let digits only through
+
+    def _take_host(self, _value: bytes) -> None:
+        self._hosts += 1
+
+    def _take_transfer_encoding(self, value: bytes) -> None:
+        self._codings += 1
+        if self._codings > 1 or value.lower() != b"chunked":
+            self._refusal = text_error(400, "the only Transfer-Encoding supported is chunked")
+
+    def _take_absolute_form(self) -> None:
+        """Take the path and the host out of a target as proxies are sent it (RFC 9112, section 3.2.2)."""
+        found = _ABSOLUTE.fullmatch(self._target)
+        if found is None:
+            return
+        host, rest = found.groups()
+        self._target = rest if rest.startswith(b"/") else b"/" + rest
+        if self._headers is not None:
+            self._headers = [(name, host if name.lower() == b"host" else value) for name, value in self._headers]
+
+    def _check_host(self) -> None:
+        """Refuse what does not say once which host it is for (RFC 9112, section 3.2); HTTP/1.0 need not say it."""
+        if self._hosts or self._parser.get_http_version() != "1.0":
+            self._refusal = self._refusal or text_error(400, f"HTTP/1.1 needs one Host header, not {self._hosts}")
 
     def _take_json_length(self, value: bytes) -> None:
         if value.isdigit() and len(value) < 20:
@@ -224,7 +273,7 @@ class RequestReader:
 
     def _take_content_encoding(self, value: bytes) -> None:
         try:
-            self._decompressor = decompressor(value)
+            self._window_bits = window_bits(value)
         except BadCompression as error:
             self._refusal = text_error(415, str(error))
 
@@ -255,6 +304,8 @@ class RequestReader:
 
 
 _TAKEN: dict[bytes, Callable[[RequestReader, bytes], None]] = {
+    b"host": RequestReader._take_host,
+    b"transfer-encoding": RequestReader._take_transfer_encoding,
     b"content-length": RequestReader._take_content_length,
     b"inference-header-content-length": RequestReader._take_json_length,
     b"expect": RequestReader._take_expect,

@@ -145,6 +145,8 @@ class V2Application:
         except ServingError as error:
             refusals.count(self._engine, codec.model, codec.version, error)
             raise
+        if head.answers is None:  # it is this request's alone: its JSON data are arrays now
+            head.inputs = ()
 
         def answer(outcome: Outcome) -> None:
             if isinstance(outcome, ServingError):

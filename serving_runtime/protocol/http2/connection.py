@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 from serving_runtime.protocol.headers.blocks import MAX_HEADER_LIST_BYTES
 from serving_runtime.protocol.headers.fields import Fields
 from serving_runtime.protocol.http2 import frames
+from serving_runtime.protocol.http2.arrivals import Arrivals
 from serving_runtime.protocol.http2.dispatch import Dispatcher
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode
 from serving_runtime.protocol.http2.inbound import InboundBudget
@@ -20,6 +21,7 @@ from serving_runtime.protocol.http2.limits import (
     CONNECTION_WINDOW_BYTES,
     DEAF_BYTES,
     HIGH_WATER_BYTES,
+    MUCH_BYTES,
 )
 from serving_runtime.protocol.http2.outbound import Outbound
 from serving_runtime.protocol.http2.stream import Stream
@@ -75,8 +77,9 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self.heard_at = self._loop.time()
         self._frames_in = Dispatcher(self)
+        self._arrivals = Arrivals(self.heard_at)
         self._rest = b""
-        self.over = self._deaf = self._draining = False
+        self.over = self._deaf = self._draining = self._turn_over = False
 
     # What asyncio calls
 
@@ -116,9 +119,20 @@ class Connection(asyncio.Protocol):
             self._fail(failure)
             return
         self._rest = data[used:]
+        if len(data) >= MUCH_BYTES and not self._turn_over:
+            self._turn_over = True
+            self._transport.pause_reading()
+            self._loop.call_soon(self._go_on)
         if self.out.paused and not self._deaf and self.write_buffer_bytes() > DEAF_BYTES:
             self._deaf = True
-            self._transport.pause_reading()
+            if not self._turn_over:
+                self._transport.pause_reading()
+
+    def _go_on(self) -> None:
+        """Read again, now that other connections had their turn."""
+        self._turn_over = False
+        if not self._deaf and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def pause_writing(self) -> None:
         self.out.paused = True
@@ -127,7 +141,8 @@ class Connection(asyncio.Protocol):
         self.out.paused = False
         if self._deaf and not self._transport.is_closing():
             self._deaf = False
-            self._transport.resume_reading()
+            if not self._turn_over:
+                self._transport.resume_reading()
         self.out.pump()
 
     # What streams call
@@ -172,6 +187,16 @@ class Connection(asyncio.Protocol):
         farewell = frames.goaway(frames.LAST_STREAM_ID, ErrorCode.NO_ERROR)
         self.out.write(farewell + frames.frame(frames.PING, 0, 0, _DRAIN))
         self._loop.call_later(_DRAIN_ANSWER_S, self.accept_no_more)
+
+    def sweep(self, now: float) -> None:
+        """End what the client is too slow for, once a second."""
+        if self.over:
+            return
+        frames_in = self._frames_in
+        try:
+            self._arrivals.look(now, frames_in.opening, list(self.streams.values()), greeted=frames_in.greeted)
+        except ConnectionFailure as failure:
+            self._fail(failure)
 
     def ping(self) -> None:
         """Ask whether the client is there; its answer moves `heard_at`."""
@@ -219,7 +244,8 @@ class Connection(asyncio.Protocol):
             self._transport.write_eof()
         if self._deaf:
             self._deaf = False
-            self._transport.resume_reading()
+            if not self._turn_over:
+                self._transport.resume_reading()
         self._loop.call_later(_LINGER_S, self._transport.close)
 
     def _forget_streams(self) -> None:

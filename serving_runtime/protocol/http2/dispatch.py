@@ -16,6 +16,7 @@ class Dispatcher:
 
     Attributes:
         opening: the streams that were opened.
+        greeted: the connection's preface is there.
     """
 
     def __init__(self, connection: "Connection") -> None:
@@ -36,18 +37,18 @@ class Dispatcher:
             self._on_window_update,
             self.opening.on_continuation,
         )
-        self._greeted = self._configured = False
+        self.greeted = self._configured = False
         self._window_bytes = CONNECTION_WINDOW_BYTES
 
     def read(self, data: bytes) -> int:
         """Return how many bytes of whole frames were read."""
         at, end = 0, len(data)
-        if not self._greeted:
+        if not self.greeted:
             if data[: len(frames.PREFACE)] != frames.PREFACE[:end]:
                 raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR, "the connection does not begin as HTTP/2 does")
             if end < len(frames.PREFACE):
                 return 0
-            self._greeted, at = True, len(frames.PREFACE)
+            self.greeted, at = True, len(frames.PREFACE)
         unpack = frames.HEAD.unpack_from
         while end - at >= frames.HEAD_BYTES and not self._connection.over:
             high, low, kind, flags, stream_id = unpack(data, at)

@@ -22,6 +22,7 @@ HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX
     range(1, 7)
 )
 
+DEFAULT_TABLE_BYTES = 4096
 DEFAULT_WINDOW_BYTES = 65_535
 MAX_WINDOW_BYTES = 2**31 - 1
 SMALLEST_MAX_FRAME_BYTES = 2**14
@@ -102,10 +103,11 @@ def goaway(last_stream_id: int, code: ErrorCode, message: str = "") -> bytes:
 
 
 def read_settings(payload: bytes) -> dict[int, int]:
-    """Return the last value of each setting in a frame; raises ConnectionFailure for what no value may be."""
+    """Return the last value of each setting in a frame, of the table's size the lowest, which is what an encoder has
+    to keep to (RFC 7541, section 4.2); raises ConnectionFailure for what no value may be."""
     if len(payload) % _SETTING.size:
         raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR, "SETTINGS is no multiple of 6 bytes")
-    found = {}
+    found: dict[int, int] = {}
     for name, value in _SETTING.iter_unpack(payload):
         if name == ENABLE_PUSH and value > 1:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR, "SETTINGS_ENABLE_PUSH is neither 0 nor 1")
@@ -113,7 +115,7 @@ def read_settings(payload: bytes) -> dict[int, int]:
             raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR, "SETTINGS_INITIAL_WINDOW_SIZE is above 2^31-1")
         if name == MAX_FRAME_SIZE and not SMALLEST_MAX_FRAME_BYTES <= value <= LARGEST_MAX_FRAME_BYTES:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR, "SETTINGS_MAX_FRAME_SIZE is not from 2^14 to 2^24-1")
-        found[name] = value
+        found[name] = min(value, found.get(name, value)) if name == HEADER_TABLE_SIZE else value
     return found
 
 

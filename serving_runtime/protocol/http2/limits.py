@@ -9,6 +9,9 @@ CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024
 HIGH_WATER_BYTES = 256 * 1024
 """Of bytes the socket has not taken: above it content waits in its stream."""
 
+MUCH_BYTES = 128 * 1024
+"""Of one read: behind so much, other connections have their turn."""
+
 MAX_UNSENT_BYTES = 256 * 1024 * 1024
 """Of answers that wait for the client's windows: above it no further request of its is begun."""
 

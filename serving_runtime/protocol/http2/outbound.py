@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 
+from serving_runtime.protocol.headers.blocks import NO_TABLE
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode, Http2Error
 from serving_runtime.protocol.http2.limits import MAX_UNSENT_BYTES
@@ -20,6 +21,7 @@ class Outbound:
         unsent_bytes: content of all streams that waits for a window or the socket.
         paused: the socket takes no more.
         frames_sent: with headers or content.
+        owes_table_size: the client has taken back room for the table of header fields, which the next headers confirm.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -28,7 +30,8 @@ class Outbound:
         self.initial_window_bytes = self.window_bytes = frames.DEFAULT_WINDOW_BYTES
         self.max_frame_bytes = frames.SMALLEST_MAX_FRAME_BYTES
         self.unsent_bytes = self.frames_sent = 0
-        self.paused = False
+        self.paused = self.owes_table_size = False
+        self._table_bytes = frames.DEFAULT_TABLE_BYTES  # that the client reserves, not that are used
         self._ready: dict[Stream, None] = {}  # have content and an open window
         self._held_up: deque[Stream] = deque()  # complete requests, while too much is unsent
         self._pumping = False
@@ -56,12 +59,20 @@ class Outbound:
     def configure(self, settings: dict[int, int], streams: "tuple[Stream, ...]") -> None:
         """Go by the client's settings from now on; raises ConnectionFailure where a window grows out of bounds."""
         self.max_frame_bytes = min(settings.get(frames.MAX_FRAME_SIZE, self.max_frame_bytes), _LONGEST_FRAME_BYTES)
+        if settings.get(frames.HEADER_TABLE_SIZE, self._table_bytes) < self._table_bytes:
+            self.owes_table_size = True
         window = settings.get(frames.INITIAL_WINDOW_SIZE)
         if window is not None:
             change, self.initial_window_bytes = window - self.initial_window_bytes, window
             for stream in streams:
                 self._widen(stream, change, ConnectionFailure)
             self.pump()
+
+    def confirm_table_size(self, block: bytes) -> bytes:
+        """Return a header block that says first that it needs no table, once: that is below whatever the client
+        may set later (RFC 7541, section 4.2)."""
+        self.owes_table_size, self._table_bytes = False, 0
+        return NO_TABLE + block
 
     def widen(self, increment_bytes: int) -> None:
         """Widen the connection's window; raises ConnectionFailure."""

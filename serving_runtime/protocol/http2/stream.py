@@ -43,6 +43,7 @@ class Stream:
         window_bytes: what the client may still send.
         send_window_bytes: what the client lets be sent; below 0 where it took back what it had allowed.
         unsent_bytes: content that waits for a window or the socket.
+        received_bytes: of DATA.
     """
 
     __slots__ = (
@@ -53,6 +54,7 @@ class Stream:
         "ended",
         "finished",
         "id",
+        "received_bytes",
         "send_window_bytes",
         "unsent_bytes",
         "window_bytes",
@@ -64,7 +66,7 @@ class Stream:
         self.ended = self.finished = False
         self.window_bytes = DEFAULT_WINDOW_BYTES
         self.send_window_bytes = connection.out.initial_window_bytes
-        self.unsent_bytes = 0
+        self.unsent_bytes = self.received_bytes = 0
         self._waiting: deque[Content] = _NOTHING
         self._trailers: bytes | None = None
         self._expected_bytes: int | None = None
@@ -86,6 +88,20 @@ class Stream:
     def on_sent(self) -> None:
         """Take note that nothing waits to be sent any more."""
 
+    @property
+    def awaits_content(self) -> bool:
+        """Return whether the client owes more of its request, for which it has a limited time."""
+        return not self.ended
+
+    def on_overdue(self) -> None:
+        """Take note that the client is too slow to send its request."""
+        self.reset(ErrorCode.CANCEL)
+
+    @property
+    def answer_waits(self) -> bool:
+        """Return whether a whole answer waits to be read, for which the client has a limited time."""
+        return self.unsent_bytes > 0 and self._trailers is not None
+
     # What a server calls
 
     def grant(self, size_bytes: int) -> None:
@@ -106,6 +122,8 @@ class Stream:
             self.send(content)
             self.finish(trailers)
             return
+        if out.owes_table_size:
+            headers = out.confirm_table_size(headers)
         out.window_bytes -= size
         number = self.id
         pack = HEAD.pack
@@ -129,8 +147,11 @@ class Stream:
         """Send headers; `end` where there is nothing else to the answer."""
         if self.finished:
             return
-        self.connection.out.write(frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), self.id, block))
-        self.connection.out.frames_sent += 1
+        out = self.connection.out
+        if out.owes_table_size:
+            block = out.confirm_table_size(block)
+        out.write(frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), self.id, block))
+        out.frames_sent += 1
         if end:
             self.finished = True
             self.connection.finished(self)
@@ -167,6 +188,7 @@ class Stream:
 
     def receive(self, size_bytes: int) -> None:
         """Take note of DATA, its padding included; raises StreamFailure where the window is too small for it."""
+        self.received_bytes += size_bytes
         self.window_bytes -= size_bytes
         if self.window_bytes < 0:
             raise StreamFailure(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the stream's window allows")

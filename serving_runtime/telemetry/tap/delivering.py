@@ -4,32 +4,40 @@ answers, which the type tells apart.
 """
 
 import asyncio
-from collections.abc import Mapping
+import socket
+import time
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 import httpx
 
+from serving_runtime.shared.egress import EgressRefusedError, Network, permitted
 from serving_runtime.telemetry.tap.sinks import Event, SinkError
 from serving_runtime.telemetry.tap.writing import written
 
 _TIMEOUT_S = 10.0
 _AT_ONCE = 8
+_RESOLVED_S = 30.0
+"""How long the addresses of a receiver are used before its name is resolved again."""
 # CloudEvents, HTTP binding: what a header's value may have as it is.
 _AS_IT_IS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
 
 
 class LoggerSink:
-    """Posts events, several at once; each is sent once, whatever the answer.
+    """Posts events, several at once; each is sent once, whatever the answer. Follows no redirects.
 
     Args:
         attributes: of every event, beside its own.
+        allowed: networks that may be posted to although they are not public; connections go to the addresses that
+            were checked, and to no proxy. None posts anywhere, for a server whose operator has chosen the URL.
     """
 
     gather_s = 0.0
 
-    def __init__(self, url: str, attributes: Mapping[str, str]) -> None:
+    def __init__(self, url: str, attributes: Mapping[str, str], allowed: Sequence[Network] | None = None) -> None:
         self._url = url
         self._attributes = {f"ce-{name}": _value(value) for name, value in attributes.items()}
+        self._targets = _Targets(httpx.URL(url), allowed)
         self._runner = asyncio.Runner()
         self._client: httpx.AsyncClient | None = None
 
@@ -49,19 +57,61 @@ class LoggerSink:
     async def _posted(self, events: list[Event]) -> list[str]:
         """Return why each event was not taken, empty where it was."""
         if self._client is None:
-            limits = httpx.Limits(max_connections=_AT_ONCE, max_keepalive_connections=_AT_ONCE)
-            self._client = httpx.AsyncClient(limits=limits, timeout=httpx.Timeout(_TIMEOUT_S, pool=None))
-        return await asyncio.gather(*[self._post(self._client, event) for event in events])
+            self._client = httpx.AsyncClient(
+                limits=httpx.Limits(max_connections=_AT_ONCE, max_keepalive_connections=_AT_ONCE),
+                timeout=httpx.Timeout(_TIMEOUT_S, pool=None),
+                trust_env=not self._targets.is_limited,  # a proxy would resolve the name itself
+                follow_redirects=False,
+            )
+        try:
+            targets = await self._targets.now()
+        except (EgressRefusedError, OSError, UnicodeError) as error:
+            return [f"{self._url}: {error}"] * len(events)
+        return await asyncio.gather(*[self._post(self._client, targets, event) for event in events])
 
-    async def _post(self, client: httpx.AsyncClient, event: Event) -> str:
+    async def _post(self, client: httpx.AsyncClient, targets: Sequence[httpx.URL], event: Event) -> str:
         attributes = {f"ce-{name}": _value(value) for name, value in event.items() if name not in _NO_HEADER}
         headers = {**attributes, **self._attributes, "ce-id": _value(event["requestid"])}
         headers["content-type"] = event["datacontenttype"]
-        try:
-            answer = await client.post(self._url, content=written(event["data"]), headers=headers)
-        except httpx.HTTPError as error:
-            return f"{self._url}: {error or type(error).__name__}"
-        return "" if answer.is_success else f"{self._url} answered {answer.status_code}"
+        headers["host"] = self._targets.host_header
+        body = written(event["data"])
+        sni = {"sni_hostname": self._targets.host}
+        problem = ""
+        for target in targets:
+            try:
+                answer = await client.post(target, content=body, headers=headers, extensions=sni)
+            except httpx.ConnectError as error:
+                problem = f"{self._url}: {error or type(error).__name__}"  # another of its addresses may answer
+            except httpx.HTTPError as error:
+                return f"{self._url}: {error or type(error).__name__}"
+            else:
+                return "" if answer.is_success else f"{self._url} answered {answer.status_code}"
+        return problem
+
+
+class _Targets:
+    """The URLs by which a receiver is reached: one for each address that its host has and that may be posted to."""
+
+    def __init__(self, url: httpx.URL, allowed: Sequence[Network] | None) -> None:
+        self.host = url.host
+        self.host_header = url.netloc.decode("ascii")
+        self.is_limited = allowed is not None
+        self._url = url
+        self._allowed = allowed
+        self._resolved: list[httpx.URL] = []
+        self._resolved_until = 0.0
+
+    async def now(self) -> Sequence[httpx.URL]:
+        """Return them; raises EgressRefusedError, and OSError or UnicodeError for a name that is nowhere."""
+        if self._allowed is None:
+            return [self._url]
+        if time.monotonic() >= self._resolved_until:
+            port = self._url.port or (443 if self._url.scheme == "https" else 80)
+            found = await asyncio.get_running_loop().getaddrinfo(self.host, port, type=socket.SOCK_STREAM)
+            addresses = permitted(self.host, [str(entry[4][0]) for entry in found], self._allowed)
+            self._resolved = [self._url.copy_with(host=address) for address in addresses]
+            self._resolved_until = time.monotonic() + _RESOLVED_S
+        return self._resolved
 
 
 _NO_HEADER = frozenset({"id", "data", "datacontenttype"})

@@ -82,7 +82,7 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """One running platform for the module, which may post to this machine."""
-    allowed = {"FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
+    allowed = {"FAIRLEAD_EGRESS_ALLOWED_NETWORKS": "127.0.0.0/8"}
     with started(tmp_path_factory.mktemp("e2e"), **allowed) as made:
         yield made
 

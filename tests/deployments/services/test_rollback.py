@@ -162,7 +162,7 @@ def test_afterwards_the_file_says_what_is_served_and_the_newer_file_goes_forward
     platform.version(2)
     newer = platform.document(uri="models:/digits/2", policy=None, replicas=2)
     newer["spec"]["predictor"]["model"] |= {
-        "env": [{"name": "THREADS", "value": "2"}],
+        "env": [{"name": "OMP_NUM_THREADS", "value": "2"}],
         "resources": {"requests": {"cpu": "500m", "memory": "64Mi"}},
         "config": {"max_batch_size": 4},
     }
@@ -182,7 +182,7 @@ def test_afterwards_the_file_says_what_is_served_and_the_newer_file_goes_forward
     platform.back("2")
     model = InferenceService.objects.get().document["spec"]["predictor"]["model"]
     assert model["resources"] == {"requests": {"cpu": "0.5", "memory": str(64 * 2**20)}}
-    assert model["env"] == [{"name": "THREADS", "value": "2"}]
+    assert model["env"] == [{"name": "OMP_NUM_THREADS", "value": "2"}]
 
 
 def test_a_service_that_follows_an_alias_stays_back_until_the_alias_moves(platform: Platform) -> None:

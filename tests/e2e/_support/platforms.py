@@ -43,9 +43,9 @@ def platform(shared_platforms: SharedPlatforms, tmp_path_factory: pytest.TempPat
 
 
 @contextmanager
-def started(folder: Path, *options: str, **variables: str) -> Iterator[Platform]:
+def started(folder: Path, *options: str, python: str = sys.executable, **variables: str) -> Iterator[Platform]:
     """Give a running platform of its own, with these options and variables; a test may end it, too."""
-    made = Platform(folder / ".fairlead", options=options, variables=variables)
+    made = Platform(folder / ".fairlead", options=options, variables=variables, python=python)
     made.start()
     try:
         yield made

@@ -106,10 +106,17 @@ class Cluster:
         self.agent: subprocess.Popen[bytes] | None = None
 
     def start(
-        self, *, runtime: str = f"{sys.executable} {V2_SERVER}", address: str = "127.0.0.1:0", **timing: float
+        self,
+        *,
+        runtime: str = f"{sys.executable} {V2_SERVER}",
+        address: str = "127.0.0.1:0",
+        egress: str = "",
+        **timing: float,
     ) -> None:
+        """Start the agent; `egress` are the networks that payload loggers may be in although they are not public."""
         command = [sys.executable, "-m", "integrations.clusters.local.agent", "--home", str(self.home)]
         command += ["--gateway-address", address, "--runtime", runtime]
+        command += ["--egress-allowed-networks", egress]
         patience = {
             "probe_s": 0.1,
             "backoff_first_s": 0.1,

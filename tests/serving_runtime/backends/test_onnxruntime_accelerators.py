@@ -79,10 +79,7 @@ def test_accelerators_come_in_their_order_then_cuda_and_the_cpu_last() -> None:
             },
         ),
         ({"max_workspace_size_bytes": "4294967296"}, {"trt_max_workspace_size": "4294967296"}),
-        (
-            {"trt_engine_cache_enable": "true", "trt_engine_cache_path": "/cache", "trt_profile_min_shapes": "x:1x4"},
-            {"trt_engine_cache_enable": "True", "trt_engine_cache_path": "/cache", "trt_profile_min_shapes": "x:1x4"},
-        ),
+        ({"trt_engine_cache_enable": "true", "trt_profile_min_shapes": "x:1x4"}, {"trt_profile_min_shapes": "x:1x4"}),
         ({"trt_cuda_graph_enable": "0"}, {"trt_cuda_graph_enable": "False"}),
     ],
 )

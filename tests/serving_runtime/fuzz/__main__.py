@@ -1,4 +1,4 @@
-"""Fuzz a target under libFuzzer with coverage of the runtime's Python code (PyPI `atheris`).
+"""Fuzz a target under libFuzzer with coverage of the Python code that it runs (PyPI `atheris`).
 
 usage: python -m tests.serving_runtime.fuzz TARGET FINDINGS_FOLDER [libFuzzer flags: -runs=1000 -max_total_time=600]
 
@@ -11,11 +11,16 @@ import tempfile
 from pathlib import Path
 
 import atheris
+from django.conf import settings
 
-with atheris.instrument_imports(include=["serving_runtime"]):
-    from tests.serving_runtime.fuzz import files
+sys.path.insert(0, str(Path(__file__).parents[3] / "platform"))
+settings.configure()
+
+with atheris.instrument_imports(include=["serving_runtime", "deployments", "common"]):
+    from tests.serving_runtime.fuzz import model_files
+    from tests.serving_runtime.fuzz.documents import FILES
     from tests.serving_runtime.fuzz.seeds import SEEDS
-    from tests.serving_runtime.fuzz.targets import runtime
+    from tests.serving_runtime.fuzz.targets import Target, runtime
 
 _LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=512", "-print_final_stats=0")
 
@@ -24,19 +29,28 @@ def main(target: str, findings: str, *flags: str) -> None:
     scratch = Path(tempfile.mkdtemp(prefix="fuzz-"))
     corpus = scratch / "corpus"
     corpus.mkdir()
-    of_files = target in files.BACKENDS
-    for number, seed in enumerate(files.seeds(target) if of_files else SEEDS[target]):
+    of_models = target in model_files.BACKENDS
+    for number, seed in enumerate(model_files.seeds(target) if of_models else SEEDS[target]):
         (corpus / str(number)).write_bytes(seed)
-    limits = (*_LIMITS, f"-max_len={files.MAX_LEN if of_files else 4096}", f"-artifact_prefix={findings}/{target}-")
-    if of_files:
-        with files.target(target, scratch) as run:
+    limits = (
+        *_LIMITS,
+        f"-max_len={model_files.MAX_LEN if of_models else 4096}",
+        f"-artifact_prefix={findings}/{target}-",
+    )
+    if of_models:
+        with model_files.target(target, scratch) as run:
             atheris.Setup([sys.argv[0], *limits, *flags, str(corpus)], run)
             atheris.Fuzz()
-    (scratch / "models").mkdir()
-    loop = asyncio.new_event_loop()
-    targets = loop.run_until_complete(runtime(scratch / "models")).targets()
-    atheris.Setup([sys.argv[0], *limits, *flags, str(corpus)], targets[target])
+    atheris.Setup(
+        [sys.argv[0], *limits, *flags, str(corpus)], FILES.get(target) or _of_runtime(target, scratch / "models")
+    )
     atheris.Fuzz()
+
+
+def _of_runtime(target: str, models: Path) -> Target:
+    models.mkdir()
+    loop = asyncio.new_event_loop()
+    return loop.run_until_complete(runtime(models)).targets()[target]
 
 
 if __name__ == "__main__":

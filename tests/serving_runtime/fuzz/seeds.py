@@ -2,6 +2,7 @@
 
 import numpy as np
 import orjson
+import yaml
 
 from serving_runtime.proto import ModelInferRequest
 from serving_runtime.protocol.headers.blocks import encode
@@ -90,6 +91,94 @@ def _frames(*pieces: bytes, cuts: int = 0) -> bytes:
     return bytes([cuts]) + b"".join(pieces)
 
 
+_SERVICE = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata:
+  name: digits
+  namespace: vision
+  annotations: {serving.kserve.io/stop: "false"}
+spec:
+  cluster: production
+  rollout: {policy: careful}
+  patches:
+  - {target: {kind: Deployment}, merge: {spec: {minReadySeconds: 5}}}
+  predictor:
+    minReplicas: 1
+    maxReplicas: 4
+    scaleTarget: 10
+    scaleMetric: concurrency
+    timeout: 60
+    logger: {url: "https://logs.example.com/in", mode: all}
+    batcher: {maxBatchSize: 16, maxLatency: 5}
+    model:
+      modelFormat: {name: onnx}
+      storageUri: models:/digits@production
+      env: [{name: LEVEL, value: "1"}]
+      config: {instance_group: [{count: 2}]}
+      resources:
+        requests: {cpu: 500m, memory: 1Gi}
+        limits: {nvidia.com/mig-1g.10gb: 1}
+  transformer:
+    containers:
+    - {image: registry.example.com/own:1, env: [{name: A, value: b}], resources: {requests: {cpu: 1}}}
+"""
+_CLUSTER = """
+name: production
+kind: kubernetes
+connection:
+  context: own
+  kubeconfig: |
+    current-context: own
+    contexts: [{name: own, context: {cluster: c, user: u}}]
+    clusters: [{name: c, cluster: {server: "https://10.0.0.1:6443", certificate-authority-data: "QUFB"}}]
+    users: [{name: u, user: {token: secret}}]
+gateway: {url: "https://models.example.com", name: models, namespace: gateways}
+runtimeImage: registry.example.com/fairlead/serving-runtime:1
+artifacts: {claim: models, root: /var/lib/fairlead/artifacts}
+apiServerNetworks: [10.0.0.0/24]
+reach: apiServer
+patches:
+- {target: {kind: Deployment}, merge: {spec: {minReadySeconds: 5}}}
+- target: {kind: Service}
+  json6902:
+  - {op: add, path: /metadata/annotations, value: {a: b, c: [1]}}
+  - {op: test, path: /metadata/annotations/a, value: b}
+  - {op: copy, from: /metadata/annotations/c, path: /metadata/annotations/d}
+  - {op: move, from: /metadata/annotations/d/0, path: /metadata/annotations/e}
+  - {op: remove, path: /metadata/annotations/c}
+defaults: {resources: {requests: {cpu: 500m, memory: 1Gi}}}
+"""
+
+
+_DOUBLING = {
+    "target": {"kind": "Service"},
+    "json6902": [
+        {"op": "add", "path": "/metadata/annotations", "value": {}},
+        *({"op": "copy", "from": "/metadata", "path": f"/metadata/annotations/{number}"} for number in range(40)),
+    ],
+}
+
+
+def _file(text: str) -> tuple[bytes, ...]:
+    """Return a file as YAML and as JSON, and with each of its lines broken in ways that readers have stumbled over."""
+    lines = text.strip().splitlines()
+    broken = (
+        "\n".join((*lines[:at], line.partition(":")[0] + ": " + value, *lines[at + 1 :]))
+        for at, line in enumerate(lines)
+        if ":" in line
+        for value in ("null", "{0: 1, a: 2}", "0x" + "f" * 3600)
+    )
+    as_json = orjson.dumps(yaml.safe_load(text))
+    return (b"\x00" + text.encode(), b"\x80" + as_json, *(b"\x00" + each.encode() for each in broken))
+
+
+_TEXTS = (
+    "[" * 3000, "{a: " * 3000, "- " * 3000, "? " * 3000, "a: !!int b", "a: !!float b", "a: !!bool b", "a: !!int ''",
+    "a: !!binary b", "a: !!timestamp b", "a: " + "9" * 5000, "? [a]\n: b", "a: &a [*a]", "a: \"\\0\"", "a: \"\\ud800\"",
+    "a: !!set {b}", "a: !!omap [b: 1]", "a: 1:" + "59:" * 900 + "1", "a: 0b", "a: 0x_", "a: 1e400", "%YAML 9.9\n---\n",
+)  # fmt: skip
+
 SEEDS: dict[str, tuple[bytes, ...]] = {
     "http": (
         *[_get(path) for path in _PATHS],
@@ -98,10 +187,11 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         _post("/v2/models/mlp/infer", orjson.dumps(_JSON), "Expect: 100-continue"),
         _post("/v2/models/mlp/infer", orjson.dumps(_JSON), "Accept-Encoding: gzip"),
         _post("/v2/models/mlp/infer", b"\x1f\x8b\x08\x00", "Content-Encoding: gzip"),
-        b"\x03POST /v2/models/mlp/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"i\r\n0\r\n\r\n",
+        b"\x03POST /v1/models/mlp:predict HTTP/1.1\r\nHost:\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n[1]\r\n0\r\n\r\n",
         b"\x00POST /v2 HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"\x00GET /v2 HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+        b"\x00GET /v2 HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
         b"\x00POST /v2 HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        b"\x00GET http://x:1/v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nHost: z\r\n\r\n",
         b"\x05" + _get("/v2")[1:] * 5,
     ),
     "infer": (
@@ -152,6 +242,12 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         b"{ kind: CONTROL_SEQUENCE_START int32_false_true: [0, 1] } } }",
         b"ensemble_scheduling { step { model_name: 'a' model_version: -1 input_map { key: 'x' value: 'y' } } }",
         b"# only a comment\nmax_batch_size: 99999999999999999999",
+    ),
+    "service-file": (*_file(_SERVICE), *(b"\x00" + text.encode() for text in _TEXTS), b"\x80" + b"[" * 3000),
+    "cluster-file": (
+        *_file(_CLUSTER),
+        b"\x80" + orjson.dumps(yaml.safe_load(_CLUSTER) | {"patches": [_DOUBLING]}),
+        *(b"\x80" + orjson.dumps(yaml.safe_load(_CLUSTER) | {"connection": {"kubeconfig": text}}) for text in _TEXTS),
     ),
     "tensors": (
         bytes([7, 2]) + (1).to_bytes(8, "little") + (8).to_bytes(8, "little") + _X,

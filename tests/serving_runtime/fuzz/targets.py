@@ -35,6 +35,7 @@ from serving_runtime.protocol.http.v2 import V2Application
 from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.connection import Connection as Http2Connection
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime.fuzz.finding import FindingError
 
 Target: TypeAlias = Callable[[bytes], None]
 
@@ -42,10 +43,6 @@ _MAX_BODY_BYTES = 1 << 20
 _ANSWER_S = 10.0
 
 _PLAIN_CALLS = ("generate", "generate_stream", "infer_stream")
-
-
-class FindingError(AssertionError):
-    """The runtime did something that no input may make it do."""
 
 
 class _MemoryTransport(asyncio.Transport):
@@ -153,7 +150,7 @@ class Runtime:
         length = int.from_bytes(data[1:3], "little")
         header = f"Inference-Header-Content-Length: {length}\r\n" if length else ""
         body = data[3:]
-        head = f"POST /v2/models/{model}/infer HTTP/1.1\r\n{header}Content-Length: {len(body)}\r\n\r\n"
+        head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\n{header}Content-Length: {len(body)}\r\n\r\n"
         self._loop.run_until_complete(self._converse([head.encode() + body]))
 
     def plain(self, data: bytes) -> None:
@@ -164,7 +161,9 @@ class Runtime:
         paths = ("/v1/models/{}:predict", *(f"/v2/models/{{}}/{call}" for call in _PLAIN_CALLS))
         path = paths[data[0] // 3 % len(paths)].format(model)
         body, header = (zlib.compress(data[1:]), "Content-Encoding: deflate\r\n") if data[0] > 127 else (data[1:], "")
-        head = f"POST {path} HTTP/1.1\r\n{header}Accept-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: x\r\n{header}Accept-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
         self._loop.run_until_complete(self._converse([head.encode() + body]))
 
     def grpc(self, data: bytes) -> None:

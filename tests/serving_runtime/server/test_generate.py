@@ -167,7 +167,7 @@ def test_a_model_waits_for_a_client_that_does_not_read(texts: ServerProcess, tol
     told.unlink(missing_ok=True)
     body = json.dumps({"x": -1}).encode()
     with socket.create_connection(("127.0.0.1", texts.http)) as client:
-        head = b"POST /v2/models/endless/generate_stream HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
+        head = b"POST /v2/models/endless/generate_stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
         client.sendall(head % len(body) + body)
         assert client.recv(12) == b"HTTP/1.1 200"
         for _ in range(30):

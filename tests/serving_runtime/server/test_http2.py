@@ -94,15 +94,15 @@ def h2load(port: int, body: Path, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
-@pytest.mark.parametrize(("clients", "streams"), [(1, 1), (8, 1), (4, 64)])
-def test_h2load_gets_an_answer_to_every_request(
-    served: ServerProcess, tmp_path: Path, clients: int, streams: int
-) -> None:
+@pytest.mark.parametrize(
+    "flags", [("-c1", "-m1"), ("-c8", "-m1"), ("-c4", "-m64"), ("-c2", "-m8", "--header-table-size=0")]
+)
+def test_h2load_gets_an_answer_to_every_request(served: ServerProcess, tmp_path: Path, flags: tuple[str, ...]) -> None:
     message = echo(np.ones(64, "<f4"))
     body = tmp_path / "body"
     body.write_bytes(b"\0" + len(message).to_bytes(4, "big") + message)
     before = served.metric("nv_inference_request_success", model="echo")
-    told = h2load(served.grpc, body, "-n2000", f"-c{clients}", f"-m{streams}")
+    told = h2load(served.grpc, body, "-n2000", *flags)
     assert "2000 succeeded, 0 failed, 0 errored, 0 timeout" in told
     assert served.metric("nv_inference_request_success", model="echo") - before == 2000
 

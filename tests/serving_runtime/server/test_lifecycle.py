@@ -88,7 +88,9 @@ async def test_requests_whose_clients_left_are_taken_out_of_the_queue(
     request.inputs.add(name="x", datatype="FP32", shape=[8, SIZE])
     request.raw_input_contents.append(np.ones((8, SIZE), "f4").tobytes())
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    post = f"POST /v2/models/slow/infer HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    post = (
+        f"POST /v2/models/slow/infer HTTP/1.1\r\nHost: x\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    )
     with server(slow_repository, grpc_server, scratch=tmp_path) as process:
         writers = []
         for _ in range(10):
@@ -116,7 +118,7 @@ async def test_requests_whose_clients_left_are_taken_out_of_the_queue(
 def test_an_exit_timeout_that_is_over_ends_the_process_with_1(slow_repository: Path, tmp_path: Path) -> None:
     with server(slow_repository, "--exit-timeout-secs=0", scratch=tmp_path) as process:
         with socket.create_connection(("127.0.0.1", process.http)) as half:
-            half.sendall(b"POST /v2/models/slow/infer HTTP/1.1\r\nContent-Length: 10\r\n\r\n")
+            half.sendall(b"POST /v2/models/slow/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
             process.terminate()
             output, _ = process.process.communicate(timeout=20)
         assert process.process.returncode == 1

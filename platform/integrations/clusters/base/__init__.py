@@ -22,6 +22,7 @@ from integrations.clusters.base.desired import (
 )
 from integrations.clusters.base.drift import Drift, DriftPolicy
 from integrations.clusters.base.driver import ClusterDriver
+from integrations.clusters.base.environment import permitted, refused, why_refused
 from integrations.clusters.base.exchanges import Candidate, Exchange
 from integrations.clusters.base.failures import (
     Failure,
@@ -32,6 +33,7 @@ from integrations.clusters.base.failures import (
     last_lines,
     printable,
     reason_of_exit,
+    without_folders,
 )
 from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
@@ -120,6 +122,10 @@ __all__ = [
     "failure_from_json",
     "hidden",
     "last_lines",
+    "permitted",
     "printable",
     "reason_of_exit",
+    "refused",
+    "why_refused",
+    "without_folders",
 ]

@@ -161,6 +161,8 @@ class DesiredRevision:
         artifact_digest: digest the files must have.
         artifact_origin: where the same files were imported from (s3, gs, http, https), for who may read there; empty
             where they were pushed.
+        is_code: a model in Python, or an ensemble that may have such steps; where the cluster runs no such models it is
+            none. Code gets more of `env` (`environment`).
         replicas: how many should run; 0 keeps the revision known but stopped.
         weight_percent: share of requests it should get, 0..100; over the ready revisions of a service they sum to 100.
         model_config: fields of a Triton ModelConfig laid over what the artifact brings; empty leaves it alone.
@@ -186,6 +188,7 @@ class DesiredRevision:
     weight_percent: int
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    is_code: bool = False
     resources: Resources = Resources()
     mirror_percent: int = 0
     restart_number: int = 0

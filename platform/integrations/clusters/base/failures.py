@@ -14,6 +14,11 @@ MAX_LOG_LINES = 30
 MAX_LOG_BYTES = 8192
 _MAX_LINE = 300
 _SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|credential|auth", re.IGNORECASE)
+# A path below one of a machine's usual folders: at least one folder, and what lies in it.
+_PATH = re.compile(
+    r"(?<![\w.~/)…-])(?:file://)?/(?:home|root|tmp|var|opt|srv|usr|mnt|media|run|etc|proc|data|nix|Users|private)"
+    r"(?:/[^\s/'\":;,()<>\[\]{}]+)*?/([^\s/'\":;,()<>\[\]{}]+/?)(?![^\s'\":;,()<>\[\]{}])"
+)
 _LEAST_HIDDEN, _LEAST_SECRET = 6, 3
 
 
@@ -102,11 +107,17 @@ def hidden(text: str, env: Mapping[str, str]) -> str:
     """Return the text with values of environment variables as `$(NAME)`.
 
     Short values such as `4` or `info` stay, since they are words of any log; of variables whose names speak of a
-    secret only the very shortest do.
+    secret only the very shortest do. Of paths of the machine only the last part stays: who sees the text may be of a
+    team that has nothing to do with where the platform keeps its files.
     """
     for name, value in sorted(_to_hide(env), key=lambda item: -len(item[1])):
         text = text.replace(value, f"$({name})")
-    return text
+    return without_folders(text)
+
+
+def without_folders(text: str) -> str:
+    """Return the text with absolute paths of files as `…/NAME`; paths of URLs stay."""
+    return _PATH.sub(r"…/\1", text)
 
 
 def _to_hide(env: Mapping[str, str]) -> Iterable[tuple[str, str]]:

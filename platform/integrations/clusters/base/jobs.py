@@ -32,11 +32,11 @@ class JobKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One question about a model, answered by `python -m serving_runtime KIND DIR --json` where models run.
+    """One question about a model, answered by `python -I -m serving_runtime KIND DIR --json` where models run.
 
     Attributes:
         artifact_digest: digest that the files must have, where they are laid out by others than who stored them.
-        artifact_origin, model_config, env: as of a revision.
+        artifact_origin, model_config, env, is_code: as of a revision.
         resources: as of a revision; by them it may be asked on a GPU.
         arguments: of the question, beside the model's folder.
         request: a V2 request that the model is to answer; only of the kind TRY.
@@ -57,6 +57,7 @@ class Job:
     largest_file_bytes: int = 0
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    is_code: bool = False
     resources: Resources = field(default_factory=Resources)
 
 

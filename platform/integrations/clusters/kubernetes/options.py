@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from common.errors import InvalidInput
 from integrations.clusters.base import Resources
+from serving_runtime.shared.egress import Network
 
 _MIB = 1 << 20
 POLLING_S = 15
@@ -136,6 +137,8 @@ class Options:
         jobs_namespace: where models are asked that no service runs yet; has the claim, or the origin's Secret, too.
         job_node_selector, job_tolerations: on which nodes, as a pod's specification has them.
         jobs_on: extended resources, such as a MIG slice, on which models are measured beside the CPU.
+        egress_allowed: networks that payload loggers may be in although they are not public; the control plane's
+            setting. Loggers that are Services of the pods' own namespace need none (`manifests/pods.py`).
         pre_stop_s: how long a replica goes on serving after it was told to end, until no gateway sends to it any more.
     """
 
@@ -170,3 +173,4 @@ class Options:
     job_node_selector: Mapping[str, str] = field(default_factory=dict)
     job_tolerations: tuple[Mapping[str, object], ...] = ()
     jobs_on: tuple[str, ...] = ()
+    egress_allowed: tuple[Network, ...] = ()

@@ -1,4 +1,4 @@
-"""Asks the serving runtime whether it takes fields of a model's config: `python -m serving_runtime check-config`.
+"""Asks the serving runtime whether it takes fields of a model's config: `python -I -m serving_runtime check-config`.
 
 No model is loaded, the answer takes a fraction of a second, and the same fields are asked about once per process.
 """
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from common.errors import InvalidInput, Unavailable
 from integrations.clusters.local.model_config import rewrite
-from integrations.clusters.local.runtime import RUNTIME
+from integrations.clusters.local.runtime import RUNTIME, environment
 
 _SCHEMA = "fairlead.check-config/v1"
 _TIMEOUT_S = 10.0
@@ -43,6 +43,7 @@ def _asked(text: str, runtime: tuple[str, ...], timeout_s: float) -> tuple[str, 
             capture_output=True,
             timeout=timeout_s,
             check=False,
+            env=environment({}, is_code=False),
         )
         answer = json.loads(done.stdout)
         if answer["schema"] == _SCHEMA and done.returncode in (0, 2):

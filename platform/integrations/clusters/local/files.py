@@ -3,6 +3,7 @@
 cluster/desired/<namespace>.<service>.json   driver -> agent: `Desired`; `deleted` marks a service that shall go
 cluster/status/<namespace>.<service>.json    agent -> driver: `Observed`
 cluster/status.json                          agent -> driver: heartbeat and `Component`s
+cluster/private/<namespace>.<replica>/        a replica's own folder: temporary files, and which ports it took
 cluster/payloads/                            agent and replicas -> driver: what taps recorded (`payloads`)
 """
 
@@ -83,6 +84,10 @@ class Layout:
     @property
     def jobs(self) -> Path:
         return self.cluster / "jobs"
+
+    @property
+    def private(self) -> Path:
+        return self.cluster / "private"
 
     @property
     def run(self) -> Path:
@@ -236,6 +241,8 @@ def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
 def _revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
     own = {
         "patches": (),
+        # An earlier release does not say; then the agent's own permission to run models in Python decides.
+        "is_code": bool(value.get("is_code", True)),
         "resources": _resources_from_json(value.get("resources", {})),
         "match": _match_from_json(value),
         "tap": Tap(**value["tap"]) if value.get("tap") else None,

@@ -1,4 +1,4 @@
-"""Runs one question about a model as a process of its own: `python -m serving_runtime KIND DIR --json`.
+"""Runs one question about a model as a process of its own: `python -I -m serving_runtime KIND DIR --json`.
 
 The file may be hostile: the process has limits on memory and processor time, and its whole group is killed at the
 timeout. Each job has a folder of its own beside the artifacts, where files can be linked; what a worker that was killed
@@ -7,27 +7,29 @@ left there goes with the next job.
 
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from common.errors import FairleadError, Unavailable
 from common.processes import start_ticks
 from integrations.artifacts import folder_of
-from integrations.clusters.base import Job, JobResult, Made, Told
+from integrations.clusters.base import Job, JobKind, JobResult, Made, Told, without_folders
 from integrations.clusters.flags import python_flags
-from integrations.clusters.local import launch
+from integrations.clusters.local.confinement import confined, private
 from integrations.clusters.local.materialise import lay_out
 from integrations.clusters.local.runtime import RUNTIME, environment
+from integrations.sandbox.command import command
+from integrations.sandbox.policy import NetworkAccess
 
 _MODEL_NAME, _MODEL_VERSION, _MADE, _REQUEST = "model", "1", "made", "request.json"
+_REPOSITORY, _OWN = "repository", "own"
+_NETWORK = {JobKind.TUNE: NetworkAccess.LOOPBACK}  # a tuning asks servers that it starts
 _MAX_OUTPUT_BYTES = 4 << 20
 _LAST_WORDS_BYTES = 4096
 _LOOK_EVERY_S = 0.2
@@ -52,36 +54,51 @@ def run(
         Unavailable: no process could be started.
     """
     with scratch_in(folder) as scratch:
-        model = scratch / _MODEL_NAME
+        repository, own = scratch / _REPOSITORY, scratch / _OWN
+        model = repository / _MODEL_NAME
         try:
             artifact = folder_of(job.artifact_uri)
             if not artifact.is_dir():
-                return JobResult(1, "", f"the artifact {job.artifact_uri} is not there; push the model version again")
-            lay_out(artifact, model, version=_MODEL_VERSION, config=job.model_config)
+                place = without_folders(job.artifact_uri)
+                return JobResult(1, "", f"the artifact {place} is not there; push the model version again")
+            lay_out(artifact, model, version=_MODEL_VERSION, config=job.model_config, with_code=allow_python_models)
         except FairleadError as error:
-            return JobResult(1, "", error.message)
+            return JobResult(1, "", without_folders(error.message))
+        own.mkdir()
         if job.request_id:
-            (scratch / _REQUEST).write_bytes(job.request)
-        command = [
-            *_launcher(job, allow_python_models=allow_python_models),
+            (repository / _REQUEST).write_bytes(job.request)
+        asked = [
             *runtime,
             job.kind.value,
             str(model),
             *job.arguments,
-            *([f"--output={scratch / _MADE}"] if job.result_id else []),
-            *([f"--request={scratch / _REQUEST}"] if job.request_id else []),
+            *([f"--output={own / _MADE}"] if job.result_id else []),
+            *([f"--request={repository / _REQUEST}"] if job.request_id else []),
             "--json",
             *(python_flags(allowed=allow_python_models) if job.kind.loads_the_model else []),
         ]
         with (scratch / "stdout").open("w+b") as stdout, (scratch / "stderr").open("w+b") as stderr:
             output_to = (stdout.fileno(), stderr.fileno())
-            exit_code = _run(command, job, output_to, told and (lambda: told(_last_line(scratch / "stderr"))))
+            is_code = job.is_code and allow_python_models
+            started = enclosed(
+                asked,
+                repository,
+                own,
+                _limits(job, allow_python_models=allow_python_models),
+                network=NetworkAccess.ALL
+                if is_code
+                else NetworkAccess.LOOPBACK
+                if job.kind is JobKind.TUNE
+                else NetworkAccess.NONE,
+            )
+            env = {**environment(job.env, is_code=is_code), **private(own)}
+            exit_code = _run(started, job, env, output_to, told and (lambda: told(_last_line(scratch / "stderr"))))
             stdout.seek(0)
             output = stdout.read(_MAX_OUTPUT_BYTES).decode(errors="replace")
             complaint = _last_words(scratch / "stderr")
         if exit_code == 0 and job.result_id and made is not None:
-            made(scratch / _MADE)
-    return JobResult(exit_code, output, _message(job, exit_code, output, complaint))
+            made(own / _MADE)
+    return JobResult(exit_code, output, without_folders(_message(job, exit_code, output, complaint)))
 
 
 @contextmanager
@@ -93,11 +110,15 @@ def scratch_in(folder: Path) -> Iterator[Path]:
         yield Path(scratch)
 
 
-def most_memory_bytes() -> int:
-    """Return how much address space a process that loads somebody's model may have."""
+def memory_limit() -> dict[str, int]:
+    """Return how much address space a process that loads somebody's model may have.
+
+    Where there are GPUs there is no such limit: their drivers reserve more than any machine has.
+    """
+    if any(Path("/dev").glob("nvidia*")):
+        return {}
     memory = max(_LEAST_MEMORY_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    return memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    return {"as": memory}
 
 
 def _drop_abandoned(folder: Path) -> None:
@@ -108,22 +129,37 @@ def _drop_abandoned(folder: Path) -> None:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _launcher(job: Job, *, allow_python_models: bool) -> list[str]:
-    limits = [
-        f"as={most_memory_bytes()}",
-        f"cpu={round(job.timeout_s * (os.cpu_count() or 1)) + 1}",
+def enclosed(
+    asked: list[str], repository: Path, own: Path, limits: Mapping[str, int], *, network: NetworkAccess
+) -> list[str]:
+    """Return the command that has the runtime asked inside the wall: it reads `repository` and writes into `own`."""
+    sandbox = confined(
+        asked, read=[repository], write=[own], network=network, libraries=os.environ.get("LD_LIBRARY_PATH", "")
+    )
+    return command(asked, sandbox=sandbox, limits=limits, folder=str(own))
+
+
+def _limits(job: Job, *, allow_python_models: bool) -> dict[str, int]:
+    return {
+        **memory_limit(),
+        "cpu": round(job.timeout_s * (os.cpu_count() or 1)) + 1,
         # It bounds shared memory too, which tensors of models in Python go through.
-        *([] if allow_python_models else [f"fsize={job.largest_file_bytes or _MAX_OUTPUT_BYTES}"]),
-        "core=0",
-    ]
-    return [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *limits, "--"]
+        **({} if allow_python_models else {"fsize": job.largest_file_bytes or _MAX_OUTPUT_BYTES}),
+        "core": 0,
+    }
 
 
-def _run(command: list[str], job: Job, output_to: tuple[int, int], look: Callable[[], None] | None) -> int:
+def _run(
+    command: list[str],
+    job: Job,
+    env: Mapping[str, str],
+    output_to: tuple[int, int],
+    look: Callable[[], None] | None,
+) -> int:
     stdout, stderr = output_to
     try:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0, env=environment(job.env)
+            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0, env=env
         )
     except OSError as error:
         raise Unavailable(f"no process could be started for a model check: {error}") from error

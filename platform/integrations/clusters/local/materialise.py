@@ -2,14 +2,15 @@
 
 An artifact is one model file, or one model's folder in Triton's layout (`config.pbtxt`, `1/model.onnx`, labels), or an
 ensemble's folder with those of the models of its steps beside it, which keep their names.
-Its files are linked, not copied, where the file system allows. The served name and version are the service's, not the
-artifact's.
+Its files are linked, not copied, where the file system allows; those that are code only where models in Python may run.
+The served name and version are the service's, not the artifact's.
 """
 
 import asyncio
 import os
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from common.errors import InvalidInput
@@ -20,9 +21,11 @@ from integrations.clusters.local.seals import check_artifact
 from integrations.model_files import ensemble_in
 
 _CONFIG = "config.pbtxt"
+_CODE = {".egg-link", ".pth", ".py", ".pyc", ".pyd", ".pyo", ".pyw", ".so"}
+_ELF = b"\x7fELF"
 
 
-def materialise(revision: DesiredRevision, repository: Path) -> None:
+def materialise(revision: DesiredRevision, repository: Path, *, with_code: bool = False) -> None:
     """Make `repository` hold exactly the revision's model; what was there before is replaced.
 
     Raises:
@@ -33,7 +36,13 @@ def materialise(revision: DesiredRevision, repository: Path) -> None:
     _check(revision, repository)
     shutil.rmtree(repository, ignore_errors=True)
     artifact = folder_of(revision.artifact_uri)
-    lay_out(artifact, repository / revision.model_name, version=revision.model_version, config=revision.model_config)
+    lay_out(
+        artifact,
+        repository / revision.model_name,
+        version=revision.model_version,
+        config=revision.model_config,
+        with_code=with_code,
+    )
 
 
 def _check(revision: DesiredRevision, repository: Path) -> None:
@@ -46,8 +55,13 @@ def _seal_of(repository: Path) -> Path:
     return repository.with_name(f"{repository.name}.seal")
 
 
-def lay_out(artifact: Path, model: Path, *, version: str, config: Mapping[str, object]) -> None:
+def lay_out(
+    artifact: Path, model: Path, *, version: str, config: Mapping[str, object], with_code: bool = False
+) -> None:
     """Make the model folder `model` out of `artifact`; its name becomes the model's.
+
+    Args:
+        with_code: lay out too what an interpreter or the loader could run (`is_code_file`).
 
     Raises:
         InvalidInput: the config.pbtxt cannot be understood, or a model of an ensemble's steps has the name of `model`.
@@ -62,7 +76,7 @@ def lay_out(artifact: Path, model: Path, *, version: str, config: Mapping[str, o
                     "rename one of them"
                 )
             if part.name != ensemble:
-                _link_tree(part, model.parent / part.name)
+                _link_tree(part, model.parent / part.name, with_code=with_code)
         artifact = artifact / ensemble
     versions = sorted(
         (path for path in artifact.iterdir() if path.is_dir() and path.name.isdecimal()),
@@ -71,21 +85,34 @@ def lay_out(artifact: Path, model: Path, *, version: str, config: Mapping[str, o
     files = [path for path in artifact.iterdir() if path not in versions and path.name != _CONFIG]
     model.mkdir()
     if versions:
-        _link_tree(versions[-1], model / version)
+        _link_tree(versions[-1], model / version, with_code=with_code)
     else:
         (model / version).mkdir()
     for path in files:
-        _link_tree(path, (model if versions or ensemble else model / version) / path.name)
+        _link_tree(path, (model if versions or ensemble else model / version) / path.name, with_code=with_code)
     text = (artifact / _CONFIG).read_text(encoding="utf-8") if (artifact / _CONFIG).exists() else ""
     if text or config:
         (model / _CONFIG).write_text(rewrite(text, name=model.name, fields=config), encoding="utf-8")
 
 
-def _link_tree(source: Path, target: Path) -> None:
+def is_code_file(path: Path) -> bool:
+    """Return whether a file is code that no backend reads, by its name, or because it is a shared library or program.
+
+    By a `model.py` the runtime knows a model in Python, which it refuses itself where such are not to run.
+    """
+    if path.suffix.lower() in _CODE and path.name != "model.py":
+        return True
+    with path.open("rb") as file:
+        return file.read(len(_ELF)) == _ELF
+
+
+def _link_tree(source: Path, target: Path, *, with_code: bool) -> None:
     if source.is_dir():
         target.mkdir(exist_ok=True)
         for path in source.iterdir():
-            _link_tree(path, target / path.name)
+            _link_tree(path, target / path.name, with_code=with_code)
+        return
+    if not with_code and is_code_file(source):
         return
     try:
         os.link(source, target)
@@ -96,8 +123,9 @@ def _link_tree(source: Path, target: Path) -> None:
 class Repository:
     """One revision's model repository, made once for all its replicas."""
 
-    def __init__(self, revision: DesiredRevision, folder: Path) -> None:
+    def __init__(self, revision: DesiredRevision, folder: Path, *, with_code: bool = False) -> None:
         self.folder = folder
+        self._with_code = with_code
         self._revision = revision
         self._making: asyncio.Task[None] | None = None
 
@@ -108,7 +136,7 @@ class Repository:
         """
         if self._making is None or self._making.done():
             is_made = self._making is not None and self._making.exception() is None
-            work = _check if is_made else materialise
+            work = _check if is_made else partial(materialise, with_code=self._with_code)
             self._making = asyncio.create_task(asyncio.to_thread(work, self._revision, self.folder))
         await asyncio.shield(self._making)
 

@@ -25,6 +25,11 @@ class RevisionTap:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._share.unlink(missing_ok=True)
 
+    @property
+    def switches(self) -> Path:
+        """Return the folder in which replicas look what they are to record."""
+        return self._folder
+
     def flags(self, index: int) -> list[str]:
         """Return what a replica is started with: it can be tapped at any time, and that costs nothing until then."""
         return [
@@ -32,6 +37,12 @@ class RevisionTap:
             f"--payload-tap-share-file={self._share}",
             f"--payload-tap-max-file-bytes={MAX_REPLICA_BYTES}",
         ]
+
+    def folder(self, index: int) -> Path:
+        """Return where a replica records, which is there then."""
+        place = self._folder / str(index)
+        place.mkdir(mode=0o700, exist_ok=True)
+        return place
 
     def switch(self, tap: Tap | None, now: float) -> None:
         """Have the replicas record what `tap` says; `now` is seconds of a clock that only goes forward."""

@@ -8,22 +8,22 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from common.errors import InvalidInput, Unavailable
 from integrations.artifacts import folder_of
-from integrations.clusters.base import Candidate, Exchange
+from integrations.clusters.base import Candidate, Exchange, without_folders
 from integrations.clusters.flags import python_flags
-from integrations.clusters.local import launch
-from integrations.clusters.local.jobs import most_memory_bytes, scratch_in
+from integrations.clusters.local.confinement import private
+from integrations.clusters.local.jobs import enclosed, memory_limit, scratch_in
 from integrations.clusters.local.materialise import lay_out
 from integrations.clusters.local.runtime import RUNTIME, environment
 from integrations.clusters.payloads import exchange_of
+from integrations.sandbox.policy import NetworkAccess
 
 _COMPLAINT_BYTES = 4096
 
@@ -40,13 +40,25 @@ def replay(
     with scratch_in(folder) as scratch:
         artifact = folder_of(candidate.artifact_uri)
         if not artifact.is_dir():
-            raise InvalidInput(f"the artifact {candidate.artifact_uri} is not there; push the model version again")
-        model = scratch / candidate.model_name
-        lay_out(artifact, model, version=candidate.model_version, config=candidate.model_config)
+            place = without_folders(candidate.artifact_uri)
+            raise InvalidInput(f"the artifact {place} is not there; push the model version again")
+        repository, own = scratch / "repository", scratch / "own"
+        own.mkdir()
+        model = repository / candidate.model_name
+        lay_out(
+            artifact,
+            model,
+            version=candidate.model_version,
+            config=candidate.model_config,
+            with_code=allow_python_models,
+        )
         with (scratch / "stderr").open("w+b") as stderr:
-            process = _started(
-                candidate, [*runtime, "replay", str(model), *python_flags(allowed=allow_python_models)], stderr
-            )
+            is_code = candidate.is_code and allow_python_models
+            asked = [*runtime, "replay", str(model), *python_flags(allowed=allow_python_models)]
+            network = NetworkAccess.ALL if is_code else NetworkAccess.NONE
+            command = enclosed(asked, repository, own, {**memory_limit(), "core": 0}, network=network)
+            env = {**environment(candidate.env, is_code=is_code), **private(own)}
+            process = _started(candidate, command, env, stderr)
             try:
                 runs = _Running(candidate, process, scratch / "stderr")
                 runs.check_ready()
@@ -61,16 +73,16 @@ def replay(
                             pipe.close()
 
 
-def _started(candidate: Candidate, command: list[str], stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
-    limits = [f"as={most_memory_bytes()}", "core=0"]
-    launcher = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *limits, "--"]
+def _started(
+    candidate: Candidate, command: list[str], env: Mapping[str, str], stderr: IO[bytes]
+) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
-            [*launcher, *command],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env=environment(candidate.env),
+            env=env,
             process_group=0,
         )
     except OSError as error:
@@ -90,7 +102,7 @@ class _Running:
         """Return once the model is loaded; raises InvalidInput with the runtime's reason where it cannot be."""
         said = self._exchanged(b"", "was not loaded")
         if "error" in said:
-            raise InvalidInput(f"{self._candidate.name} cannot be served: {said['error']}")
+            raise InvalidInput(f"{self._candidate.name} cannot be served: {without_folders(str(said['error']))}")
 
     def answer(self, recorded: Exchange) -> Exchange:
         """Return the recorded request with the candidate's answer."""

@@ -1,14 +1,77 @@
-"""The serving runtime as a process of this machine: what starts it, and with which environment."""
+"""The serving runtime as a process of this machine: what starts it, and with which environment.
+
+The platform's own environment holds its secret key, the database's password and tokens. A process that opens somebody's
+model gets of it what is listed here, and nothing else.
+"""
 
 import os
 import sys
 from collections.abc import Mapping
 
-RUNTIME = (sys.executable, "-m", "serving_runtime")
+from integrations.clusters.base import permitted
+
+# -I: neither PYTHON… variables, nor the folder it is started in, nor the user's own packages add to what it imports.
+RUNTIME = (sys.executable, "-I", "-m", "serving_runtime")
 IMAGE_ENVIRONMENT = {"ORT_DISABLE_TELEMETRY": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 """What the runtime's images set (docker/Dockerfile says why)."""
 
+INHERITED = frozenset(
+    {
+        "COVERAGE_PROCESS_CONFIG",
+        "COVERAGE_PROCESS_START",
+        "FAIRLEAD_HOME",  # by which `fairlead up` finds what an earlier one left
+        "GLIBC_TUNABLES",
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "LOGNAME",
+        "NO_PROXY",
+        "PATH",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "XDG_CACHE_HOME",
+        "no_proxy",
+    }
+)
+INHERITED_FAMILIES = (
+    "CUDA_",
+    "GOMP_",
+    "KMP_",
+    "LC_",
+    "MALLOC_",
+    "MKL_",
+    "NVIDIA_",
+    "OMP_",
+    "OPENBLAS_",
+    "OPENVINO_",
+    "ORT_",
+    "OTEL_",
+)
+"""Of threads, devices, memory, languages and traces: libraries' own settings, which hold no secret but in headers."""
+_PROXIES = frozenset({"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "all_proxy", "https_proxy", "http_proxy"})
 
-def environment(own: Mapping[str, str]) -> dict[str, str]:
-    """Return the images' environment, over it this process's, and over both what the model has of its own."""
-    return {**IMAGE_ENVIRONMENT, **os.environ, **own}
+
+def inherited(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what a process gets of its starter's environment; proxies only where they name no user or password."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in INHERITED
+        or (name.startswith(INHERITED_FAMILIES) and not name.endswith("_HEADERS"))
+        or (name in _PROXIES and "@" not in value)
+    }
+
+
+def environment(own: Mapping[str, str], *, is_code: bool) -> dict[str, str]:
+    """Return the images' environment, over it what is inherited of this process's, over both what the model has.
+
+    Args:
+        own: the model's, as recorded; what it may not have is left out.
+        is_code: its files are code, and the operator lets such models run.
+    """
+    return {**IMAGE_ENVIRONMENT, **inherited(os.environ), **permitted(own, is_code=is_code)}

@@ -18,6 +18,7 @@ from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.http2.connection import Connection
 from serving_runtime.protocol.http2.frames import ErrorCode
 from serving_runtime.protocol.http2.stream import Stream
+from serving_runtime.protocol.request_memory import LARGE_BYTES, RequestMemory
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ class CallSettings:
     Attributes:
         watched: whether calls are told of now, so that each runs with all that its policy puts around it.
         compression_level: zlib's, 0 for answers as they are.
+        memory: what unfinished requests hold.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -38,6 +40,7 @@ class CallSettings:
     watched: Callable[[], bool]
     max_message_bytes: int
     compression_level: int
+    memory: RequestMemory
 
     def coding(self, head: Head) -> str | None:
         """Return how a call's answers are compressed, None for not."""
@@ -72,9 +75,13 @@ class RefusedCall(Stream):
 
 
 class RunningCall(Stream):
-    """What calls have in common."""
+    """What calls have in common.
 
-    __slots__ = ("_began", "_endpoint", "_head", "_settings", "_timer", "_work")
+    Attributes:
+        held_bytes: counted for this call among those of all unfinished requests.
+    """
+
+    __slots__ = ("_began", "_endpoint", "_head", "_memory", "_settings", "_timer", "_work", "held_bytes")
 
     def __init__(
         self, connection: Connection, stream_id: int, head: Head, endpoint: Endpoint, settings: CallSettings
@@ -83,6 +90,8 @@ class RunningCall(Stream):
         self._head = head
         self._endpoint = endpoint
         self._settings = settings
+        self._memory = settings.memory
+        self.held_bytes = 0
         self._began = False
         self._work: Any = None  # a task, or what the engine gave: there is `cancel`
         self._timer: asyncio.TimerHandle | None = None
@@ -92,18 +101,40 @@ class RunningCall(Stream):
     def on_gone(self) -> None:
         self._stop()
 
-    def _message(self, message: messages.Message) -> Any:
+    def on_overdue(self) -> None:
+        self._stop()
+        self._fail("DEADLINE_EXCEEDED", "the call's message did not arrive in time")
+
+    def _hold(self, size_bytes: int) -> None:
+        """Count so much more for this call; raises TooMuchUnfinished."""
+        self.held_bytes += size_bytes
+        memory = self._memory
+        memory.held_bytes += size_bytes
+        if memory.held_bytes > memory.arriving_limit_bytes:
+            self._check_memory()
+
+    def _check_memory(self) -> None:
+        memory = self._memory
+        most_bytes = memory.limit_bytes if self.held_bytes <= LARGE_BYTES else memory.arriving_limit_bytes
+        if memory.held_bytes > most_bytes and memory.held_bytes > self.held_bytes:
+            raise memory.refusal()
+
+    def _release(self, size_bytes: int) -> None:
+        """Count so much less, or what is left of it."""
+        size_bytes = min(size_bytes, self.held_bytes)
+        self.held_bytes -= size_bytes
+        self._memory.held_bytes -= size_bytes
+
+    async def _message(self, message: messages.Message) -> Any:
         """Return the message, or the ServingError that says why there is none."""
         try:
-            return parsed(self._endpoint.kind, self._content(message))
+            return parsed(self._endpoint.kind, await self._content(message))
         except ServingError as error:
             return error
 
-    def _content(self, message: messages.Message) -> memoryview:
+    async def _content(self, message: messages.Message) -> memoryview:
         """Return the message as it was before it was compressed; raises ServingError."""
-        if not message.compressed:
-            return message.content
-        return messages.decompress(message, self._head.coding, self._settings.max_message_bytes)
+        return await messages.decompress(message, self._head.coding, self._settings.max_message_bytes, self._hold)
 
     def _need(self, needed_bytes: int) -> None:
         """See to it that the client may send that much."""
@@ -119,6 +150,9 @@ class RunningCall(Stream):
 
     def _stop(self) -> None:
         """End what is under way for this call."""
+        if self.held_bytes:
+            self._memory.drop(self.held_bytes)
+            self.held_bytes = 0
         if self._timer is not None:
             self._timer.cancel()
         work, self._work = self._work, None
@@ -127,6 +161,7 @@ class RunningCall(Stream):
 
     def _fail(self, code: str, message: str) -> None:
         """End the call with a status other than OK, behind what is to be sent already."""
+        self._release(self.held_bytes)
         if self.finished:
             return
         trailers = statuses.trailers(code, message)

@@ -3,9 +3,11 @@
 import asyncio
 import gzip
 import zlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
+from serving_runtime.protocol import inflating
 
 PREFIX_BYTES = 5
 CODINGS = ("identity", "gzip", "deflate")
@@ -99,21 +101,26 @@ def prefixed(content: bytes, *, compressed: bool = False) -> bytes:
     return (b"\x01" if compressed else b"\x00") + len(content).to_bytes(4, "big") + content
 
 
-def decompress(message: Message, coding: str, max_message_bytes: int) -> memoryview:
-    """Return a message's content; raises ServingError where it is not what it says, or too large."""
+async def decompress(message: Message, coding: str, max_message_bytes: int, hold: Callable[[int], None]) -> memoryview:
+    """Return a message's content; raises ServingError where it is not what it says, or too large.
+
+    Args:
+        hold: counts so many bytes more for the call; raises ServingError where there is no room for them.
+    """
     if not message.compressed:
         return message.content
     if coding not in _WINDOW_BITS:
         raise InvalidArgument("a message says that it is compressed, but the call has no grpc-encoding")
-    decompressor = zlib.decompressobj(_WINDOW_BITS[coding])
+    bits = _WINDOW_BITS[coding]
     try:
-        content = decompressor.decompress(message.content, max_message_bytes + 1)
-    except zlib.error as error:
-        raise InvalidArgument(f"a message is no {coding}: {error}") from error
-    if len(content) > max_message_bytes:
-        raise TooLarge(f"the decompressed request is larger than max ({max_message_bytes} bytes)")
-    if not decompressor.eof:
-        raise InvalidArgument(f"a message is no whole {coding}")
+        if len(message.content) > inflating.SMALL_BYTES:
+            return await inflating.inflate_in_thread(message.content, bits, max_message_bytes, hold)
+        content = inflating.inflate(message.content, bits, max_message_bytes)
+    except inflating.TooLargeError as error:
+        raise TooLarge(f"the decompressed request is larger than max ({max_message_bytes} bytes)") from error
+    except inflating.MalformedError as error:
+        raise InvalidArgument(f"a message is no whole {coding}: it {error}") from error
+    hold(len(content))
     return memoryview(content)
 
 

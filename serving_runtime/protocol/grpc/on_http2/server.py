@@ -19,15 +19,23 @@ from serving_runtime.protocol.headers.fields import Fields
 from serving_runtime.protocol.http2.connection import Connection
 from serving_runtime.protocol.http2.limits import MAX_STREAMS
 from serving_runtime.protocol.http2.stream import Stream
+from serving_runtime.protocol.request_memory import RequestMemory
 
 _ZLIB_LEVELS = dict(zip(COMPRESSION_LEVELS, (0, 1, 6, 9), strict=True))
 _BACKLOG = 4096
+_SWEEP_S = 1.0
 
 
 class Http2GrpcServer:
     """Services on one port; the host of its connections."""
 
-    def __init__(self, services: Sequence[Service], settings: GrpcSettings, policy: CallPolicy) -> None:
+    def __init__(
+        self,
+        services: Sequence[Service],
+        settings: GrpcSettings,
+        policy: CallPolicy,
+        memory: RequestMemory | None = None,
+    ) -> None:
         """Take the services; raises ValueError, naming the flag, for certificates that do not serve."""
         self._services = services
         self._settings = settings
@@ -39,6 +47,7 @@ class Http2GrpcServer:
             policy.watches,
             settings.max_message_bytes,
             _ZLIB_LEVELS[settings.compression_level],
+            memory if memory is not None else RequestMemory(),
         )
         self._endpoints = {
             f"/{service.name}/{name}".encode(): endpoint
@@ -49,6 +58,7 @@ class Http2GrpcServer:
         self._connections: dict[Connection, Lifetime] = {}
         self._draining = False
         self._emptied = asyncio.Event()
+        self._sweeper: asyncio.TimerHandle | None = None
         self._socket: socket.socket
         self._server: asyncio.AbstractServer | None = None
 
@@ -72,6 +82,13 @@ class Http2GrpcServer:
         self._server = await self._loop.create_server(
             lambda: Connection(self), sock=self._socket, backlog=_BACKLOG, ssl=self._tls
         )
+        self._sweep()
+
+    def _sweep(self) -> None:
+        now = self._loop.time()
+        for connection in tuple(self._connections):
+            connection.sweep(now)
+        self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
 
     async def stop(self, grace_s: float) -> None:
         """Stop accepting, tell clients to go, and return when the calls in flight are done or the grace is over."""
@@ -90,6 +107,9 @@ class Http2GrpcServer:
         except TimeoutError:
             for connection in tuple(self._connections):
                 connection.abort()
+        finally:
+            if self._sweeper is not None:
+                self._sweeper.cancel()
 
     # What connections ask of their host
 

@@ -30,6 +30,12 @@ class StreamCall(RunningCall):
 
     def on_content(self, content: bytes) -> None:
         try:
+            self._hold(len(content))
+        except ServingError as error:
+            self._stop()
+            self._fail(error.grpc_code, error.message)
+            return
+        try:
             found = self._assembly.feed(content)
         except ServingError as error:
             self._inbox.append(error)
@@ -49,6 +55,11 @@ class StreamCall(RunningCall):
     def on_sent(self) -> None:
         self._room.set()
 
+    @property
+    def awaits_content(self) -> bool:
+        """Return whether a message is under way; between messages a stream may be as silent as it likes."""
+        return not self.ended and self._assembly.held_bytes > 0
+
     def __aiter__(self) -> "StreamCall":
         return self
 
@@ -64,7 +75,10 @@ class StreamCall(RunningCall):
             raise message
         self._inbox_bytes -= message.size_bytes
         self._make_room()
-        return self._content(message)
+        held_bytes = self.held_bytes
+        content = await self._content(message)
+        self._release(message.size_bytes + self.held_bytes - held_bytes)  # whoever asked for it counts it from now on
+        return content
 
     def _make_room(self) -> None:
         self.connection.inbound.release(self)
@@ -83,6 +97,7 @@ class StreamCall(RunningCall):
             self._crash(error)
         else:
             self._work = None
+            self._release(self.held_bytes)
             if self._timer is not None:
                 self._timer.cancel()
             if self._began:

@@ -1,7 +1,5 @@
 """Calls of one message and one answer: without a task where the method needs none."""
 
-from typing import Any
-
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RunningCall
@@ -23,6 +21,11 @@ class UnaryCall(RunningCall):
         self._assembly: messages.Assembly | None = None
 
     def on_content(self, content: bytes) -> None:
+        memory = self._memory
+        memory.held_bytes += len(content)
+        self.held_bytes += len(content)
+        if memory.held_bytes > memory.arriving_limit_bytes and not self._has_room():
+            return
         assembly = self._assembly
         if assembly is None:
             most_bytes = self._settings.max_message_bytes
@@ -43,6 +46,15 @@ class UnaryCall(RunningCall):
         if not self.ended:
             self._need(assembly.needed_bytes)
 
+    def _has_room(self) -> bool:
+        try:
+            self._check_memory()
+        except ServingError as error:
+            self._request = self._assembly = None
+            self._fail(error.grpc_code, error.message)
+            return False
+        return True
+
     def on_end(self) -> None:
         if self._request is None or (self._assembly is not None and self._assembly.held_bytes):
             self._fail("INVALID_ARGUMENT", "the method takes one message, and there is no whole one")
@@ -50,11 +62,11 @@ class UnaryCall(RunningCall):
         request, self._request = self._request, None
         settings = self._settings
         direct = self._endpoint.direct
-        if direct is None or settings.compression_level or settings.watched():
-            self._work = settings.loop.create_task(self._answer(self._message(request)))
+        if direct is None or request.compressed or settings.compression_level or settings.watched():
+            self._work = settings.loop.create_task(self._answer(request))
             return
         try:
-            work = direct(self._content(request), self._reply)
+            work = direct(request.content, self._reply)
         except ServingError as error:
             self._fail(error.grpc_code, error.message)
         except Exception as error:
@@ -73,11 +85,13 @@ class UnaryCall(RunningCall):
         if self._timer is not None:
             self._timer.cancel()
         self._began = True
+        self._memory.held_bytes -= self.held_bytes
+        self.held_bytes = 0
         self.answer(self._settings.beginnings.plain, messages.prefixed(outcome), statuses.OK)
 
-    async def _answer(self, request: Any) -> None:
+    async def _answer(self, request: messages.Message) -> None:
         try:
-            answer = await self._endpoint.answer(request, Call(self._head.metadata, _no_write))
+            answer = await self._endpoint.answer(await self._message(request), Call(self._head.metadata, _no_write))
         except ServingError as error:
             self._work = None
             self._fail(error.grpc_code, error.message)
@@ -94,6 +108,7 @@ class UnaryCall(RunningCall):
             if self._timer is not None:
                 self._timer.cancel()
             self._began = True
+            self._release(self.held_bytes)
             self.answer(self._settings.beginnings.of_coding[coding], packed, statuses.OK)
 
 

@@ -14,6 +14,8 @@ from integrations.clusters.base import (
     DesiredRevision,
     Job,
     JobKind,
+    Logged,
+    Logger,
     Resources,
     SessionAffinity,
 )
@@ -21,6 +23,7 @@ from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.jobs import job
 from integrations.clusters.kubernetes.options import ModelCache, Reach
+from serving_runtime.shared.egress import networks
 from tests._support.golden import BASE, check_feature, check_text, plain
 from tests._support.structural.layout import written_all
 from tests.cluster.definitions import define_keda
@@ -339,3 +342,47 @@ def test_a_question_may_be_asked_on_a_slice() -> None:
     assert "--model-config-name=1g.10gb" in container["args"]
     assert [each["key"] for each in pod["tolerations"]] == ["nvidia.com/gpu", "jobs"]
     assert "nodeSelector" not in pod
+
+
+@pytest.mark.parametrize(
+    ("url", "written"),
+    [
+        pytest.param("http://dumper/x", "http://dumper.default.svc/x", id="a Service"),
+        pytest.param("http://dumper.default:8080/", "http://dumper.default.svc:8080/", id="with its namespace"),
+        pytest.param("http://dumper.default.svc.cluster.local", "", id="in full"),
+    ],
+)
+def test_a_logger_that_is_a_service_of_the_own_namespace_may_be_private(url: str, written: str) -> None:
+    flags = _logger_flags(url)
+    assert f"--payload-logger={written or url}" in flags
+    assert any("allowed-networks=10.0.0.0/8,172.16.0.0/12,192.168.0.0/16" in flag for flag in flags)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://10.0.0.1/",
+        "http://0xa000001/",
+        "http://[fd00::1]/",
+        "http://dumper.other.svc/",
+        "http://dumper.default.example.org/",
+        "http://kubernetes.default.svc.cluster.local.example.org/",
+        "http://-dumper/",
+    ],
+)
+def test_any_other_logger_is_public_or_allowed_by_the_operator(url: str) -> None:
+    flags = _logger_flags(url)
+    assert (f"--payload-logger={url}" in flags, "--payload-logger-allowed-networks=10.7.0.0/16" in flags) == (
+        True,
+        True,
+    )
+
+
+def _logger_flags(url: str) -> list[str]:
+    desired, shares, options = given("logger")
+    (revision,) = desired.revisions
+    desired = replace(desired, revisions=(replace(revision, logger=Logger(url, Logged.ALL)),))
+    args = _pod(render(desired, shares, replace(options, egress_allowed=networks("10.7.0.0/16"))))["containers"][0][
+        "args"
+    ]
+    return [arg for arg in args if arg.startswith("--payload-logger")]

@@ -61,7 +61,7 @@ def test_a_service_from_nothing_to_nothing(cluster, eventually):
 
     cluster.driver.delete("default", "digits", 5)
     eventually(lambda: cluster.observe() == Observed("default", "digits"), "it is forgotten")
-    assert [component.name for component in cluster.driver.inventory().components] == ["gateway"]
+    assert [component.name for component in cluster.driver.inventory().components] == ["gateway", "sandbox"]
 
 
 @pytest.mark.parametrize(

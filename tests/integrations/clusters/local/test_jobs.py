@@ -9,7 +9,9 @@ import pytest
 
 from common.processes import start_ticks
 from integrations.clusters.base import Job, JobKind
-from integrations.clusters.local import jobs, launch
+from integrations.clusters.local import jobs
+from integrations.sandbox import launch
+from integrations.sandbox.policy import Launch
 
 
 def program(code: str) -> tuple[str, ...]:
@@ -86,8 +88,8 @@ def test_who_is_told_may_end_a_job(artifact, tmp_path):
 
 
 def test_a_job_has_the_variables_that_it_is_given(artifact, tmp_path):
-    code = "import os; print(os.environ['TOKENS'], 'PATH' in os.environ)"
-    asked = Job(JobKind.TUNE, artifact, 60, env={"TOKENS": "7"})
+    code = "import os; print(os.environ['MODEL_TOKENS'], 'PATH' in os.environ)"
+    asked = Job(JobKind.TUNE, artifact, 60, env={"MODEL_TOKENS": "7"})
     assert jobs.run(asked, tmp_path / "jobs", runtime=program(code)).output == "7 True\n"
 
 
@@ -140,11 +142,11 @@ def test_failures_are_told_in_a_sentence(artifact, tmp_path, code, exit_code, sa
 
 
 def test_job_is_killed_at_its_timeout_with_its_children(artifact, tmp_path, eventually):
-    child = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    child = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     result = jobs.run(Job(JobKind.INSPECT, artifact, 5.0), tmp_path / "jobs", runtime=program(code))
     assert (result.exit_code, result.message) == (124, "the inspect of the model did not finish within 5 s")
-    pid = int((tmp_path / "pid").read_text())
+    pid = int(result.output)
     eventually(
         lambda: subprocess.run(["kill", "-0", str(pid)], capture_output=True, check=False).returncode, "the child ended"
     )
@@ -157,8 +159,9 @@ def test_missing_artifact_is_told(tmp_path):
 
 
 def test_program_does_not_start_for_a_parent_that_is_gone():
+    told = Launch(parent=1).to_json()
     ended = subprocess.run(
-        [sys.executable, "-I", "-S", launch.__file__, "1", "--", "echo", "started"], capture_output=True, check=False
+        [sys.executable, "-I", "-S", launch.__file__, told, "echo", "started"], capture_output=True, check=False
     )
     assert (ended.returncode, ended.stdout) == (1, b"")
 

@@ -96,3 +96,30 @@ async def test_repository_is_made_once_for_many_and_again_after_a_failure(tmp_pa
     assert (tmp_path / "r/digits/2").stat().st_ino == made
     await repository.remove()
     assert not (tmp_path / "r").exists()
+
+
+CODE = {
+    "config_pbtxt": 'name: "old"\n',
+    "1__model_onnx": "M",
+    "1__sitecustomize_py": "import os",
+    "1__more_pth": "import os",
+    "1__weights_bin": "\x7fELF and what follows",
+    "1__part__module_so": "S",
+    "1__model_py": "the runtime refuses it",
+}
+
+
+@pytest.mark.parametrize(
+    ("with_code", "stays"),
+    [
+        pytest.param(False, {"model.onnx", "model.py"}, id="where no models in Python run"),
+        pytest.param(
+            True,
+            {"model.onnx", "model.py", "sitecustomize.py", "more.pth", "weights.bin", "part/module.so"},
+            id="where such run",
+        ),
+    ],
+)
+def test_files_that_are_code_are_laid_out_where_code_may_run(tmp_path, with_code, stays):
+    materialise(revision(put(tmp_path / "a", **CODE)), tmp_path / "r", with_code=with_code)
+    assert set(files(tmp_path / "r")) == {"digits/config.pbtxt"} | {f"digits/2/{name}" for name in stays}

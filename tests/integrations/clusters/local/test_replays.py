@@ -91,7 +91,7 @@ def test_a_candidate_that_hangs_is_killed(candidate: Candidate, tmp_path: Path) 
 
 
 def test_a_candidate_that_dies_says_its_last_words(candidate: Candidate, tmp_path: Path) -> None:
-    dies = stub("sys.stdin.readline(); sys.stderr.write('out of luck'); os._exit(7)")
+    dies = stub("sys.stdin.readline(); sys.stderr.write('out of luck\\n'); os._exit(7)")
     dead = pytest.raises(Unavailable, match="request a: its process ended with exit code 7: out of luck")
     with replay(candidate, tmp_path / "jobs", runtime=dies) as answer, dead:
         answer(RECORDED)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving_runtime.protocol.http.connection import Connection
-from serving_runtime.protocol.http.limits import HttpLimits, too_slow
+from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.listener import Listener
 from tests.serving_runtime.protocol.http.listening import GET, Desk, Served, post, serving, until
 
@@ -100,6 +100,44 @@ async def test_a_chunked_body(served: Served[Desk]) -> None:
     assert (await client.answer())[2] == b"/now "
 
 
+async def test_a_coding_is_written_in_any_case(served: Served[Desk]) -> None:
+    head = b"POST /now HTTP/1.1\r\nhOST: x\r\nTRANSFER-encoding: Chunked\r\n\r\n"
+    client = await served.client(head + b"3\r\nabc\r\n0\r\n\r\n")
+    assert (await client.answer())[2] == b"/now abc"
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        (b"http://host/now", b"/now"),
+        (b"HTTP://other.example:8000/now", b"/now"),
+        (b"https://[::1]:443/later?a=http://b/", b"/later?a=http://b/"),
+        (b"http://host", b"/"),
+        (b"http://host?a=b", b"/?a=b"),
+    ],
+)
+async def test_a_target_with_scheme_and_host_is_its_path(target: bytes, path: bytes) -> None:
+    limits = HttpLimits(max_body_bytes=LIMIT)
+    async with serving(Desk(), limits, lambda name: name.lower() == b"host") as served:
+        client = await served.client(b"GET %s HTTP/1.1\r\nHost: sent\r\n\r\n" % target + GET)
+        if path != b"/now":
+            ticket = await served.application.next()
+            assert ticket.request.headers == ((b"Host", target.split(b"/")[2].split(b"?")[0]),)
+            ticket.answer()
+        assert (await client.answer())[2] == path + b" "
+        assert (await client.answer())[2] == b"/now "
+
+
+async def test_a_trailer_does_not_pass_for_a_header() -> None:
+    async with serving(Desk(), HttpLimits(max_body_bytes=LIMIT), lambda _name: True) as served:
+        head = b"POST /later HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        trailers = b"Host: y\r\nadmin-key: secret\r\nInference-Header-Content-Length: 1\r\n"
+        await served.client(head + b"3\r\nabc\r\n0\r\n" + trailers + b"\r\n")
+        request = (await served.application.next()).request
+        assert request.headers == ((b"Host", b"x"), (b"Transfer-Encoding", b"chunked"))
+        assert request.json_length is None
+
+
 async def test_a_client_that_expects_to_be_asked_for_its_body(served: Served[Desk]) -> None:
     client = await served.client(post(b"abc", "Expect: 100-continue", path="/now")[:-3])
     assert await asyncio.wait_for(client.reader.readuntil(b"\r\n\r\n"), 10) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -129,7 +167,7 @@ async def test_the_invitation_comes_after_the_answers_before_it(served: Served[D
             id="too large and waiting to be asked: not asked",
         ),
         pytest.param(
-            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1f4\r\n" + b"x" * 500 + b"\r\n"
+            b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1f4\r\n" + b"x" * 500 + b"\r\n"
             b"1f5\r\n" + b"x" * 501 + b"\r\n",
             413,
             b"larger than 1000",
@@ -156,6 +194,28 @@ async def test_the_invitation_comes_after_the_answers_before_it(served: Served[D
         ),
         pytest.param(
             b"POST / HTTP/1.1\r\nInference-Header-Content-Length: a\r\n", 400, b"number of bytes", id="no number"
+        ),
+        pytest.param(b"GET /now HTTP/1.1\r\n", 400, b"one Host header, not 0", id="no host"),
+        pytest.param(b"GET http://x/now HTTP/1.1\r\n", 400, b"one Host header, not 0", id="a host in the target only"),
+        pytest.param(b"GET /now HTTP/1.1\r\nHost: x\r\nHost: x\r\n", 400, b"Host header, not 2", id="two hosts"),
+        pytest.param(b"GET /now HTTP/1.0\r\nHost: x\r\nhost: y\r\n", 400, b"Host header, not 2", id="two, HTTP/1.0"),
+        *(
+            pytest.param(
+                b"POST /now HTTP/1.1\r\nHost: x\r\n" + codings + b"\r\n3\r\nabc\r\n0\r\n\r\n",
+                400,
+                sentence,
+                id=f"transfer coding {codings!r}",
+            )
+            for codings, sentence in (
+                (b"Transfer-Encoding: gzip, chunked\r\n", b"supported is chunked"),
+                (b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n", b"supported is chunked"),
+                (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", b"Transfer-Encoding"),
+                (b"Transfer-Encoding: chunked, gzip\r\n", b"Transfer-Encoding"),
+                (b"Transfer-Encoding: gzip\r\n", b"Transfer-Encoding"),
+                (b"Transfer-Encoding: identity\r\n", b"Transfer-Encoding"),
+                (b"Transfer-Encoding: xchunked\r\n", b"Transfer-Encoding"),
+                (b"Transfer-Encoding: \r\n", b"Transfer-Encoding"),
+            )
         ),
     ],
 )
@@ -217,7 +277,7 @@ async def test_a_mistake_of_ours_is_told_without_its_details(
 @pytest.mark.parametrize(
     "request_bytes",
     [
-        pytest.param(b"GET /now HTTP/1.1\r\nConnection: close\r\n\r\n", id="asked to"),
+        pytest.param(b"GET /now HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", id="asked to"),
         pytest.param(b"GET /now HTTP/1.0\r\n\r\n", id="HTTP/1.0"),
         pytest.param(b"GET /now HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", id="HTTP/1.0 that would stay"),
     ],
@@ -304,19 +364,6 @@ async def test_draining_finishes_what_was_accepted_and_ends_the_rest(served: Ser
         await served.client()
 
 
-@pytest.mark.parametrize(
-    ("elapsed_s", "received", "slow"),
-    [
-        pytest.param(29, 0, False, id="half a minute is given to everybody"),
-        pytest.param(31, 0, True, id="but not more without a byte"),
-        pytest.param(90, 1024 * 1024, False, id="a megabyte may take a minute more"),
-        pytest.param(100, 1024 * 1024, True, id="but not two"),
-    ],
-)
-def test_too_slow(elapsed_s: float, received: int, slow: bool) -> None:
-    assert too_slow(elapsed_s, received) is slow
-
-
 class Wire(asyncio.Transport):
     """A transport that keeps what is written; stands for a socket where thousands are needed."""
 
@@ -350,7 +397,7 @@ Piece = st.one_of(
         [
             GET,
             post(b"abc", path="/now"),
-            b"POST /now HTTP/1.1\r\n",
+            b"POST /now HTTP/1.1\r\nHost: x\r\n",
             b"Content-Length: 5\r\n",
             b"Transfer-Encoding: chunked\r\n",
             b"Expect: 100-continue\r\n",
@@ -358,7 +405,7 @@ Piece = st.one_of(
             b"\r\n",
             b"5\r\nabcde\r\n",
             b"0\r\n\r\n",
-            b"GET /missing HTTP/1.1\r\n\r\n",
+            b"GET /missing HTTP/1.1\r\nHost: x\r\n\r\n",
         ]
     ),
 )

@@ -140,7 +140,12 @@ def test_one_text_after_another_is_read_while_the_numbers_of_the_first_are_in_us
     assert [content["inputs"][0]["data"].tolist() for content in (first, second)] == [[1.0, 2.0], [3.0, 4.0]]
 
 
-def test_a_large_text_of_many_objects_is_refused_before_it_is_parsed() -> None:
-    many = '"parameters": {' + ", ".join(f'"{number}": {{}}' for number in range(1_000_001)) + "}, "
-    with pytest.raises(InvalidArgument, match="more than 1000000 arrays and objects"):
+@pytest.mark.parametrize(
+    ("value", "refusal"),
+    [("[]", "more than 1000000 arrays and objects"), ("{}", "more than 16386 objects")],
+    ids=["arrays", "objects"],
+)
+def test_a_large_text_of_many_objects_is_refused_before_it_is_parsed(value: str, refusal: str) -> None:
+    many = '"parameters": {' + ", ".join(f'"{number}": {value}' for number in range(1_000_001)) + "}, "
+    with pytest.raises(InvalidArgument, match=refusal):
         infer_head.parse(request("[1, 2]", rest=many))

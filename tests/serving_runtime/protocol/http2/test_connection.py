@@ -221,3 +221,42 @@ async def test_any_frames_end_in_answers_or_a_farewell(sent: list[tuple[int, int
     peer.connection.connection_lost(None)
     assert not peer.connection.streams
     assert peer.connection.out.unsent_bytes == 0
+
+
+async def test_headers_confirm_once_that_the_client_gives_the_table_less_room() -> None:
+    peer = Peer(settings={frames.HEADER_TABLE_SIZE: 0})
+    blocks = []
+    for settings_ in ({}, {frames.HEADER_TABLE_SIZE: 8192}, {frames.HEADER_TABLE_SIZE: 0}):
+        peer.send(frames.settings(settings_))
+        peer.ask()
+        blocks += [frame.payload for frame in peer.received() if frame.kind == frames.HEADERS]
+    assert blocks == [b"\x20" + HEADERS, TRAILERS, HEADERS, TRAILERS, HEADERS, TRAILERS]
+
+
+async def test_headers_of_a_stream_confirm_the_table_too() -> None:
+    peer = Peer(Host(Slow))
+    number = peer.ask()
+    peer.send(frames.settings({frames.HEADER_TABLE_SIZE: 100}))
+    peer.received()
+    (stream,) = peer.host.streams
+    stream.send_headers(HEADERS)
+    stream.finish(TRAILERS)
+    answers = [frame.payload for frame in peer.received() if frame.stream_id == number]
+    assert answers == [b"\x20" + HEADERS, TRAILERS]
+
+
+async def test_a_table_that_shrinks_and_grows_in_one_frame_is_confirmed() -> None:
+    peer = Peer()
+    smaller, larger = (frames.settings({frames.HEADER_TABLE_SIZE: size})[frames.HEAD_BYTES :] for size in (0, 4096))
+    peer.send(frames.frame(frames.SETTINGS, 0, 0, smaller + larger))
+    peer.received()
+    peer.ask()
+    assert next(frame.payload for frame in peer.received() if frame.kind == frames.HEADERS) == b"\x20" + HEADERS
+
+
+async def test_a_table_that_stays_or_grows_is_not_confirmed() -> None:
+    peer = Peer(settings={frames.HEADER_TABLE_SIZE: 4096})
+    peer.send(frames.settings({frames.HEADER_TABLE_SIZE: 65_536}))
+    peer.received()
+    peer.ask()
+    assert next(frame.payload for frame in peer.received() if frame.kind == frames.HEADERS) == HEADERS

@@ -48,6 +48,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
         weight_percent=0,
         model_config=asked.model_config,
         env=asked.env,
+        is_code=asked.is_code,
         resources=asked.resources,
     )
     desired = Desired(options.jobs_namespace, name, 1, (model,))

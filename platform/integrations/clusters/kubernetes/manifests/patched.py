@@ -9,6 +9,7 @@ those of the revision with the largest share of requests.
 
 import copy
 import difflib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,8 @@ PATCHABLE = (
     "ServiceAccount",
 )
 _OWN_PREFIX = "fairlead/"
+_MOST_COPIED = 256 * 1024
+"""Bytes as JSON that the operations of one patch copy: each copy of all that is there would double it."""
 
 
 def check_target(patch: Patch) -> None:
@@ -104,7 +107,7 @@ def _patches_of(
 def _patched(manifest: Manifest, patches: Sequence[Patch]) -> Manifest:
     for patch in patches:
         if _is_target(patch, manifest):
-            after = _applied(manifest, patch)
+            after = applied(manifest, patch)
             _refuse_changes_of_ours(manifest, after, patch)
             manifest = after
     return manifest
@@ -114,17 +117,30 @@ def _is_target(patch: Patch, manifest: Manifest) -> bool:
     return patch.kind == manifest["kind"] and patch.object in ("", manifest["metadata"]["name"])
 
 
-def _applied(manifest: Manifest, patch: Patch) -> Manifest:
+def applied(manifest: Manifest, patch: Patch) -> Manifest:
+    """Return an object with a patch; raises InvalidInput where the patch does not fit it."""
     if patch.merge is not None:
         return dict(merged(manifest, patch.merge))
     try:
-        after = jsonpatch.apply_patch(manifest, [dict(each) for each in patch.operations])
+        after = _operated(manifest, patch)
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
         raise InvalidInput(
             f"{patch.name} does not fit {manifest['kind']} {manifest['metadata']['name']}: {error}", field=patch.name
         ) from error
     if not isinstance(after, dict):
         raise InvalidInput(f"{patch.name} makes no object of {manifest['kind']} {manifest['metadata']['name']}")
+    return after
+
+
+def _operated(manifest: Manifest, patch: Patch) -> Any:
+    """Return what a patch's operations make of an object; raises InvalidInput where copies of copies grow too large."""
+    after, left = copy.deepcopy(manifest), _MOST_COPIED
+    for operation in copy.deepcopy([dict(each) for each in patch.operations]):
+        if operation["op"] == "copy":
+            left -= len(json.dumps(jsonpointer.resolve_pointer(after, operation["from"]), default=str))
+            if left < 0:
+                raise InvalidInput(f"{patch.name} copies more than {_MOST_COPIED:,} bytes", field=patch.name)
+        after = jsonpatch.apply_patch(after, [operation], in_place=True)
     return after
 
 

@@ -1,10 +1,12 @@
 """A replica as a pod: the runtime, and before it a step that lays out its model. Pure."""
 
 import json
+import re
 from dataclasses import replace
+from urllib.parse import urlsplit
 
-from integrations.clusters.base import Desired, DesiredRevision
-from integrations.clusters.flags import logger_flags, python_flags
+from integrations.clusters.base import Desired, DesiredRevision, permitted
+from integrations.clusters.flags import CLOSED, logger_flags, python_flags
 from integrations.clusters.kubernetes.manifests import accelerators, calling, scheduling, taps
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
@@ -18,11 +20,13 @@ from integrations.clusters.kubernetes.manifests.names import (
 from integrations.clusters.kubernetes.manifests.secure import SECURE, probes, requested, secure_pod
 from integrations.clusters.kubernetes.manifests.sources import Source, source_of
 from integrations.clusters.kubernetes.options import Options
+from serving_runtime.shared.egress import PRIVATE
 
 RUNTIME, PREPARE = "runtime", "prepare"
 MODELS = "/mnt/models"
 _TERMINATION_MESSAGE = "/dev/termination-log"  # Kubernetes: terminationMessagePath
-_COMMAND = ["python", "-m", "serving_runtime"]
+_SERVICE_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1035, as Kubernetes has them
+_COMMAND = ["python", "-I", "-m", "serving_runtime"]
 
 
 def pod_template(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
@@ -91,13 +95,14 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
     if revision.max_concurrent_requests:
         arguments.append(f"--max-concurrent-requests={revision.max_concurrent_requests}")
     arguments += accelerators.flags(revision.resources) + python_flags(allowed=options.allow_python_models)
-    arguments += logger_flags(desired.namespace, revision) + taps.flags(options)
+    arguments += _logger_flags(desired, revision, options) + taps.flags(options)
+    env = permitted(revision.env, is_code=revision.is_code and options.allow_python_models)
     return {
         "name": RUNTIME,
         "image": accelerators.image(revision, options),
         "command": _COMMAND,
         "args": arguments,
-        "env": [{"name": name, "value": value} for name, value in sorted(revision.env.items())],
+        "env": [{"name": name, "value": value} for name, value in sorted({**env, **CLOSED}.items())],
         "ports": [
             {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
             {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"},
@@ -116,3 +121,22 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
             *([calling.mount()] if taps.is_possible(options) else []),
         ],
     }
+
+
+def _logger_flags(desired: Desired, revision: DesiredRevision, options: Options) -> list[str]:
+    """Return the flags of the revision's logger. One that is a Service of the pods' own namespace may be private.
+
+    Its name is written so that no search domain of the node makes another host of it.
+    """
+    if revision.logger is None:
+        return []
+    parts = urlsplit(revision.logger.url)
+    name, _, domain = (parts.hostname or "").partition(".")
+    qualified = f"{desired.namespace}.svc"
+    own = {"", desired.namespace, qualified, f"{qualified}.cluster.local"}
+    if not _SERVICE_NAME.fullmatch(name) or domain not in own:
+        return logger_flags(desired.namespace, revision, options.egress_allowed)
+    host = f"{name}.{qualified}" if len(domain) < len(qualified) else f"{name}.{domain}"
+    port = "" if parts.port is None else f":{parts.port}"
+    logger = replace(revision.logger, url=parts._replace(netloc=f"{host}{port}").geturl())
+    return logger_flags(desired.namespace, replace(revision, logger=logger), (*PRIVATE, *options.egress_allowed))

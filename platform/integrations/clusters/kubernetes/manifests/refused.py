@@ -18,6 +18,7 @@ _OF_REVISION = {
     "weight_percent",
     "model_config",
     "env",
+    "is_code",
     "resources",
     "mirror_percent",
     "match",

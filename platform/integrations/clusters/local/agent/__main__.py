@@ -18,16 +18,21 @@ from pathlib import Path
 
 import httpx
 
+from integrations.clusters.local.agent.admin import admin_socket
 from integrations.clusters.local.agent.agent import Agent, Settings
 from integrations.clusters.local.agent.gateway import PortTakenError, claim_address
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.records import end_leftovers
 from integrations.clusters.local.runtime import RUNTIME
+from serving_runtime.shared.egress import Network, networks
 
 log = logging.getLogger("fairlead.agent")
 
 _TIMINGS = ", ".join(each.name for each in fields(Timing))
+
+# The second is what the first was called before.
+_EGRESS_VARIABLES = ("FAIRLEAD_EGRESS_ALLOWED_NETWORKS", "FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,11 +52,13 @@ def main(arguments: list[str] | None = None) -> int:
     if ended:
         log.info("ended what an earlier agent left running: %s", ", ".join(ended))
     host, _, port = options.gateway_address.rpartition(":")
+    runtime = tuple(shlex.split(options.runtime))
     try:
-        settings = Settings(layout, host, claim_address(host, int(port)), timing, tuple(shlex.split(options.runtime)))
-    except PortTakenError as error:
+        admin_socket(layout)
+        port_number = claim_address(host, int(port))
+    except (PortTakenError, OSError) as error:
         return _refuse(str(error))
-    asyncio.run(_run(settings))
+    asyncio.run(_run(Settings(layout, host, port_number, timing, runtime, options.egress_allowed_networks)))
     return 0
 
 
@@ -73,6 +80,14 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--timing", type=_timing, action="append", default=[], metavar="NAME=SECONDS", help="change one of: " + _TIMINGS
     )
+    parser.add_argument(
+        "--egress-allowed-networks",
+        type=_networks,
+        default=next(filter(None, map(os.environ.get, _EGRESS_VARIABLES)), ""),
+        metavar="NETWORKS",
+        help="networks that payload loggers may be in although they are not public, such as 10.0.0.0/8 "
+        f"({_EGRESS_VARIABLES[0]})",
+    )
     options = parser.parse_args(arguments)
     host, _, port = options.gateway_address.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
@@ -85,6 +100,13 @@ def _timing(text: str) -> tuple[str, float]:
     if not hasattr(Timing(), name):
         raise argparse.ArgumentTypeError(f"{name!r} is not one of {_TIMINGS}")
     return name, type(getattr(Timing(), name))(value)
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    try:
+        return networks(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; expected networks such as 10.0.0.0/8,fd00::/8") from error
 
 
 def _refuse(sentence: str) -> int:

@@ -1,6 +1,11 @@
-"""Envoy's admin page, as far as the agent reads it. It listens on a free port of 127.0.0.1 only."""
+"""Envoy's admin page, as far as the agent reads it. It listens on a Unix socket that only this user may open."""
 
+import hashlib
+import os
+import stat
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -8,21 +13,48 @@ import httpx
 from common.errors import Unavailable
 from integrations.clusters.local.envoy.listener import STAT_PREFIX
 from integrations.clusters.local.envoy.routes import ROUTES_NAME
+from integrations.clusters.local.files import Layout
+from integrations.pages import unix_url
 
 _ROUTES = f"http.{STAT_PREFIX}.rds.{ROUTES_NAME}"
+_LONGEST_PATH_BYTES = 107
+"""Linux: unix(7), `sun_path` without its closing zero."""
+
+
+def admin_socket(layout: Layout) -> Path:
+    """Return where the admin page listens: beside Envoy's files, or in a folder with a short path that is made here.
+
+    Raises:
+        PermissionError: somebody else has made that folder, or may enter it.
+    """
+    beside = layout.envoy / "admin.sock"
+    if len(os.fsencode(beside)) <= _LONGEST_PATH_BYTES:
+        return beside
+    digest = hashlib.sha256(os.fsencode(layout.envoy)).hexdigest()[:16]
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"fairlead-{os.getuid()}-{digest}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise PermissionError(f"{folder} is not a folder that this user alone may enter; remove it")
+    return folder / "admin.sock"
 
 
 class Admin:
-    """The admin page of one Envoy process; all but `ready` raise Unavailable where Envoy does not answer."""
+    """The admin page behind a socket; all but `ready` raise Unavailable where Envoy does not answer."""
 
-    def __init__(self, client: httpx.AsyncClient, address: str) -> None:
-        self._client = client
-        self.url = f"http://{address}"
+    def __init__(self, socket: Path) -> None:
+        self.socket = socket
+        self.stats_url = unix_url(socket, "/stats/prometheus")
+        self._client = httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=str(socket)), base_url="http://envoy")
+
+    async def close(self) -> None:
+        """Close the connections to it."""
+        await self._client.aclose()
 
     async def ready(self) -> bool:
         """Return whether Envoy answers and takes requests."""
         try:
-            return (await self._client.get(f"{self.url}/ready", timeout=2.0)).status_code == 200
+            return (await self._client.get("/ready", timeout=2.0)).status_code == 200
         except httpx.HTTPError:
             return False
 
@@ -57,7 +89,7 @@ class Admin:
 
     async def _request(self, method: str, path: str, query: Mapping[str, str]) -> httpx.Response:
         try:
-            answer = await self._client.request(method, self.url + path, params=query, timeout=2.0)
+            answer = await self._client.request(method, path, params=query, timeout=2.0)
             answer.raise_for_status()
         except httpx.HTTPError as error:
             raise Unavailable(

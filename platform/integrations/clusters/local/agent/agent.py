@@ -36,6 +36,8 @@ from integrations.clusters.local.files import (
     write_json,
 )
 from integrations.clusters.local.runtime import RUNTIME
+from integrations.sandbox import ability
+from serving_runtime.shared.egress import Network
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ class Settings:
     port: int
     timing: Timing = field(default_factory=Timing)
     runtime: tuple[str, ...] = RUNTIME
+    egress_allowed: tuple[Network, ...] = ()
 
 
 class Agent:
@@ -61,24 +64,29 @@ class Agent:
         self._layout = settings.layout
         self._timing = settings.timing
         self._changed = asyncio.Event()
-        self._workshop = Workshop(settings.layout, settings.timing, client, self._changed.set, settings.runtime)
+        self._workshop = Workshop(
+            settings.layout, settings.timing, client, self._changed.set, settings.runtime, settings.egress_allowed
+        )
         fresh_folder(self._layout)
         self._router = Router(self._layout.envoy, patience_s=settings.timing.gateway_s)
         self._gateway = Gateway(
-            self._layout, self._timing, client, host=settings.host, port=settings.port, changed=self._changed.set
+            self._layout, self._timing, host=settings.host, port=settings.port, changed=self._changed.set
         )
         self._services: dict[Key, Service] = {}
         self._seen: dict[Path, tuple[int, int]] = {}
         self._written: dict[Path, object] = {}
         self._pushed: tuple[Routing, float | None] | None = None
         self._problem = ""
+        self._sandbox = Component("sandbox", ready=False, message="it is being tried out")
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then drain and end everything."""
         for path in self._layout.status.glob("*.json"):
             path.unlink()  # of an earlier agent, whose replicas are gone
         shutil.rmtree(self._layout.payloads, ignore_errors=True)
+        shutil.rmtree(self._layout.private, ignore_errors=True)
         self._layout.desired.mkdir(parents=True, exist_ok=True)
+        self._sandbox = await asyncio.to_thread(_sandbox)
         self._read_desired()
         self._router.announce(self._routing().services)
         self._write_status()
@@ -206,7 +214,7 @@ class Agent:
         self._write_cluster_status()
         up = self._gateway.admin is not None and self._pushed is not None
         confirmed = {(route.namespace, route.service): route for route in self._router.confirmed} if up else {}
-        stats_url = f"{self._gateway.admin.url}/stats/prometheus" if self._gateway.admin else ""
+        stats_url = self._gateway.admin.stats_url if self._gateway.admin else ""
         for key, service in self._services.items():
             observed = service.observed(confirmed.get(key), self._router.since, stats_url)
             path = self._layout.status_file(*key)
@@ -222,7 +230,7 @@ class Agent:
             self._beat_once(gateway)
 
     def _beat_once(self, gateway: Component) -> None:
-        status = ClusterStatus(time.time(), os.getpid(), self._gateway.url, (gateway,))
+        status = ClusterStatus(time.time(), os.getpid(), self._gateway.url, (gateway, self._sandbox))
         write_json(self._layout.cluster_status, cluster_status_to_json(status))
         self._written[self._layout.cluster_status] = gateway
 
@@ -237,3 +245,11 @@ class Agent:
         await self._gateway.drain(self._timing.drain_s)
         replicas = [replica for service in self._services.values() for replica in service.replicas()]
         await asyncio.gather(*(replica.end() for replica in replicas))
+
+
+def _sandbox() -> Component:
+    """Find out what this machine can give models, and say what it cannot."""
+    ready, lacks = ability.described()
+    if lacks:
+        log.warning("%s", lacks)
+    return Component("sandbox", ready=ready, message=lacks)

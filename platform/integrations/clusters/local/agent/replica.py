@@ -13,9 +13,12 @@ that nothing is in flight any more.
 import asyncio
 import json
 import logging
+import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 
@@ -31,16 +34,19 @@ from integrations.clusters.base import (
     printable,
     reason_of_exit,
 )
-from integrations.clusters.flags import logger_flags
+from integrations.clusters.flags import CLOSED, allows_python, logger_flags
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.room import lack, machine
 from integrations.clusters.local.agent.timing import Timing
+from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, private
 from integrations.clusters.local.envoy.words import Endpoint
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.local.runtime import RUNTIME, environment
+from integrations.sandbox.policy import NetworkAccess, Sandbox
+from serving_runtime.shared.egress import Network
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +61,7 @@ class Workshop:
     Attributes:
         runtime: the program and its first arguments.
         changed: called whenever a replica has something new to tell.
+        egress_allowed: networks that payload loggers may be in although they are not public.
     """
 
     layout: Layout
@@ -62,6 +69,7 @@ class Workshop:
     client: httpx.AsyncClient
     changed: Callable[[], None]
     runtime: Sequence[str] = RUNTIME
+    egress_allowed: Sequence[Network] = ()
 
 
 class Replica:
@@ -88,7 +96,8 @@ class Replica:
         self._tap = tap
         self._namespace = namespace
         self._full_name = f"{namespace}.{self.name}"
-        self._ports_file = workshop.layout.run / f"{self._full_name}.ports"
+        self._private = workshop.layout.private / self._full_name
+        self._ports_file = self._private / "ports"
         self._phase = ReplicaPhase.STARTING
         self._message = "the runtime is being started"
         self._last_ending = ""
@@ -120,7 +129,7 @@ class Replica:
             restarts=self._restarts,
             started_at=self._process.started_at if self._process is not None and running else None,
             metrics_url=self._metrics_url,
-            message=hidden(self._message, self._revision.env),
+            message=hidden(self._message, self._env()),
             restart_number=self.restart_number,
             failure=self._failure,
         )
@@ -180,7 +189,7 @@ class Replica:
             return self._failed(FailureReason.UNSCHEDULABLE, why)
         try:
             await self._repository.prepare()
-            self._ports_file.unlink(missing_ok=True)
+            _empty(self._private)
             restarts = self._restarts + (self._process is not None)
             self._process = Process(self._program(), restarts=restarts, message=before)
             self._restarts = restarts
@@ -196,7 +205,7 @@ class Replica:
 
     def _failed(self, reason: FailureReason, ending: str, process: Process | None = None) -> str:
         """Remember the ending, a part of a sentence, as the last failure; returns it."""
-        env = self._revision.env
+        env = self._env()
         self._failure = Failure(
             reason=reason,
             message=printable(hidden(f"it {ending}", env)),
@@ -260,30 +269,62 @@ class Replica:
             await self._process.stop(self._workshop.timing.exit_s)
             self._process.forget()
         self.endpoint, self._metrics_url = None, ""
-        self._ports_file.unlink(missing_ok=True)
+        shutil.rmtree(self._private, ignore_errors=True)
         self._workshop.changed()
+
+    def _env(self) -> dict[str, str]:
+        """Return what the process has of its own; what is said of it shows names in the place of the values."""
+        return {**self._revision.env, "FAIRLEAD_HOME": str(self._workshop.layout.home)}
 
     def _program(self) -> Program:
         layout = self._workshop.layout
-        ports = [f"--{name}-port=0" for name in ("http", "grpc", "metrics")]
+        listeners = [
+            flag for name in ("http", "grpc", "metrics") for flag in (f"--{name}-address={_HOST}", f"--{name}-port=0")
+        ]
         most = self._revision.max_concurrent_requests
         limits = [f"--max-concurrent-requests={most}"] if most else []
+        is_code = self._revision.is_code and allows_python(self._workshop.runtime)
         return Program(
             command=[
                 *self._workshop.runtime,
                 f"--model-repository={self._repository.folder}",
-                f"--http-address={_HOST}",
-                *ports,
+                *listeners,
                 *limits,
                 *self._tap.flags(self.index),
-                *logger_flags(self._namespace, self._revision),
+                *logger_flags(self._namespace, self._revision, self._workshop.egress_allowed),
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
             ],
-            env=environment({**self._revision.env, "FAIRLEAD_HOME": str(layout.home)}),
+            env={
+                **environment(self._revision.env, is_code=is_code),
+                **CLOSED,
+                "FAIRLEAD_HOME": str(layout.home),
+                **private(self._private),
+            },
             log=layout.logs / f"{self._full_name}.log",
             record=layout.run / f"{self._full_name}.json",
+            sandbox=self._sandbox(is_code=is_code),
+            limits=REPLICA_LIMITS,
+            folder=self._private,
         )
+
+    def _sandbox(self, *, is_code: bool) -> Sandbox:
+        """Return the wall around its process. Who is told of requests may be anywhere; models in Python call others."""
+        traces = any(word.startswith("--trace") for word in self._workshop.runtime)
+        connects = is_code or traces or self._revision.logger is not None
+        return confined(
+            self._workshop.runtime,
+            read=[self._repository.folder, self._tap.switches],
+            write=[self._private, self._tap.folder(self.index)],
+            network=NetworkAccess.ALL if connects else NetworkAccess.LISTEN,
+            libraries=os.environ.get("LD_LIBRARY_PATH", ""),
+        )
+
+
+def _empty(folder: Path) -> None:
+    """Make the folder anew, for its owner alone; what an earlier process left there goes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
 
 
 def _ready_url(ports: Mapping[str, int]) -> str:

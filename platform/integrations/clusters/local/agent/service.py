@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ObservedRevision
+from integrations.clusters.flags import allows_python
 from integrations.clusters.local.agent.replica import Replica, Workshop
 from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
 from integrations.clusters.local.materialise import Repository
@@ -22,7 +23,11 @@ class RunningRevision:
         self.mirrored = False
         self._workshop = workshop
         self._namespace = namespace
-        self.repository = Repository(revision, workshop.layout.repositories / f"{namespace}.{revision.name}")
+        self.repository = Repository(
+            revision,
+            workshop.layout.repositories / f"{namespace}.{revision.name}",
+            with_code=allows_python(workshop.runtime),
+        )
         # The model's name is the service's.
         self.tap = RevisionTap(workshop.layout.payloads_of(namespace, revision.model_name) / revision.name)
 
@@ -229,4 +234,6 @@ class Service:
 
 
 def _what_never_changes(revision: DesiredRevision) -> DesiredRevision:
-    return replace(revision, replicas=0, weight_percent=0, mirror_percent=0, match=(), restart_number=0, tap=None)
+    return replace(
+        revision, replicas=0, weight_percent=0, mirror_percent=0, match=(), restart_number=0, tap=None, is_code=False
+    )

@@ -13,15 +13,17 @@ _MAX_CONNECTIONS = (
 STARTED_AT_TAG = "fairlead_started_at"
 
 
-def bootstrap(*, folder: str, host: str, port: int, started_at: str) -> dict[str, Any]:
+def bootstrap(*, folder: str, host: str, port: int, admin_socket: str, started_at: str) -> dict[str, Any]:
     """Return the bootstrap for a gateway on `host`:`port` with its files in `folder`.
 
     Args:
+        admin_socket: path of the Unix socket of the admin page. It can end Envoy, so no port leads to it: what posts to
+            addresses that users choose cannot come there.
         started_at: Unix seconds; a label on every counter, by which a reader sees that counters began again.
     """
     return {
         "node": {"id": "gateway", "cluster": "fairlead"},
-        "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}},
+        "admin": {"address": {"pipe": {"path": admin_socket, "mode": 0o600}}},
         "overload_manager": {
             "resource_monitors": [
                 {

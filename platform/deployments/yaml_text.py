@@ -1,0 +1,75 @@
+"""YAML that people send to the control plane: what JSON can say, bounded in depth, without references. Pure."""
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+import yaml
+
+MAX_DEPTH = 64
+_MAX_BITS = 1024
+"""Of a whole number; Python refuses to show one of more than 4300 digits."""
+
+
+class Loader(yaml.SafeLoader):
+    """YAML's plain kinds without dates, without a field that is there twice, and without references.
+
+    Raises yaml.MarkedYAMLError for whatever it does not take, and no other error.
+    """
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def __init__(self, text: str) -> None:
+        self._depth = 0
+        super().__init__(text)
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Refuse what refers to another part, since a line of it can say more than memory holds, and what is deep."""
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.composer.ComposerError(None, None, "references (*) are not taken here", mark)
+        if self._depth > MAX_DEPTH:
+            raise yaml.composer.ComposerError(None, None, f"this is nested more than {MAX_DEPTH} deep", mark)
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Refuse values that are not what their tag says, and those that JSON has not."""
+        try:
+            found = super().construct_object(node, deep=deep)
+        except (ValueError, LookupError, ArithmeticError, AttributeError) as error:
+            problem = f"{str(node.value)[:60]!r} is no {node.tag.rpartition(':')[2]}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
+        if problem := _problem(found):
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return found
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Refuse a field that is there twice, of which YAML would keep the second without a word."""
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                problem = f"the field {key.value!r} is there twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _problem(found: object) -> str:
+    """Return why a value is not taken, empty where it is."""
+    if not isinstance(found, dict | list | str | int | float | None):
+        return f"a {type(found).__name__} is not taken here"
+    if isinstance(found, float) and not math.isfinite(found):
+        return "a number must be finite"
+    return "the number is too large" if isinstance(found, int) and found.bit_length() > _MAX_BITS else ""
+
+
+def load(text: str) -> Any:
+    """Return what a text says; raises yaml.YAMLError."""
+    return yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader

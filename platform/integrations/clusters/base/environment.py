@@ -1,0 +1,102 @@
+"""Which variables of a service file reach the process that serves its model. Standard library only, pure.
+
+A variable can make an interpreter, the dynamic loader or a library run a file of the model's folder, so a model whose
+files are no code gets those of a list. Code (a model in Python where the cluster runs such, a transformer's container)
+may read whatever its author likes, and gets all but what the process itself is started by.
+
+The spec refuses the others where a file is applied; drivers leave them out of what was recorded before.
+"""
+
+from collections.abc import Mapping
+
+_THREADS = {
+    "GOMP_CPU_AFFINITY",
+    "GOMP_SPINCOUNT",
+    "KMP_AFFINITY",
+    "KMP_BLOCKTIME",
+    "MKL_DYNAMIC",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "OMP_DYNAMIC",
+    "OMP_MAX_ACTIVE_LEVELS",
+    "OMP_NUM_THREADS",
+    "OMP_PLACES",
+    "OMP_PROC_BIND",
+    "OMP_SCHEDULE",
+    "OMP_STACKSIZE",
+    "OMP_THREAD_LIMIT",
+    "OMP_WAIT_POLICY",
+    "OPENBLAS_NUM_THREADS",
+}
+_DEVICES = {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "NVIDIA_TF32_OVERRIDE"}
+_LOCALE = {"LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_NUMERIC", "LC_TIME", "TZ"}
+_LOGS = {"OPENVINO_LOG_LEVEL", "TORCH_CPP_LOG_LEVEL"}
+OWN_PREFIX = "MODEL_"
+"""Names that begin so are for an operator's own backends; no library of the runtime reads any."""
+
+PERMITTED = frozenset(_THREADS | _DEVICES | _LOCALE | _LOGS)
+"""What a model without code may set beside its own names."""
+
+_STARTS_THE_PROCESS = frozenset(
+    {
+        "BASH_ENV",
+        "CDPATH",
+        "CUDA_INJECTION32_PATH",
+        "CUDA_INJECTION64_PATH",
+        "ENV",
+        "GCONV_PATH",
+        "GETCONF_DIR",
+        "GLIBC_TUNABLES",
+        "HOME",
+        "IFS",
+        "LOCALDOMAIN",
+        "LOCPATH",
+        "NLSPATH",
+        "OMP_TOOL_LIBRARIES",
+        "OPENSSL_CONF",
+        "OPENSSL_CONF_INCLUDE",
+        "OPENSSL_ENGINES",
+        "OPENSSL_MODULES",
+        "PATH",
+        "RESOLV_HOST_CONF",
+        "SHELLOPTS",
+        "SSLKEYLOGFILE",
+    }
+)
+_STARTS_WITH = (
+    "BASH_FUNC_",
+    "DYLD_",
+    "FAIRLEAD_",  # the platform's own
+    "LD_",
+    "MALLOC_",
+    "NVIDIA_",  # hands a container devices that the scheduler did not give it
+    "NVTX_INJECTION",
+    "PYTHON",
+)
+
+
+def why_refused(name: str, *, is_code: bool) -> str:
+    """Return why a process does not get a variable and what to do, as a part of a sentence; empty where it does."""
+    if name in PERMITTED or name.startswith(OWN_PREFIX):
+        return ""
+    if name in _STARTS_THE_PROCESS or name.startswith(_STARTS_WITH):
+        return (
+            "such a variable could decide which code the process runs, or is the platform's own; leave it out, the "
+            "operator sets those where the platform is started or in the runtime's image"
+        )
+    if is_code:
+        return ""
+    return (
+        "a model that is no code reads none of that name; leave it out, or begin its name with "
+        f"{OWN_PREFIX} if an own backend reads it"
+    )
+
+
+def refused(env: Mapping[str, str], *, is_code: bool) -> list[str]:
+    """Return the names that a process does not get, in order."""
+    return sorted(name for name in env if why_refused(name, is_code=is_code))
+
+
+def permitted(env: Mapping[str, str], *, is_code: bool) -> dict[str, str]:
+    """Return the variables that a process gets."""
+    return {name: value for name, value in env.items() if not why_refused(name, is_code=is_code)}

@@ -1,0 +1,45 @@
+"""How much of the wall this machine can give, found by building one."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+from integrations.sandbox import launch
+from integrations.sandbox.command import VARIABLE, mode_of
+from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox
+
+_TIMEOUT_S = 30.0
+_SYSTEM = ("/bin", "/etc", "/lib", "/lib64", "/usr")
+
+
+def shortfall(mode: Mode) -> str:
+    """Return what the wall around models lacks here, as a sentence; empty where it is whole."""
+    if mode is Mode.OFF:
+        return f"models run without a sandbox: {VARIABLE} is {mode}"
+    wall = Sandbox(read=(*_SYSTEM, sys.base_prefix), network=NetworkAccess.NONE)
+    asked = replace(Launch(os.getpid(), sandbox=wall), mode=Mode.REQUIRED)
+    try:
+        tried = subprocess.run(
+            [sys.executable, "-I", "-S", launch.__file__, asked.to_json(), "true"],
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            text=True,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"whether this machine can give models a sandbox could not be found out: {error}"
+    if tried.returncode == 0:
+        return ""
+    lacks = tried.stderr.strip().rpartition("\n")[2]
+    if tried.returncode == launch.NOT_POSSIBLE:
+        lacks = lacks.removeprefix(launch.REFUSAL)
+    outcome = "and none is started" if mode is Mode.REQUIRED else "and they are started with the rest of it"
+    return f"this machine cannot give models all of the sandbox ({lacks}), {outcome}"
+
+
+def described() -> tuple[bool, str]:
+    """Return whether models are started as the setting asks, and what their wall lacks; empty where it is whole."""
+    mode = mode_of(os.environ)
+    lacks = shortfall(mode)
+    return not lacks or mode is not Mode.REQUIRED, lacks

@@ -1,0 +1,36 @@
+"""How a program is started inside the wall."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from common.errors import InvalidInput
+from integrations.sandbox import launch
+from integrations.sandbox.policy import Launch, Mode, Sandbox
+
+VARIABLE = "FAIRLEAD_SANDBOX"
+
+
+def command(
+    program: Sequence[str],
+    *,
+    sandbox: Sandbox | None = None,
+    limits: Mapping[str, int] | None = None,
+    folder: str = "",
+) -> list[str]:
+    """Return the command that becomes `program`, which ends with this process.
+
+    Raises:
+        InvalidInput: `FAIRLEAD_SANDBOX` has a value that is none.
+    """
+    told = Launch(os.getpid(), limits or {}, sandbox, mode_of(os.environ), folder)
+    return [sys.executable, "-I", "-S", launch.__file__, told.to_json(), *program]
+
+
+def mode_of(variables: Mapping[str, str]) -> Mode:
+    """Return what the variables ask for; raises InvalidInput for what is no mode."""
+    asked = variables.get(VARIABLE, "") or Mode.BEST
+    try:
+        return Mode(asked)
+    except ValueError:
+        raise InvalidInput(f"{VARIABLE} is {asked!r}; it must be one of {', '.join(Mode)}", field=VARIABLE) from None

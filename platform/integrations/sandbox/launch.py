@@ -1,0 +1,120 @@
+"""Becomes another program, inside the wall that `policy.Launch` describes, that ends when its parent does.
+
+    python -I -S launch.py LAUNCH_AS_JSON PROGRAM [ARGUMENT ...]
+
+It stands in for a `preexec_fn`, which is unsafe in a process with threads. A kill -9 of the parent takes the program
+with it. The order matters: namespaces first, which the rest forbids; no new privileges; files; calls last.
+"""
+
+# Every start of a model waits for this, and pathlib takes longer to import than all of it.
+# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH120, PTH208
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+import sys
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+
+from integrations.sandbox import landlock, namespaces, seccomp
+from integrations.sandbox.policy import Launch, Mode, Sandbox
+
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 1, 38, 24
+_CAPABILITIES, _CAPABILITY_VERSION = 64, 0x20080522
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+_ACCELERATORS = ("nvidia", "dri", "accel", "kfd")
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108
+_KERNEL = ("/proc", "/sys")
+NOT_POSSIBLE = 77
+"""The exit code where the wall is required and this machine cannot give it."""
+REFUSAL = "FAIRLEAD_SANDBOX is required, and this machine cannot give all of it: "
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main() -> None:
+    launch, command = Launch.from_json(sys.argv[1]), sys.argv[2:]
+    if launch.folder:
+        os.chdir(launch.folder)
+    for name, most in launch.limits.items():
+        limit = getattr(resource, f"RLIMIT_{name.upper()}")
+        _, hard = resource.getrlimit(limit)
+        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(limit, (value, value))
+    wall = launch.sandbox if launch.mode is not Mode.OFF else None
+    missing = enclose(wall, launch.parent) if wall is not None else _die_with(launch.parent)
+    if missing and launch.mode is Mode.REQUIRED:
+        print(f"{REFUSAL}{'; '.join(missing)}", file=sys.stderr)  # noqa: T201 - the program's log
+        sys.exit(NOT_POSSIBLE)
+    os.execvp(command[0], command)  # noqa: S606
+
+
+def enclose(wall: Sandbox, parent: int) -> list[str]:
+    """Build the wall around this process; returns what this machine could not give, as parts of a sentence.
+
+    Raises:
+        OSError: the machine gave namespaces and then refused a mount in them.
+    """
+    missing = []
+    folder = os.getcwd()
+    devices = [*_DEVICES, *_accelerators()]
+    shared = [_SHARED_MEMORY] if wall.shared_memory else []
+    try:
+        namespaces.enter(network=wall.network.own)
+        own = True
+    except OSError as error:
+        own = False
+        missing.append(f"namespaces: {error.strerror or error}")
+    if own:
+        seen = [*wall.read, *wall.write, *devices, *_KERNEL, *shared]
+        namespaces.see_only(seen, own_shared_memory=not shared)
+        os.chdir(folder if os.path.isdir(folder) else "/")
+        shared = [_SHARED_MEMORY]
+    _die_with(parent)
+    _give_up_rights()
+    connects = wall.network.connects or (own and wall.network.own)
+    try:
+        landlock.restrict(
+            read=[*wall.read, *_KERNEL],
+            listed=wall.listed,
+            write=[*wall.write, *shared],
+            devices=devices,
+            connect=connects,
+        )
+    except OSError as error:
+        missing.append(f"files: {error.strerror or error}")
+    try:
+        seccomp.install(unix=own, connects=connects)
+    except OSError as error:
+        missing.append(f"system calls: {error.strerror or error}")
+    if not connects and landlock.version() < landlock.CONNECT:
+        missing.append("connections: Landlock refuses them since Linux 6.7")
+    return missing
+
+
+def _die_with(parent: int) -> list[str]:
+    if sys.platform == "linux":
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(1)
+    return []
+
+
+def _give_up_rights() -> None:
+    """Give up all capabilities for good, and that any program brings new ones."""
+    for number in range(_CAPABILITIES):
+        _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    header, nothing = struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)
+    _libc.capset(header, nothing)
+    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def _accelerators() -> list[str]:
+    return [f"/dev/{name}" for name in os.listdir("/dev") if name.startswith(_ACCELERATORS)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""System calls that nobody needs who runs a model: refused by a filter in the kernel. See seccomp(2).
+
+It begins with what the default profile of container engines refuses to a process without capabilities, and io_uring,
+which walks past other checks. Refused calls fail with EPERM; calls that are newer than the list, clone3 (whose flags a
+filter cannot read) and calls of other architectures fail with ENOSYS, upon which libraries take older ones.
+"""
+
+import ctypes
+import os
+import struct
+from collections.abc import Sequence
+
+_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
+_LOAD, _AND, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x45, 0x06
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENT_AT = 0, 4, 16
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_EPERM, _EACCES, _ENOSYS = 1, 13, 38
+_UNKNOWN = 463
+"""The first number that the list does not know."""
+_NEW_NAMESPACES = 0x7E020000
+_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_STREAM, _TYPE, _TCP = 1, 0xF, 6
+
+# name: number on x86_64, on aarch64; None where the architecture has no such call.
+_REFUSED: dict[str, tuple[int | None, int | None]] = {
+    "acct": (163, 89),
+    "add_key": (248, 217),
+    "bpf": (321, 280),
+    "chroot": (161, 51),
+    "clock_adjtime": (305, 266),
+    "clock_settime": (227, 112),
+    "adjtimex": (159, 171),
+    "create_module": (174, None),
+    "delete_module": (176, 106),
+    "fanotify_init": (300, 262),
+    "finit_module": (313, 273),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fsopen": (430, 430),
+    "fspick": (433, 433),
+    "get_kernel_syms": (177, None),
+    "init_module": (175, 105),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "io_uring_setup": (425, 425),
+    "ioperm": (173, None),
+    "iopl": (172, None),
+    "kcmp": (312, 272),
+    "kexec_file_load": (320, 294),
+    "kexec_load": (246, 104),
+    "keyctl": (250, 219),
+    "lookup_dcookie": (212, 18),
+    "mknod": (133, None),
+    "mknodat": (259, 33),
+    "modify_ldt": (154, None),
+    "mount": (165, 40),
+    "mount_setattr": (442, 442),
+    "move_mount": (429, 429),
+    "move_pages": (279, 239),
+    "name_to_handle_at": (303, 264),
+    "nfsservctl": (180, 42),
+    "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428),
+    "perf_event_open": (298, 241),
+    "pidfd_getfd": (438, 438),
+    "pivot_root": (155, 41),
+    "process_madvise": (440, 440),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "ptrace": (101, 117),
+    "query_module": (178, None),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "reboot": (169, 142),
+    "request_key": (249, 218),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "setns": (308, 268),
+    "settimeofday": (164, 170),
+    "swapoff": (168, 225),
+    "swapon": (167, 224),
+    "sysfs": (139, None),
+    "_sysctl": (156, None),
+    "syslog": (103, 116),
+    "umount2": (166, 39),
+    "unshare": (272, 97),
+    "uselib": (134, None),
+    "userfaultfd": (323, 282),
+    "ustat": (136, None),
+    "vhangup": (153, 58),
+    "vserver": (236, None),
+}
+_ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+_CLONE, _CLONE3, _SOCKET = (56, 220), (435, 435), (41, 198)
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def supported(machine: str | None = None) -> bool:
+    """Return whether the list has the numbers of the machine's architecture."""
+    return (machine or os.uname().machine) in _ARCHITECTURES
+
+
+def program(machine: str, *, unix: bool, connects: bool) -> bytes:
+    """Return the filter, eight bytes an instruction.
+
+    Sockets are of IPv4, IPv6 and netlink, and of the file system where `unix`. Without `connects` those of IP are of
+    TCP: Landlock refuses its connections, and knows neither datagrams nor other protocols.
+    """
+    architecture, column = _ARCHITECTURES[machine]
+    refused = sorted(number for numbers in _REFUSED.values() if (number := numbers[column]) is not None)
+    code = [
+        _instruction(_LOAD, _ARCHITECTURE_AT),
+        _instruction(_EQUAL, architecture, 1, 0),
+        _instruction(_RETURN, _ERRNO | _ENOSYS),
+        _instruction(_LOAD, _NUMBER_AT),
+        *_answered([_CLONE3[column]], _ERRNO | _ENOSYS),
+        _instruction(_AT_LEAST, _UNKNOWN, 0, 1),  # calls of the x32 kind too
+        _instruction(_RETURN, _ERRNO | _ENOSYS),
+        *_answered(refused, _ERRNO | _EPERM),
+        _instruction(_EQUAL, _CLONE[column], 0, 4),
+        _instruction(_LOAD, _ARGUMENT_AT),
+        _instruction(_ANY_BIT, _NEW_NAMESPACES, 0, 1),
+        _instruction(_RETURN, _ERRNO | _EPERM),
+        _instruction(_RETURN, _ALLOW),
+    ]
+    plain = [_NETLINK, *([_UNIX] if unix else []), *([_INET, _INET6] if connects else [])]
+    code += [
+        _instruction(_EQUAL, _SOCKET[column], 1, 0),
+        _instruction(_RETURN, _ALLOW),
+        _instruction(_LOAD, _ARGUMENT_AT),
+        *_answered(plain, _ALLOW),
+    ]
+    if not connects:
+        code += [
+            _instruction(_EQUAL, _INET, 2, 0),
+            _instruction(_EQUAL, _INET6, 1, 0),
+            _instruction(_RETURN, _ERRNO | _EACCES),
+            _instruction(_LOAD, _ARGUMENT_AT + 8),
+            _instruction(_AND, _TYPE),
+            _instruction(_EQUAL, _STREAM, 1, 0),
+            _instruction(_RETURN, _ERRNO | _EACCES),
+            _instruction(_LOAD, _ARGUMENT_AT + 16),
+            *_answered([0, _TCP], _ALLOW),
+        ]
+    return b"".join([*code, _instruction(_RETURN, _ERRNO | _EACCES)])
+
+
+def install(*, unix: bool, connects: bool) -> None:
+    """Filter the calls of this process, and of all that it starts; needs `no_new_privs`.
+
+    Raises:
+        OSError: the kernel takes no filters, or the architecture is not known here.
+    """
+    machine = os.uname().machine
+    if not supported(machine):
+        raise OSError(_ENOSYS, f"seccomp: the system calls of {machine} are not known")
+    text = program(machine, unix=unix, connects=connects)
+    code = ctypes.create_string_buffer(text, len(text))
+    filtered = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(text) // 8, ctypes.addressof(code)))
+    if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filtered, 0, 0) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"seccomp: {os.strerror(number)}")
+
+
+def _answered(numbers: Sequence[int], answer: int) -> list[bytes]:
+    """Return code that ends with `answer` where what was loaded is one of the numbers, and goes on where not."""
+    code = [_instruction(_EQUAL, number, len(numbers) - place, 0) for place, number in enumerate(numbers)]
+    return [*code, _instruction(_JUMP, 1), _instruction(_RETURN, answer)]
+
+
+def _instruction(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, then, otherwise, value)

@@ -1,0 +1,50 @@
+"""Refuses messages of very many parts before they are parsed: two bytes may become an object of a hundred."""
+
+from serving_runtime.errors import InvalidArgument
+from serving_runtime.proto import wire
+from serving_runtime.protocol.tensors import MAX_TENSORS
+
+_WORTH_BYTES = 64 * 1024
+"""Shorter messages cannot have so many parts that it matters."""
+
+_MOST_FIELDS = 4 * MAX_TENSORS
+"""Of a message: a request has inputs, outputs, raw contents and parameters."""
+
+_TENSOR_FIELDS = (5, 6)
+"""ModelInferRequest: inputs and outputs."""
+
+_SHAPE, _MOST_SHAPE_BYTES = 3, 4096
+"""ModelInferRequest.InferInputTensor: shape."""
+
+
+def check(kind: str, content: memoryview) -> None:
+    """Raise InvalidArgument for a serialized message of too many fields; what is malformed is the parser's to refuse.
+
+    Args:
+        kind: the message's name.
+    """
+    if len(content) <= _WORTH_BYTES:
+        return
+    try:
+        for number, wire_type, begin, end in _counted(kind, content):
+            if kind == "ModelInferRequest" and number in _TENSOR_FIELDS and wire_type == wire.BYTES:
+                _check_tensor(content[begin:end])
+    except wire.MalformedError:
+        return
+
+
+def _counted(kind: str, content: memoryview) -> list[tuple[int, int, int, int]]:
+    found = []
+    for field in wire.fields(content):
+        found.append(field)
+        if len(found) > _MOST_FIELDS:
+            raise InvalidArgument(f"the {kind} has more than {_MOST_FIELDS} inputs, outputs, contents and parameters")
+    return found
+
+
+def _check_tensor(content: memoryview) -> None:
+    if len(content) <= _WORTH_BYTES:
+        return
+    for number, wire_type, begin, end in _counted("tensor", content):
+        if number == _SHAPE and wire_type == wire.BYTES and end - begin > _MOST_SHAPE_BYTES:
+            raise InvalidArgument(f"a tensor has a shape of {end - begin} bytes; at most {_MOST_SHAPE_BYTES} are read")

@@ -1,0 +1,97 @@
+"""Limits the memory of unfinished requests: what arrives, is inflated, decoded or queued, over all ports of a process.
+
+Whoever receives content adds its size to `held_bytes` and takes it off when the request is answered or given up; all
+of them run on the event loop. Large requests, which arrive in pieces, are refused a little before small ones are:
+clients that send much, slowly, do not shut out those that send little.
+"""
+
+import asyncio
+import sys
+
+from serving_runtime.engine.memory import give_back
+from serving_runtime.errors import FailureReason, ServingError
+
+SHARE = 0.1
+"""Of the process's memory, where no limit was given; models may take 0.8."""
+
+LARGEST_AT_LEAST = 4
+"""Requests of the largest size that have room in any case."""
+
+_KEPT_FOR_SMALL = 8
+"""One part in so many of the limit is for requests that arrive whole."""
+
+LARGE_BYTES = 64 * 1024
+
+_MOST_DROPPED_BYTES = 16 * 1024 * 1024
+"""Of requests that were given up: by then their free memory goes back to the operating system."""
+
+JSON_COST = 3
+"""Of a large JSON body, in times its size: its text, and the tensors that it becomes."""
+
+
+class TooMuchUnfinished(ServingError):  # noqa: N818 - as the others in errors.py
+    """Requests that are not answered hold all the memory that they may."""
+
+    http_status = 503
+    grpc_code = "RESOURCE_EXHAUSTED"
+    reason = FailureReason.REJECTED
+    retry_after_s = 1
+
+
+class RequestMemory:
+    """The bytes of unfinished requests, and how many there may be.
+
+    Attributes:
+        held_bytes: added to and taken from by those who hold them.
+        limit_bytes: of all requests.
+        arriving_limit_bytes: of all requests, as far as large ones may still add to them.
+    """
+
+    __slots__ = ("_dropped_bytes", "_giving_back", "arriving_limit_bytes", "held_bytes", "limit_bytes")
+
+    def __init__(self, limit_bytes: int | None = None) -> None:
+        self.limit_bytes = limit_bytes or sys.maxsize
+        self.arriving_limit_bytes = self.limit_bytes - self.limit_bytes // _KEPT_FOR_SMALL
+        self.held_bytes = self._dropped_bytes = 0
+        self._giving_back = False
+
+    def drop(self, size_bytes: int) -> None:
+        """Count so much less that will not become a request; the C library is not to keep all of it."""
+        self.held_bytes -= size_bytes
+        self._dropped_bytes += size_bytes
+        if self._dropped_bytes > _MOST_DROPPED_BYTES and not self._giving_back:
+            self._dropped_bytes, self._giving_back = 0, True
+            given = asyncio.get_running_loop().run_in_executor(None, give_back)
+            given.add_done_callback(self._on_given_back)
+
+    def _on_given_back(self, _given: object) -> None:
+        self._giving_back = False
+
+    def check(self, own_bytes: int) -> None:
+        """Raise TooMuchUnfinished where more is held than may be; a request is never refused for its own size alone.
+
+        Args:
+            own_bytes: that the request which asks holds itself.
+        """
+        if self.held_bytes > self.limit_bytes and self.held_bytes > own_bytes:
+            raise self.refusal()
+
+    def lacks(self, size_bytes: int) -> bool:
+        """Return whether a large request of this size, of which nothing is held yet, has no room now."""
+        return self.held_bytes > 0 and self.held_bytes + size_bytes > self.arriving_limit_bytes
+
+    def refusal(self) -> TooMuchUnfinished:
+        return TooMuchUnfinished(
+            f"unfinished requests hold {self.held_bytes} bytes, and {self.limit_bytes} are allowed "
+            "(--max-request-memory-bytes); try again soon"
+        )
+
+
+def default_limit_bytes(memory_bytes: int, largest_request_bytes: int, processes: int) -> int:
+    """Return the limit of one process where none was given."""
+    return max(LARGEST_AT_LEAST * largest_request_bytes, int(memory_bytes * SHARE) // processes)
+
+
+def json_cost(size_bytes: int) -> int:
+    """Return how much a large JSON body of this size is counted for, once it is there."""
+    return size_bytes * JSON_COST

@@ -1,0 +1,207 @@
+"""What a program cannot reach that runs where models run: it attacks, and all that it aims at is the test's."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integrations.clusters.base import Job, JobKind
+from integrations.clusters.local import jobs
+from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, private
+from integrations.sandbox import ability, launch, seccomp
+from integrations.sandbox.command import command
+from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the sandbox is made of is Linux's")
+
+# Prints what each of its attempts came to: "ok", or the name of the error.
+ATTACKER = """
+import ctypes, json, os, socket, sys
+asked = json.loads(sys.argv[1])
+libc = ctypes.CDLL(None, use_errno=True)
+def call(number, *arguments):
+    if libc.syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+def connect(family, address, kind=socket.SOCK_STREAM, protocol=0):
+    with socket.socket(family, kind, protocol) as sock:
+        sock.settimeout(5)
+        sock.connect(address)
+        sock.send(b"x")
+def listen():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()
+def append(path):
+    with open(path, "a") as file:
+        file.write("x")
+attempts = {
+    "own folder": lambda: append(asked["own"] + "/made"),
+    "shared memory": lambda: append("/dev/shm/made") or os.unlink("/dev/shm/made"),
+    "model": lambda: open(asked["model"]).read(),
+    "change the model": lambda: append(asked["model"]),
+    "take the model away": lambda: os.unlink(asked["model"]),
+    "put beside the model": lambda: append(os.path.dirname(asked["model"]) + "/more"),
+    "secret": lambda: open(asked["secret"]).read(),
+    "secrets beside": lambda: os.listdir(os.path.dirname(asked["secret"])),
+    "passwords": lambda: open("/etc/shadow").read(),
+    "environment of the platform": lambda: open(f"/proc/{asked['platform']}/environ").read(),
+    "memory of the platform": lambda: open(f"/proc/{asked['platform']}/mem", "rb").read(1),
+    "signal": lambda: os.kill(asked["platform"], 0),
+    "listen": listen,
+    "server": lambda: connect(socket.AF_INET, ("127.0.0.1", asked["port"])),
+    "multipath": lambda: connect(socket.AF_INET, ("127.0.0.1", asked["port"]), protocol=262),
+    "datagram": lambda: connect(socket.AF_INET, ("127.0.0.1", asked["port"]), socket.SOCK_DGRAM),
+    "socket file": lambda: connect(socket.AF_UNIX, asked["socket"]),
+    "abstract socket": lambda: connect(socket.AF_UNIX, "\\0" + asked["abstract"]),
+    "namespace": lambda: call(272, 0x10000000),
+    "io_uring": lambda: call(425, 1, ctypes.create_string_buffer(120)),
+    "trace": lambda: call(101, 16, asked["platform"], 0, 0),
+    "read memory": lambda: call(310, asked["platform"], None, 0, None, 0, 0),
+}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+        attempts[name] = "ok"
+    except OSError as error:
+        attempts[name] = type(error).__name__
+print(json.dumps(attempts))
+"""
+ALLOWED = {"own folder", "shared memory", "model", "listen"}
+
+
+@pytest.fixture
+def aims(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """What the attacker is let loose on: a secret, and servers of the machine that all would answer it."""
+    secret = tmp_path / "home" / "secret-key"
+    secret.parent.mkdir()
+    secret.write_text("secret")
+    path, abstract = str(tmp_path / "socket"), f"fairlead-test-{os.getpid()}"
+    servers = [socket.create_server(("127.0.0.1", 0))]
+    for address in (path, f"\0{abstract}"):
+        servers.append(socket.socket(socket.AF_UNIX))
+        servers[-1].bind(address)
+        servers[-1].listen()
+    yield {
+        "secret": str(secret),
+        "platform": os.getpid(),
+        "port": servers[0].getsockname()[1],
+        "socket": path,
+        "abstract": abstract,
+    }
+    for server in servers:
+        server.close()
+
+
+def attack(tmp_path: Path, aims: dict[str, Any], network: NetworkAccess, *outer: str) -> dict[str, str]:
+    """Return what each attempt came to, where the runtime of a replica would run."""
+    model, own = tmp_path / "repository" / "digits" / "1" / "model.onnx", tmp_path / "own"
+    own.mkdir()
+    model.parent.mkdir(parents=True)
+    model.write_bytes(b"model")
+    told = {**aims, "model": str(model), "own": str(own)}
+    program = [sys.executable, "-I", "-c", ATTACKER, json.dumps(told)]
+    sandbox = confined(program, read=[tmp_path / "repository"], write=[own], network=network)
+    inside = command(program, sandbox=sandbox, limits=REPLICA_LIMITS, folder=str(own))
+    if outer:  # its parent is the outer launcher's process, which becomes the inner one
+        inside[4] = Launch(os.getpid(), sandbox=sandbox).to_json()
+    done = subprocess.run(
+        [*outer, *inside],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"PATH": os.environ["PATH"], **private(own)},
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def without_namespaces(tmp_path: Path) -> list[str]:
+    """Return what starts a program that may make no namespaces: in a sandbox of all files of the machine."""
+    every = tuple(map(str, Path("/").iterdir()))
+    return command([], sandbox=Sandbox(read=every, write=(str(tmp_path),), network=NetworkAccess.ALL))
+
+
+def reached(found: dict[str, str]) -> set[str]:
+    return {name for name, outcome in found.items() if outcome == "ok"}
+
+
+@pytest.fixture(scope="module")
+def whole() -> None:
+    """Skip where this machine cannot give all of the sandbox."""
+    if lacks := ability.shortfall(Mode.BEST):
+        pytest.skip(lacks)
+
+
+@pytest.mark.usefixtures("whole")
+class TestWhole:
+    """On a machine that can give all of it, as those that run these tests before a change lands."""
+
+    @pytest.mark.parametrize("network", [NetworkAccess.NONE, NetworkAccess.LOOPBACK, NetworkAccess.LISTEN])
+    def test_a_model_reaches_its_own_files_and_no_more(
+        self, tmp_path: Path, aims: dict[str, Any], network: NetworkAccess
+    ) -> None:
+        into_the_void = {"datagram"} if network.own else set()  # nobody is there to get it
+        assert reached(attack(tmp_path, aims, network)) == ALLOWED | into_the_void
+
+    def test_with_a_network_it_reaches_servers_and_still_no_files(self, tmp_path: Path, aims: dict[str, Any]) -> None:
+        found = reached(attack(tmp_path, aims, NetworkAccess.ALL))
+        assert found - {"datagram", "multipath"} == ALLOWED | {"server"}
+
+    def test_a_job_is_inside(self, tmp_path: Path, aims: dict[str, Any]) -> None:
+        artifact = tmp_path / "artifact"
+        artifact.mkdir()
+        (artifact / "model.onnx").write_bytes(b"model")
+        code = (
+            f"import json, os, sys; told = json.loads({json.dumps(aims)!r}); "
+            "told |= {'model': sys.argv[2] + '/1/model.onnx', 'own': os.environ['HOME']}; "
+            f"sys.argv[1:] = [json.dumps(told)]; exec({ATTACKER!r})"
+        )
+        runtime = (sys.executable, "-I", "-c", code)
+        done = jobs.run(Job(JobKind.INSPECT, artifact.as_uri(), 60), tmp_path / "jobs", runtime=runtime)
+        assert (done.exit_code, done.message) == (0, "")
+        assert reached(json.loads(done.output)) == ALLOWED | {"datagram"}
+
+
+def test_without_namespaces_the_rest_of_the_wall_stands(tmp_path: Path, aims: dict[str, Any]) -> None:
+    """As in a container, whose own filter refuses `unshare`."""
+    found = attack(tmp_path, aims, NetworkAccess.LISTEN, *without_namespaces(tmp_path))
+    assert reached(found) == ALLOWED - {"shared memory"}
+
+
+def test_where_all_of_it_is_required_nothing_starts_without(tmp_path: Path) -> None:
+    told = Launch(os.getpid(), sandbox=Sandbox(read=("/usr", "/bin")), mode=Mode.REQUIRED).to_json()
+    inner = [sys.executable, "-I", "-S", launch.__file__, told, "touch", str(tmp_path / "started")]
+    done = subprocess.run(
+        [*without_namespaces(tmp_path), *inner], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == launch.NOT_POSSIBLE
+    assert done.stderr.startswith(f"{launch.REFUSAL}namespaces: ")
+    assert not (tmp_path / "started").exists()
+
+
+def test_limits_hold(tmp_path: Path) -> None:
+    code = (
+        "import resource; print(*(resource.getrlimit(getattr(resource, f'RLIMIT_{n}'))[1] for n in ('CORE', 'FSIZE')))"
+    )
+    started = command([sys.executable, "-c", code], limits={"core": 0, "fsize": 4096})
+    done = subprocess.run(started, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["0", "4096"]
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("unix", [True, False])
+@pytest.mark.parametrize("connects", [True, False])
+def test_every_jump_of_the_filter_lands_inside_it(machine: str, unix: bool, connects: bool) -> None:
+    program = seccomp.program(machine, unix=unix, connects=connects)
+    steps = [program[at : at + 8] for at in range(0, len(program), 8)]
+    for place, step in enumerate(steps):
+        code, then, otherwise = int.from_bytes(step[:2], "little"), step[2], step[3]
+        if code & 7 == 5:  # a jump
+            assert place + 1 + max(then, otherwise) < len(steps)
+    assert steps[-1][0] == 6  # the last returns

@@ -1,0 +1,116 @@
+"""Streams of pages: the admin of another team gets not one byte, and one function makes them all."""
+
+import ast
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+import pytest
+from django.http import HttpResponseBase
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
+
+from accounts import teams
+from accounts.roles import Owned, Role
+from accounts.scopes import Scope
+from accounts.services import token_create, user_get_or_create
+from deployments.services.recordings import RecordingOrder, recording_start
+from deployments.web import events
+from tests import scenes
+
+pytestmark = pytest.mark.django_db
+
+PLATFORM = Path(events.__file__).parents[2]
+MAKERS = {"deployments/web/events.py", "common/downloads.py"}
+"""Who makes answers that go on: the streams of pages, and files, which views send after `require`."""
+SHARED = {"home-stream", "service-list-stream"}
+"""Streams that show everybody what he may see."""
+
+
+def everything() -> dict[str, str]:
+    """Make things of team red and of the installation; returns the address of each stream of one of them."""
+    now = timezone.now()
+    live = scenes.service()
+    rollout = scenes.rollout(live)
+    for team in ("red", "blue"):
+        teams.team_create(name=team, actor="test", now=now)
+    teams.ownership_set(team="red", kind=Owned.NAMESPACE, name="default", actor="test", now=now)
+    teams.ownership_set(team="red", kind=Owned.MODEL, name="digits", actor="test", now=now)
+    order = RecordingOrder("The clients agreed to it in writing.")
+    recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=now)
+    service = {"namespace": "default", "name": "digits"}
+    version = {"model": "digits", "number": 1}
+    parts: dict[str, dict[str, object]] = {
+        "service-stream": service,
+        "rollout-stream": {**service, "rollout_id": rollout.pk},
+        "recording-stream": {**service, "recording_id": recording.pk},
+        "replay-stream": {**service, "replay_id": scenes.replay(recording).pk},
+        "build-stream": {**version, "build_id": scenes.build().pk},
+        "tuning-stream": {**version, "tuning_id": scenes.tuning().pk},
+        "cluster-gpus-stream": {"name": "local"},
+    }
+    return {name: reverse(f"deployments:{name}", kwargs=kwargs) for name, kwargs in parts.items()}
+
+
+def admin_of(team: str) -> Client:
+    """Return a browser that is signed in as an admin of one team alone."""
+    now = timezone.now()
+    user_get_or_create(username="root")  # makes the default team
+    user = user_get_or_create(username="dora", default_role=None)
+    teams.member_set(team=team, username="dora", role=Role.ADMIN, actor="test", now=now)
+    lifetime = timedelta(hours=1)
+    made = token_create(user=user, name="dora", scope=Scope.ADMIN, lifetime=lifetime, now=now, actor="test")
+    browser = Client()
+    browser.post("/signin/", {"token": made.secret})
+    return browser
+
+
+def test_another_teams_admin_gets_403_or_404_and_no_byte_of_any_stream() -> None:
+    addresses = everything()
+    browser = admin_of("blue")
+    got = {name: cast(HttpResponseBase, browser.get(address)) for name, address in addresses.items()}
+    assert {name: answer.status_code for name, answer in got.items() if answer.status_code not in (403, 404)} == {}
+    assert [name for name, answer in got.items() if answer.streaming] == []
+
+
+def test_another_team_does_not_learn_which_clusters_there_are() -> None:
+    """A name that is not there answers another team as one that is."""
+    addresses = everything()
+    browser = admin_of("blue")
+    there, gone = addresses["cluster-gpus-stream"], reverse("deployments:cluster-gpus-stream", kwargs={"name": "gone"})
+    assert browser.get(there).status_code == browser.get(gone).status_code == 403
+
+
+def test_who_may_see_a_stream_gets_it() -> None:
+    answer = admin_of("default").get(everything()["cluster-gpus-stream"])
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")
+
+
+def test_every_stream_is_asked_for_above() -> None:
+    streams = {
+        str(pattern.name)
+        for pattern in _patterns(get_resolver())
+        if pattern.callback.__module__ == events.__name__ or str(pattern.name).endswith("stream")
+    }
+    assert streams - SHARED == set(everything())
+
+
+def test_answers_that_go_on_are_made_in_two_places_only() -> None:
+    found = set()
+    for file in PLATFORM.rglob("*.py"):
+        names = {
+            getattr(node, "id", None) or getattr(node, "attr", None) for node in ast.walk(ast.parse(file.read_text()))
+        }
+        if names & {"StreamingHttpResponse", "FileResponse"}:
+            found.add(str(file.relative_to(PLATFORM)))
+    assert found == MAKERS
+
+
+def _patterns(resolver: URLResolver) -> Iterator[URLPattern]:
+    for each in resolver.url_patterns:
+        if isinstance(each, URLResolver):
+            yield from _patterns(each)
+        else:
+            yield each
