@@ -17,7 +17,7 @@ from tests.serving_runtime.fuzz.targets import Target, runtime
 RUNS = 3000
 RUNS_OF_FILES = 600
 """Of the control plane's, which have no short ones."""
-MUTATIONS = 150
+MUTATIONS = 60
 
 
 @pytest.fixture(scope="module")
