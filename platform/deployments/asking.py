@@ -10,7 +10,7 @@ from common import durations
 from common.errors import Unavailable
 from deployments.analysis import looks
 from deployments.analysis.looks import Looks
-from deployments.models import Rollout
+from deployments.models import Rollout, RolloutPolicy
 from deployments.policy import Metric, Series, promql
 from deployments.policy.series import NotUnderstoodError, limited
 from integrations.prometheus import Answer
@@ -35,12 +35,13 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What placeholders stand for in a rollout."""
+    """What placeholders stand for in a rollout; `reads_all_series` where its policy may whatever its metrics say."""
 
     namespace: str
     service: str
     canary: Side
     stable: Side
+    reads_all_series: bool = False
 
     def query(self, metric: Metric, side: Side) -> str:
         """Return the metric's query about one side; raises NotUnderstoodError where it cannot be limited."""
@@ -55,7 +56,7 @@ class Subject:
         }
         query = promql.fill(metric.query, values)
         own = {"namespace": self.namespace, "service": self.service}
-        return query if metric.series is Series.ALL else limited(query, own)
+        return query if self.reads_all_series or metric.series is Series.ALL else limited(query, own)
 
 
 def subject_of(rollout: Rollout) -> Subject:
@@ -63,7 +64,10 @@ def subject_of(rollout: Rollout) -> Subject:
     canary, stable = (
         Side(revision.name, revision.model_version.number) for revision in (rollout.to_revision, rollout.from_revision)
     )
-    return Subject(rollout.service.namespace, rollout.service.name, canary, stable)
+    reads_all = RolloutPolicy.objects.filter(
+        name=rollout.policy_name, all_series_version=rollout.policy_version
+    ).exists()
+    return Subject(rollout.service.namespace, rollout.service.name, canary, stable, reads_all)
 
 
 def look_where_due(
