@@ -58,7 +58,7 @@ class Connection(asyncio.Protocol):
         self._held_bytes = 0  # for the request that is being answered
         self._reader = RequestReader(self, listener.limits, listener.keeps_header, listener.memory)
         self._progress: Progress | None = None
-        self._waiting: deque[tuple[Request, bool]] = deque()  # complete requests and whether each keeps alive
+        self._waiting: deque[tuple[Request, bool, int]] = deque()  # complete, whether each keeps alive, what it holds
         self._refusal: Response | None = None  # of what came behind them
         self._job: Cancellable | None = None
         self._source: BodySource | None = None
@@ -182,21 +182,24 @@ class Connection(asyncio.Protocol):
         if self._finished:
             return
         memory, reader = self._memory, self._reader
-        held_bytes = _cost(request)
-        memory.held_bytes += held_bytes - reader.held_bytes  # what came in pieces is counted already
-        reader.held_bytes = 0
+        held_bytes = len(request.body)
+        memory.held_bytes += held_bytes
+        if held_bytes > LARGE_BYTES or reader.held_bytes:
+            cost = _cost(request)
+            memory.held_bytes += cost - held_bytes - reader.held_bytes  # what came in pieces is counted already
+            held_bytes, reader.held_bytes = cost, 0
         if memory.held_bytes > memory.limit_bytes and memory.held_bytes > held_bytes:
             memory.held_bytes -= held_bytes
             self.on_refusal(error_response(memory.refusal()))
             return
         if self._answering or self._waiting or self._write_paused_since is not None:
-            self._waiting.append((request, keep_alive))
+            self._waiting.append((request, keep_alive, held_bytes))
             if len(self._waiting) >= MAX_PIPELINED and not self._reading_paused:
                 self._reading_paused = True
                 if not self._turn_over:
                     self._transport.pause_reading()
         else:
-            self._start(request, keep_alive)
+            self._start(request, keep_alive, held_bytes)
 
     def on_refusal(self, response: Response) -> None:
         """Answer a message that cannot be accepted, after those before it, and end the connection."""
@@ -213,9 +216,9 @@ class Connection(asyncio.Protocol):
 
     # Answering
 
-    def _start(self, request: Request, keep_alive: bool) -> None:
+    def _start(self, request: Request, keep_alive: bool, held_bytes: int) -> None:
         self._answering = True
-        self._held_bytes = _cost(request)
+        self._held_bytes = held_bytes
         self._keep_alive = keep_alive
         self._accept_encoding = request.accept_encoding
         self._chunked = not request.http_1_0
@@ -279,8 +282,8 @@ class Connection(asyncio.Protocol):
         self._held_bytes = 0
 
     def _forget_waiting(self) -> None:
-        for request, _ in self._waiting:
-            self._memory.held_bytes -= _cost(request)
+        for _, _, held_bytes in self._waiting:
+            self._memory.held_bytes -= held_bytes
         self._waiting.clear()
 
     def _answered(self, keep_alive: bool) -> None:
