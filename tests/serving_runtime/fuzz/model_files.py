@@ -1,7 +1,7 @@
 """Files of models that are fuzzed: what passes the runtime's own checks is loaded and run in a child of a child.
 
-`python -m tests.serving_runtime.fuzz.model_files BACKEND` imports the library once and forks for every path that it reads
-from standard input, so that a file which ends the process is a finding and costs milliseconds.
+`python -m tests.serving_runtime.fuzz.model_files BACKEND` imports the library once and forks for every path that it
+reads from standard input, so that a file which ends the process is a finding and costs milliseconds.
 """
 
 import io
