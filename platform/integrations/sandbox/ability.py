@@ -9,6 +9,7 @@ from integrations.sandbox import launch
 from integrations.sandbox.command import VARIABLE, mode_of
 from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox
 
+WHOLE = "models run in a sandbox that is whole"
 _TIMEOUT_S = 30.0
 _SYSTEM = ("/bin", "/etc", "/lib", "/lib64", "/usr")
 
@@ -39,7 +40,7 @@ def shortfall(mode: Mode) -> str:
 
 
 def described() -> tuple[bool, str]:
-    """Return whether models are started as the setting asks, and what their wall lacks; empty where it is whole."""
+    """Return whether models are started as the setting asks, and a sentence on the wall around them."""
     mode = mode_of(os.environ)
     lacks = shortfall(mode)
-    return not lacks or mode is not Mode.REQUIRED, lacks
+    return not lacks or mode is not Mode.REQUIRED, lacks or WHOLE

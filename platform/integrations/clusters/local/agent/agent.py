@@ -248,8 +248,7 @@ class Agent:
 
 
 def _sandbox() -> Component:
-    """Find out what this machine can give models, and say what it cannot."""
-    ready, lacks = ability.described()
-    if lacks:
-        log.warning("%s", lacks)
-    return Component("sandbox", ready=ready, message=lacks)
+    """Find out what this machine can give models, and log what it cannot."""
+    ready, message = ability.described()
+    log.log(logging.INFO if message == ability.WHOLE else logging.WARNING, "%s", message)
+    return Component("sandbox", ready=ready, message=message)
