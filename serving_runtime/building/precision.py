@@ -93,7 +93,7 @@ def _quantize(model: Path, rows: Mapping[str, Array], target: Path, counted: Cou
 
     symmetric = {"ActivationSymmetric": True, "WeightSymmetric": True}  # TensorRT: zero points are 0
     quantization.quantize_static(
-        str(model),
+        onnx.load(model),  # of a path it would write beside the model, which may be only to be read
         str(target),
         Reader(),
         quant_format=quantization.QuantFormat.QDQ,

@@ -71,7 +71,7 @@ def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
         cluster.start(runtime=RUNTIME)
         cluster.apply(1, cluster.revision(1, 100, env=OPENED))
         cluster.until_ready(1)
-        (file,) = cluster.layout.run.glob("*.ports")
+        (file,) = cluster.layout.private.glob("*/ports")
         yield json.loads(file.read_bytes())
     finally:
         cluster.close()

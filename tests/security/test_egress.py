@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import socket
 import stat
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -164,13 +166,14 @@ def test_a_deployers_logger_reaches_no_port_of_the_machine(tmp_path: Path) -> No
 def test_a_long_home_gets_a_short_socket_in_a_folder_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("deep" * 25)))
+    monkeypatch.setenv("TMPDIR", str(short := Path(tempfile.mkdtemp())))
     home = tmp_path / ("long" * 30)
     home.mkdir()
     cluster = Cluster(home)
     try:
         cluster.start()
-        (folder,) = tmp_path.glob(f"fairlead-{os.getuid()}-*")
+        (folder,) = short.glob(f"fairlead-{os.getuid()}-*")
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert stat.S_IMODE((folder / "admin.sock").stat().st_mode) == 0o600
     finally:
@@ -180,6 +183,7 @@ def test_a_long_home_gets_a_short_socket_in_a_folder_of_its_own(
     with pytest.raises(AssertionError, match="remove it"):
         cluster.start()
     cluster.agent = None
+    shutil.rmtree(short)
 
 
 def post(url: str, allowed: str) -> None:

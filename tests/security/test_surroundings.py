@@ -46,8 +46,8 @@ def test_a_replica_and_the_gateway_have_no_secret_and_a_failure_names_no_folder(
 def test_what_asks_a_model_has_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
-    assert not set(environment({})) & set(SECRETS)
-    assert environment({"POSTGRES_PASSWORD": "the model's own"})["POSTGRES_PASSWORD"] == "the model's own"
+    assert not set(environment({}, is_code=False)) & set(SECRETS)
+    assert environment({"POSTGRES_PASSWORD": "the model's own"}, is_code=True)["POSTGRES_PASSWORD"] == "the model's own"
 
 
 def test_the_agent_is_started_without_secrets(tmp_path: Path) -> None:

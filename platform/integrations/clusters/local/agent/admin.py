@@ -27,16 +27,21 @@ def admin_socket(layout: Layout) -> Path:
     Raises:
         PermissionError: somebody else has made that folder, or may enter it.
     """
-    beside = layout.envoy / "admin.sock"
-    if len(os.fsencode(beside)) <= _LONGEST_PATH_BYTES:
-        return beside
-    digest = hashlib.sha256(os.fsencode(layout.envoy)).hexdigest()[:16]
-    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"fairlead-{os.getuid()}-{digest}"
+    name = "admin.sock"
+    if _fits(layout.envoy / name):
+        return layout.envoy / name
+    own = f"fairlead-{os.getuid()}-{hashlib.sha256(os.fsencode(layout.envoy)).hexdigest()[:16]}"
+    places = [os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"]  # noqa: S108 - a folder of its own there
+    folder = next(Path(place, own) for place in places if place and _fits(Path(place, own, name)))
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise PermissionError(f"{folder} is not a folder that this user alone may enter; remove it")
-    return folder / "admin.sock"
+    return folder / name
+
+
+def _fits(path: Path) -> bool:
+    return len(os.fsencode(path)) <= _LONGEST_PATH_BYTES
 
 
 class Admin:
