@@ -46,8 +46,13 @@ def test_further_requests_wait_and_none_fails(cluster, traffic, runtime, eventua
             pages.append(gauges(answer.read().decode()))
         return pages[-1]["fairlead_inflight_requests"] == 2 * 4
 
+    def queue_is_full() -> bool:
+        all_are_there()
+        return pages[-1]["nv_inference_pending_request_count"] == LIMIT - 1
+
     with traffic(cluster.url, clients=4) as sent:  # four over HTTP and four over gRPC
         eventually(all_are_there, "eight requests are in flight")
+        eventually(queue_is_full, "one request runs and the rest of the limit is in the model's queue")
         for _ in range(20):
             all_are_there()
             sent.until_sent(1)
