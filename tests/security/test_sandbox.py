@@ -48,6 +48,7 @@ attempts = {
     "put beside the model": lambda: append(os.path.dirname(asked["model"]) + "/more"),
     "secret": lambda: open(asked["secret"]).read(),
     "secrets beside": lambda: os.listdir(os.path.dirname(asked["secret"])),
+    "terminal": lambda: open("/dev/tty").close(),
     "passwords": lambda: open("/etc/shadow").read(),
     "environment of the platform": lambda: open(f"/proc/{asked['platform']}/environ").read(),
     "memory of the platform": lambda: open(f"/proc/{asked['platform']}/mem", "rb").read(1),
@@ -118,7 +119,9 @@ def attack(tmp_path: Path, aims: dict[str, Any], network: NetworkAccess, *outer:
         env={"PATH": os.environ["PATH"], **private(own)},
     )
     assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
+    found = dict(json.loads(done.stdout))
+    assert found["terminal"] in ("PermissionError", "FileNotFoundError")  # without a sandbox it may be missing, too
+    return found
 
 
 def without_namespaces(tmp_path: Path) -> list[str]:

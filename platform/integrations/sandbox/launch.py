@@ -24,7 +24,8 @@ from integrations.sandbox.policy import Launch, Mode, Sandbox
 
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 1, 38, 24
 _CAPABILITIES, _CAPABILITY_VERSION = 64, 0x20080522
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_PROCESSES = 4096
 _ACCELERATORS = ("nvidia", "dri", "accel", "kfd")
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
 _KERNEL = ("/proc", "/sys")
@@ -40,10 +41,7 @@ def main() -> None:
     if launch.folder:
         os.chdir(launch.folder)
     for name, most in launch.limits.items():
-        limit = getattr(resource, f"RLIMIT_{name.upper()}")
-        _, hard = resource.getrlimit(limit)
-        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(limit, (value, value))
+        _limit(getattr(resource, f"RLIMIT_{name.upper()}"), most)
     wall = launch.sandbox if launch.mode is not Mode.OFF else None
     missing = enclose(wall, launch.parent) if wall is not None else _die_with(launch.parent)
     if missing and launch.mode is Mode.REQUIRED:
@@ -72,6 +70,7 @@ def enclose(wall: Sandbox, parent: int) -> list[str]:
         seen = [*wall.read, *wall.write, *devices, *_KERNEL, *shared]
         namespaces.see_only(seen, own_shared_memory=not shared)
         os.chdir(folder if os.path.isdir(folder) else "/")
+        _limit(resource.RLIMIT_NPROC, _PROCESSES)  # of its own user namespace; Linux lets root have any number
         shared = [_SHARED_MEMORY]
     _die_with(parent)
     _give_up_rights()
@@ -93,6 +92,12 @@ def enclose(wall: Sandbox, parent: int) -> list[str]:
     if not connects and landlock.version() < landlock.CONNECT:
         missing.append("connections: Landlock refuses them since Linux 6.7")
     return missing
+
+
+def _limit(kind: int, most: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (value, value))
 
 
 def _die_with(parent: int) -> list[str]:
