@@ -18,6 +18,7 @@ import httpx
 from common.errors import Unavailable
 from integrations.clusters.base import Component
 from integrations.clusters.local.agent.gateway import Gateway, fresh_folder
+from integrations.clusters.local.agent.processes import adopt_orphans
 from integrations.clusters.local.agent.replica import Replica, Workshop
 from integrations.clusters.local.agent.routing import Router, Routing
 from integrations.clusters.local.agent.service import Service
@@ -87,6 +88,7 @@ class Agent:
         shutil.rmtree(self._layout.private, ignore_errors=True)
         self._layout.desired.mkdir(parents=True, exist_ok=True)
         self._sandbox = await asyncio.to_thread(_sandbox)
+        adopt_orphans()
         self._read_desired()
         self._router.announce(self._routing().services)
         self._write_status()

@@ -4,6 +4,7 @@ Start programs from the main thread only: they get a signal when the thread that
 """
 
 import asyncio
+import ctypes
 import os
 import signal
 import subprocess
@@ -22,6 +23,44 @@ from integrations.sandbox.policy import Sandbox
 
 _MAX_LOG_BYTES = 10 << 20
 _MAX_LAST_LINE = 300
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class _Orphans:
+    """What programs leave running when they end: it becomes a child of this process, and is killed.
+
+    Attributes:
+        adopted: whether it does; from then on all children of this process must be programs that it started here.
+        started: the process ids of those programs.
+    """
+
+    def __init__(self) -> None:
+        self.adopted = False
+        self.started: set[int] = set()
+
+    def end(self) -> None:
+        """Kill them; their own children become this process's, and are looked for again."""
+        while self.adopted and (orphans := _children() - self.started):
+            for pid in orphans:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+_orphans = _Orphans()
+
+
+def adopt_orphans() -> None:
+    """Have what programs leave running end with them, in sessions of its own too; see `_Orphans`."""
+    _orphans.adopted = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def _children() -> set[int]:
+    """Return this process's children; none where the kernel does not list them."""
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError):
+            found |= set(map(int, (task / "children").read_text(encoding="ascii").split()))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +104,7 @@ class Process:
                 env=dict(program.env),
                 process_group=0,
             )
+        _orphans.started.add(self._popen.pid)
         ticks = start_ticks(self._popen.pid)
         write_record(program.record, ProcessRecord(self._popen.pid, ticks, restarts, message, AGENT))
         self._pidfd = os.pidfd_open(self._popen.pid)
@@ -150,6 +190,8 @@ class Process:
         os.close(self._pidfd)
         self._signal(signal.SIGKILL)  # what it may have started itself; its id is not free before it is waited for
         self._popen.wait()
+        _orphans.started.discard(self._popen.pid)
+        _orphans.end()
         self._lasted_s = time.time() - self.started_at
         self._ended.set_result(None)
 
