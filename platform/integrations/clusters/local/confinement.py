@@ -40,7 +40,8 @@ def confined(
     `libraries` are further folders with libraries, as in LD_LIBRARY_PATH.
     """
     packages = _packages()
-    needed = [*_SYSTEM, *(f"/etc/{name}" for name in _OF_ETC), sys.prefix, sys.base_prefix, *packages]
+    installed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    needed = [*_SYSTEM, *(f"/etc/{name}" for name in _OF_ETC), sys.prefix, sys.base_prefix, *installed, *packages]
     needed += _of_command(runtime)
     needed += [folder for folder in libraries.split(":") if folder.startswith("/")]
     return Sandbox(
