@@ -12,6 +12,7 @@ import dj_database_url
 
 from accounts.roles import Role
 from fairlead import env
+from integrations.sandbox.policy import Mode
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(env.text("FAIRLEAD_HOME", ".fairlead")).resolve()
@@ -107,7 +108,7 @@ RETAIN_MEASUREMENTS = timedelta(days=env.integer("FAIRLEAD_RETAIN_MEASUREMENTS_D
 CLUSTER_FOLDER = HOME / "cluster"
 ALLOW_PYTHON_MODELS = env.flag("FAIRLEAD_ALLOW_PYTHON_MODELS", default=False)
 # Read where processes start (integrations/sandbox); here so that a value that is none is refused at the start.
-SANDBOX = env.choice("FAIRLEAD_SANDBOX", "best", ("best", "required", "off"))
+SANDBOX = env.choice("FAIRLEAD_SANDBOX", Mode.BEST, tuple(Mode))
 DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
 KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
 GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
 from integrations.sandbox import launch
 from integrations.sandbox.command import VARIABLE, mode_of
@@ -19,7 +18,7 @@ def shortfall(mode: Mode) -> str:
     if mode is Mode.OFF:
         return f"models run without a sandbox: {VARIABLE} is {mode}"
     wall = Sandbox(read=(*_SYSTEM, sys.base_prefix), network=NetworkAccess.NONE)
-    asked = replace(Launch(os.getpid(), sandbox=wall), mode=Mode.REQUIRED)
+    asked = Launch(os.getpid(), sandbox=wall, mode=Mode.REQUIRED)
     try:
         tried = subprocess.run(
             [sys.executable, "-I", "-S", launch.__file__, asked.to_json(), "true"],

@@ -23,8 +23,8 @@ def command(
     Raises:
         InvalidInput: `FAIRLEAD_SANDBOX` has a value that is none.
     """
-    told = Launch(os.getpid(), limits or {}, sandbox, mode_of(os.environ), folder)
-    return [sys.executable, "-I", "-S", launch.__file__, told.to_json(), *program]
+    given = Launch(os.getpid(), limits or {}, sandbox, mode_of(os.environ), folder)
+    return [sys.executable, "-I", "-S", launch.__file__, given.to_json(), *program]
 
 
 def mode_of(variables: Mapping[str, str]) -> Mode:

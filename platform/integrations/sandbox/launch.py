@@ -42,8 +42,11 @@ def main() -> None:
         os.chdir(launch.folder)
     for name, most in launch.limits.items():
         _limit(getattr(resource, f"RLIMIT_{name.upper()}"), most)
-    wall = launch.sandbox if launch.mode is not Mode.OFF else None
-    missing = enclose(wall, launch.parent) if wall is not None else _die_with(launch.parent)
+    missing: list[str] = []
+    if launch.sandbox is None or launch.mode is Mode.OFF:
+        _die_with(launch.parent)
+    else:
+        missing = enclose(launch.sandbox, launch.parent)
     if missing and launch.mode is Mode.REQUIRED:
         print(f"{REFUSAL}{'; '.join(missing)}", file=sys.stderr)  # noqa: T201 - the program's log
         sys.exit(NOT_POSSIBLE)
@@ -100,12 +103,11 @@ def _limit(kind: int, most: int) -> None:
     resource.setrlimit(kind, (value, value))
 
 
-def _die_with(parent: int) -> list[str]:
+def _die_with(parent: int) -> None:
     if sys.platform == "linux":
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it died before the line above
             os._exit(1)
-    return []
 
 
 def _give_up_rights() -> None:

@@ -61,7 +61,7 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What `launch.py` is told.
+    """What `launch.py` is given.
 
     Attributes:
         parent: the process with which the program ends.

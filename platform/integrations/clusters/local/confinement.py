@@ -1,5 +1,6 @@
 """The wall around a serving runtime of this machine: its libraries, its model, a folder of its own, and no more."""
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
@@ -33,17 +34,13 @@ def confined(
     read: Iterable[Path],
     write: Iterable[Path],
     network: NetworkAccess,
-    libraries: str = "",
 ) -> Sandbox:
-    """Return the wall for a program that begins with the command `runtime`.
-
-    `libraries` are further folders with libraries, as in LD_LIBRARY_PATH.
-    """
+    """Return the wall for a program that begins with the command `runtime`."""
     packages = _packages()
     installed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     needed = [*_SYSTEM, *(f"/etc/{name}" for name in _OF_ETC), sys.prefix, sys.base_prefix, *installed, *packages]
     needed += _of_command(runtime)
-    needed += [folder for folder in libraries.split(":") if folder.startswith("/")]
+    needed += [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder.startswith("/")]
     return Sandbox(
         read=tuple(dict.fromkeys([*needed, *map(str, read)])),
         listed=tuple(str(Path(package).parent) for package in packages),

@@ -133,9 +133,7 @@ def enclosed(
     asked: list[str], repository: Path, own: Path, limits: Mapping[str, int], *, network: NetworkAccess
 ) -> list[str]:
     """Return the command that has the runtime asked inside the wall: it reads `repository` and writes into `own`."""
-    sandbox = confined(
-        asked, read=[repository], write=[own], network=network, libraries=os.environ.get("LD_LIBRARY_PATH", "")
-    )
+    sandbox = confined(asked, read=[repository], write=[own], network=network)
     return command(asked, sandbox=sandbox, limits=limits, folder=str(own))
 
 

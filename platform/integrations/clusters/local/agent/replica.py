@@ -13,7 +13,6 @@ that nothing is in flight any more.
 import asyncio
 import json
 import logging
-import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -309,7 +308,7 @@ class Replica:
         )
 
     def _sandbox(self, *, is_code: bool) -> Sandbox:
-        """Return the wall around its process. Who is told of requests may be anywhere; models in Python call others."""
+        """Return the wall around its process. Loggers and traces may go anywhere; models in Python call others."""
         traces = any(word.startswith("--trace") for word in self._workshop.runtime)
         connects = is_code or traces or self._revision.logger is not None
         return confined(
@@ -317,12 +316,11 @@ class Replica:
             read=[self._repository.folder, self._tap.switches],
             write=[self._private, self._tap.folder(self.index)],
             network=NetworkAccess.ALL if connects else NetworkAccess.LISTEN,
-            libraries=os.environ.get("LD_LIBRARY_PATH", ""),
         )
 
 
 def _empty(folder: Path) -> None:
-    """Make the folder anew, for its owner alone; what an earlier process left there goes."""
+    """Make an empty folder for its owner alone, in the place of what an earlier process left there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
 
