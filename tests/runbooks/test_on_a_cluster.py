@@ -19,6 +19,7 @@ from tests.servers.parts import MissingPartError, skip_or_fail
 pytestmark = [pytest.mark.cluster, pytest.mark.e2e]
 NODE, SLICE = "gpu-7", "nvidia.com/mig-1g.10gb"
 TEAM = "team-vision"
+ROLES = "platform/integrations/clusters/kubernetes/role.yaml"
 _DEPLOYMENT = "/apis/apps/v1/namespaces/default/deployments"
 _PATCH = {"content-type": "application/merge-patch+json"}
 LABELS = {
@@ -48,9 +49,20 @@ def shell(platform: KubernetesPlatform, plane: ControlPlane) -> Shell:
     return Shell(folder, platform.environment | {"PATH": f"{folder / 'tools'}:{os.environ['PATH']}"})
 
 
-def test_a_cluster_is_added(platform: KubernetesPlatform, shell: Shell) -> None:
-    gateway = platform.harness.gateway.reference
+@pytest.fixture
+def administrator(shell: Shell) -> Iterator[Shell]:
+    """Who adds a cluster, in a checkout; what they make for the whole cluster goes afterwards."""
     (shell.folder / "platform").symlink_to(ROOT / "platform")
+    yield shell
+    bindings = "fairlead-gateways fairlead-identity fairlead-nodes"
+    shell.run(f"kubectl delete --ignore-not-found -f {ROLES}")
+    shell.run(f"kubectl delete --ignore-not-found clusterrolebinding {bindings}")
+    shell.run("kubectl delete --ignore-not-found --wait=false namespace fairlead-access")
+
+
+def test_a_cluster_is_added(platform: KubernetesPlatform, administrator: Shell) -> None:
+    shell = administrator
+    gateway = platform.harness.gateway.reference
     filled = {
         "name: production": "name: added",
         "clusters check production": "clusters check added",

@@ -81,6 +81,10 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
             reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
             create(path, {"metadata": {"name": name}, "roleRef": reference, "subjects": who})
         yield administrator
+        for (path, _), role in zip(bound, roles, strict=True):
+            for made in (path, f"{_RBAC}/clusterroles"):
+                administrator.delete(f"{made}/{role['metadata']['name']}").raise_for_status()
+        administrator.delete(f"/api/v1/namespaces/{NAMESPACE}")
 
 
 def test_the_driver_does_all_it_does_with_its_role(client: httpx.Client, plane: ControlPlane, tmp_path: Path) -> None:
