@@ -40,6 +40,7 @@ from accounts.scopes import Scope  # noqa: E402
 from accounts.services import token_create, user_get_or_create  # noqa: E402
 from tests.cluster import gateway_api  # noqa: E402
 from tests.cluster.plane import ControlPlane, control_plane  # noqa: E402
+from tests.cluster.remains import of_the_whole_cluster  # noqa: E402
 from tests.servers.database import own_database  # noqa: E402
 from tests.servers.parts import MissingPartError, skip_or_fail  # noqa: E402
 from tests.sqlite_pass import is_of_second_pass  # noqa: E402
@@ -103,6 +104,20 @@ def plane() -> Iterator[ControlPlane]:
             yield running
     except MissingPartError as missing:
         skip_or_fail(missing)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_left_on_the_plane(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail where a module leaves something of the whole cluster on the control plane that it shares with others."""
+    own = (item for item in request.session.items if item.path == request.path)
+    if not any("plane" in getattr(item, "fixturenames", ()) for item in own):
+        yield
+        return
+    shared: ControlPlane = request.getfixturevalue("plane")
+    before = of_the_whole_cluster(shared)
+    yield
+    left = of_the_whole_cluster(shared) - before
+    assert not left, f"{request.path.name} leaves {', '.join(sorted(left))}"
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
-"""What is left of a release of the chart."""
+"""What tests leave on a control plane: of a release of the chart, and of the whole cluster."""
 
 from typing import Any
 
 import httpx
+
+from tests.cluster.plane import ControlPlane
 
 _NAMESPACED = {
     "/api/v1": ("services", "pods", "secrets", "configmaps", "serviceaccounts", "persistentvolumeclaims"),
@@ -30,6 +32,18 @@ def remains(api: httpx.Client, release: str, namespace: str) -> set[tuple[str, s
         for each in _items(api, f"{_RBAC}/{kind}", labelSelector=f"app.kubernetes.io/instance={release}")
     }
     return found - {("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")}
+
+
+def of_the_whole_cluster(plane: ControlPlane) -> set[str]:
+    """Return what belongs to no namespace and has a name that others may need, as `nodes/gpu-0`."""
+    kinds = {"nodes": "/api/v1", "clusterroles": _RBAC, "clusterrolebindings": _RBAC}
+    with plane.client() as api:
+        return {
+            f"{kind}/{each['metadata']['name']}"
+            for kind, root in kinds.items()
+            for each in _items(api, f"{root}/{kind}")
+            if "deletionTimestamp" not in each["metadata"]
+        }
 
 
 def _items(api: httpx.Client, path: str, **query: str) -> list[dict[str, Any]]:

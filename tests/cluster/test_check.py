@@ -1,6 +1,8 @@
 """The check of a cluster on a real API server: what is there, what is missing, and what to do."""
 
 import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,8 +33,9 @@ def found(driver: KubernetesDriver, *namespaces: str) -> dict[str, Finding]:
     return {finding.about: finding for finding in driver.findings(namespaces)}
 
 
-def role_bound(client: httpx.Client, user: str, namespace: str) -> None:
-    """Give a user the driver's role in a namespace, as the remedy says."""
+@contextmanager
+def role_bound(client: httpx.Client, user: str, namespace: str) -> Iterator[None]:
+    """Give a user the driver's role in a namespace for a while, as the remedy says."""
     roles = yaml.safe_load_all(Path(api_module.__file__).with_name("role.yaml").read_text())
     role = next(each for each in roles if each["metadata"]["name"] == IN_NAMESPACES)
     role = {**role, "metadata": {"name": f"checked-{namespace}"}}
@@ -47,6 +50,8 @@ def role_bound(client: httpx.Client, user: str, namespace: str) -> None:
         "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
     }
     client.post(f"{_RBAC}/namespaces/{namespace}/rolebindings", json=binding).raise_for_status()
+    yield
+    client.delete(f"{_RBAC}/clusterroles/checked-{namespace}").raise_for_status()
 
 
 def test_an_administrator_may_do_everything_and_is_told_what_is_missing(plane: ControlPlane) -> None:
@@ -119,16 +124,16 @@ def test_the_bound_role_is_found_and_only_where_it_is_bound(plane: ControlPlane)
     user, namespace = f"driver-{next(_numbers)}", "checked"
     with plane.client() as client:
         client.post("/api/v1/namespaces", json={"metadata": {"name": namespace}}).raise_for_status()
-        role_bound(client, user, namespace)
-    api = Api(plane.user(user))
-    driver = KubernetesDriver(api, OPTIONS)
-    findings = found(driver, "default", namespace)
-    assert findings[f"namespace {namespace}"].ok, findings[f"namespace {namespace}"]
-    assert not findings["namespace default"].ok
-    driver.check_namespace(namespace)
-    with pytest.raises(Conflict, match=r"not permitted in default: .*; bind ClusterRole fairlead-driver"):
-        driver.check_namespace("default")
-    api.close()
+        with role_bound(client, user, namespace):
+            api = Api(plane.user(user))
+            driver = KubernetesDriver(api, OPTIONS)
+            findings = found(driver, "default", namespace)
+            assert findings[f"namespace {namespace}"].ok, findings[f"namespace {namespace}"]
+            assert not findings["namespace default"].ok
+            driver.check_namespace(namespace)
+            with pytest.raises(Conflict, match=r"not permitted in default: .*; bind ClusterRole fairlead-driver"):
+                driver.check_namespace("default")
+            api.close()
 
 
 def test_a_server_that_is_not_there_is_one_finding() -> None:
