@@ -108,10 +108,11 @@ def test_workers_share_the_sockets(repository: Path, tmp_path: Path) -> None:
         assert is_live(tmp_path / "grpc")
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         held = [{str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()} for pid in children]
-        table = Path("/proc/net/unix").read_text().splitlines()
-        shared = {
-            f"socket:[{line.split()[6]}]" for line in table if line.endswith((f"{tmp_path}/http", f"{tmp_path}/grpc"))
-        }
+        listening = [
+            row for line in Path("/proc/net/unix").read_text().splitlines() if (row := line.split())[3] == "00010000"
+        ]
+        own = {str(tmp_path / name) for name in ("http", "grpc")}
+        shared = {f"socket:[{row[6]}]" for row in listening if row[-1] in own}
         assert len(held) == 2
         assert all(len(each & shared) == 2 for each in held)
         process.send_signal(signal.SIGTERM)
