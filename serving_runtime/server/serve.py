@@ -48,7 +48,7 @@ from serving_runtime.telemetry.tracing.triton_file import TritonFile
 logger = logging.getLogger(__name__)
 
 ONE_OF_SEVERAL = "FAIRLEAD_ONE_OF_SEVERAL"
-"""The environment variable by which a worker knows that others listen on its ports: the socket where they meet."""
+"""The variable by which a worker knows of others: the number of the open socket that leads to who started it."""
 
 _SWITCH_INTERVAL_S = 0.0005
 """How long a thread may keep the GIL while another wants it; Python's 5 ms would be added to every threaded model."""
@@ -222,9 +222,11 @@ class Server:
     async def _join(self, engine: OneOfSeveral) -> None:
         """Meet the other workers; without the process that started them there is no server."""
         try:
-            channel = Channel(*await asyncio.open_unix_connection(os.environ[ONE_OF_SEVERAL]))
-        except OSError as error:
-            raise StartError(f"the process that started this worker has gone: {error.strerror}") from error
+            sock = socket.socket(fileno=int(os.environ[ONE_OF_SEVERAL]))
+        except (OSError, ValueError) as error:
+            raise StartError(f"{ONE_OF_SEVERAL} is for workers that a server starts: {error}") from error
+        sock.set_inheritable(False)
+        channel = Channel(*await asyncio.open_unix_connection(sock=sock))
         settings = self._settings
         does = {**engine.does, LOG: settings.change_log_here, TRACE: settings.change_trace_here}
         engine.member = Member(channel, does, self._on_orphaned)

@@ -96,7 +96,7 @@ class Workers:
         self._workers = workers
         self._join = join
         self._hub = Hub(len(workers), IN_ORDER)
-        self._meeting: asyncio.Server | None = None
+        self._members: set[asyncio.Task[None]] = set()
         self._processes: list[asyncio.subprocess.Process] = []
         self._pages: dict[str, str] = {}
         self._files: list[SocketFile] = []
@@ -130,10 +130,8 @@ class Workers:
         metrics = None
         if options.metrics.allow:
             metrics = self._bind("metrics", options.metrics.address, options.metrics.port, places)
-        meeting = folder / "workers.sock"
-        self._meeting = await asyncio.start_unix_server(self._hub.serve, meeting)  # there as long as it is kept
         for number, worker in enumerate(self._workers):
-            await self._start(worker, folder / f"{number}.json", meeting, held)
+            await self._start(worker, folder / f"{number}.json", held)
         if not await self._until_ready(folder):
             return 0 if self._stop.is_set() else 1
         for sock in held.values():
@@ -162,21 +160,22 @@ class Workers:
             self._files.append(file)
         return sock
 
-    async def _start(
-        self, worker: Worker, port_file: Path, meeting: Path, sockets: Mapping[str, socket.socket]
-    ) -> None:
+    async def _start(self, worker: Worker, port_file: Path, sockets: Mapping[str, socket.socket]) -> None:
         own = [f"--port-file={port_file}", "--metrics-port=0", "--metrics-address=127.0.0.1"]
-        left_open = []
+        ours, theirs = socket.socketpair()
+        left_open = [theirs.fileno()]
         for name, sock in sockets.items():
             if sock.family == socket.AF_UNIX:
                 own.append(f"--{name}-address={INHERITED}{sock.fileno()}")
                 left_open.append(sock.fileno())
             else:
                 own += [f"--{name}-port={place(sock)}", f"--reuse-{name}-port=true"]
-        environment = {**os.environ, **worker.environment, serve.ONE_OF_SEVERAL: str(meeting)}
+        environment = {**os.environ, **worker.environment, serve.ONE_OF_SEVERAL: str(theirs.fileno())}
         command = [*interpreter(), "-m", "serving_runtime", *self._arguments, *own, *worker.flags]
         started = asyncio.create_subprocess_exec(*command, env=environment, start_new_session=True, pass_fds=left_open)
-        self._processes.append(await started)
+        with theirs:
+            self._processes.append(await started)
+        self._members.add(asyncio.create_task(self._hub.serve(*await asyncio.open_unix_connection(sock=ours))))
 
     async def _until_ready(self, folder: Path) -> bool:
         """Return whether all workers listen; not where one has ended or the server is to stop."""

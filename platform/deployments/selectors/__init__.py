@@ -51,7 +51,7 @@ from deployments.selectors.rollouts import (
     rollout_siblings,
     rollout_views,
 )
-from deployments.selectors.scraping import scrape_targets
+from deployments.selectors.scraping import replica_metrics, scrape_targets
 from deployments.selectors.services import (
     service_count_by_phase,
     service_detail,
@@ -140,6 +140,7 @@ __all__ = [
     "rollout_query",
     "rollout_siblings",
     "rollout_views",
+    "replica_metrics",
     "scrape_targets",
     "service_cost",
     "service_count_by_phase",

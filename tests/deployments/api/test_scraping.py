@@ -45,6 +45,56 @@ def test_every_replica_is_a_target_with_its_revision_as_a_label(platform: Platfo
     }
 
 
+def test_pages_on_unix_sockets_are_targets_at_the_control_plane_alone(platform: Platform, api: Api) -> None:
+    platform.live()
+    service = InferenceService.objects.get()
+    phases = {"digits-00001-0": "Ready", "digits-00001-1": "Starting", "digits-00001-2": "Draining"}
+    service.observed = {
+        "digits-00001": {
+            "metrics_urls": ["http+unix://%2Fhome%2Fmetrics/metrics"],
+            "replicas": [{"name": name, "phase": phase} for name, phase in phases.items()],
+        }
+    }
+    service.save()
+    assert api(Scope.READ).get(URL).json() == []
+    first, second = api(Scope.READ).get(URL, {"via": "control-plane"}, headers={"host": "127.0.0.1:8080"}).json()
+    assert first == {
+        "targets": ["127.0.0.1:8080"],
+        "labels": {
+            "__scheme__": "http",
+            "__metrics_path__": "/api/v1/services/default/digits/replicas/digits-00001-0/metrics",
+            "instance": "digits-00001-0",
+            "namespace": "default",
+            "service": "digits",
+            "revision": "digits-00001",
+        },
+    }
+    assert second["labels"]["instance"] == "digits-00001-2"
+    refused = api(Scope.READ).get(URL, {"via": "proxy"})
+    assert (refused.status_code, refused.json()["error"]["field"]) == (400, "via")
+
+
+def test_a_replicas_page_is_served_to_those_who_may_see_its_service(
+    platform: Platform, api: Api, tmp_path: Path, settings: Settings
+) -> None:
+    settings.HOME = tmp_path
+    platform.live()
+    page = f"/api/v1/services/default/digits/replicas/{REPLICA}/metrics"
+    absent = api(Scope.READ).get(page)
+    assert (absent.status_code, absent.json()["error"]["code"]) == (404, "not_found")
+    with page_at(tmp_path / "metrics") as url:
+        replica = ObservedReplica(REPLICA, ReplicaPhase.READY, metrics_url=url)
+        found = Observed("default", "digits", revisions=(ObservedRevision("digits-00001", replicas=(replica,)),))
+        layout = Layout(tmp_path / "cluster")
+        write_json(layout.status_file("default", "digits"), observed_to_json(found))
+        say_that_the_agent_lives(layout)
+        answer = api(Scope.READ).get(page, headers={"accept": "application/openmetrics-text"})
+        assert (answer.status_code, answer.content) == (200, b"up 1\n")
+        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    gone = api(Scope.READ).get(page)
+    assert (gone.status_code, gone.json()["error"]["code"]) == (503, "unavailable")
+
+
 def test_services_of_other_teams_are_no_targets(db: None, api: Api) -> None:
     seen(scenes.service(), digits_00001=9001)
     admin, member = api(Scope.READ, "first"), api(Scope.READ, "second")
