@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import httpx
 import pytest
 
 from common.errors import Unavailable
 from integrations import webhooks
 from integrations.clusters.base import Logged, Logger
+from integrations.pages import read
 from serving_runtime.shared.egress import EgressRefusedError, networks, permitted
 from serving_runtime.telemetry.tap.delivering import LoggerSink
 from serving_runtime.telemetry.tap.sinks import Event, SinkError
@@ -142,10 +142,7 @@ def test_a_deployers_logger_reaches_no_port_of_the_machine(tmp_path: Path) -> No
             path = "/serving/default/digits/v2/models/digits/infer"
             assert cluster.request(path, "POST", json.dumps({"inputs": inputs}).encode())[0] == 200
             until(
-                lambda: (
-                    'fairlead_payload_logger_events_total{result="failed"} 2'
-                    in httpx.get(metrics, trust_env=False).text
-                ),
+                lambda: 'fairlead_payload_logger_events_total{result="failed"} 2' in read(metrics),
                 "both fail",
             )
             assert victim.posts == []

@@ -53,7 +53,7 @@ def confined(
 def network_of(runtime: Sequence[str], *, is_code: bool, has_logger: bool, on_sockets: bool) -> NetworkAccess:
     """Return the network of a replica that is started by the command `runtime`.
 
-    Models in Python call others, loggers and traces are posted. All else answers, on sockets or ports.
+    Models in Python call others, loggers and traces are posted. All else answers, on Unix sockets or on ports.
     """
     has_traces = any(word.startswith("--trace") for word in runtime)
     if is_code or has_logger or has_traces:
