@@ -151,8 +151,9 @@ def test_a_deployers_logger_reaches_no_port_of_the_machine(tmp_path: Path) -> No
         assert {port for _, port in _listening(gateway_process)} == {gateway_port}, (
             "no port leads to Envoy's admin page"
         )
-        addresses = {address for address, _ in _listening(cluster.pid("default.digits-00001-0"))}
-        assert addresses == {_LOOPBACK}, "a replica is reached through the gateway only"
+        assert _listening(cluster.pid("default.digits-00001-0")) == set(), (
+            "a replica is reached through the gateway only"
+        )
         socket_path = cluster.layout.envoy / "admin.sock"
         assert stat.S_IMODE(socket_path.stat().st_mode) == 0o600
         assert stat.S_IMODE(socket_path.parent.stat().st_mode) == 0o700
@@ -224,9 +225,6 @@ def redirecting(to: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
         thread.join()
-
-
-_LOOPBACK = "0100007F"  # as /proc/net/tcp has 127.0.0.1
 
 
 def _listening(pid: int) -> set[tuple[str, int]]:

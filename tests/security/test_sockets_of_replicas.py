@@ -186,7 +186,7 @@ def test_without_namespaces_a_server_answers_on_sockets_and_listens_nowhere_else
         until(lambda: (own / "ports").exists() or process.poll() is not None, "it has started")
         assert process.poll() is None, (tmp_path / "log").read_text()
         assert "nv_cpu_utilization" in read(unix_url(sockets.path("metrics"), "/metrics"))
-        assert read(unix_url(sockets.path("http"), "/v2/health/ready")) == ""
+        assert read(unix_url(sockets.path("http"), "/v2/health/ready")) == '{"ready":true}'
         listens = listening(process.pid, "/proc/net/tcp") | listening(process.pid, "/proc/net/tcp6")
         assert listens == set()
     finally:
