@@ -67,7 +67,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     if asked.result_id:
         steps.append(_upload(asked, prepare, options))
     pod["initContainers"], pod["containers"] = steps[:-1], steps[-1:]
-    own = [{"name": name, "emptyDir": {}} for name in ("made", "request", "upload-tmp")]
+    own: list[Manifest] = [{"name": name, "emptyDir": {}} for name in ("made", "request", "upload-tmp")]
     calls = [calling.volume(options)]
     used = {mount["name"] for step in steps for mount in step["volumeMounts"]}
     others = [volume for volume in pod["volumes"] if volume not in calls]

@@ -61,7 +61,8 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
                 {"name": "tmp", "emptyDir": {}},
                 {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(options.shared_memory_bytes)}},
                 *taps.volumes(desired, revision, options),
-                *([calling.volume(options)] if source.calls or taps.is_possible(options) else []),
+                *([calling.volume(options)] if source.calls else []),
+                *([calling.records_volume(options)] if taps.is_possible(options) else []),
             ],
         },
     }
@@ -129,7 +130,7 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
             {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - a mount in a pod
             *taps.mounts(options),
-            *([calling.mount()] if taps.is_possible(options) else []),
+            *([calling.records_mount()] if taps.is_possible(options) else []),
         ],
     }
 
