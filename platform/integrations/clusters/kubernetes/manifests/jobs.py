@@ -81,7 +81,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     labels = {**MANAGED, JOB: name}
     ids = {RESULT: asked.result_id, REQUEST: asked.request_id}
     annotations = {DIGEST: asked.artifact_digest} | {key: value for key, value in ids.items() if value}
-    annotations |= without_identity(options, ASK)
+    annotations |= without_identity(options, *(step["name"] for step in steps[1:]))
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

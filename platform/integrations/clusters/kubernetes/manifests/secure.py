@@ -37,12 +37,12 @@ def secure_pod(desired: Desired, options: Options) -> Manifest:
     }
 
 
-def without_identity(options: Options, container: str) -> dict[str, str]:
-    """Return the annotation by which a container gets no identity of a cloud, where the step that fetches has one.
+def without_identity(options: Options, *containers: str) -> dict[str, str]:
+    """Return the annotation by which containers get no identity of a cloud, where the step that fetches may have one.
 
     Amazon's is a token in the container. Google's is an address that all containers of a pod reach.
     """
-    return {_WITHOUT_IDENTITY: container} if options.models_from is ModelSource.ORIGIN else {}
+    return {_WITHOUT_IDENTITY: ",".join(containers)} if options.models_from is ModelSource.ORIGIN else {}
 
 
 def probes(options: Options) -> Manifest:
