@@ -78,6 +78,25 @@ def test_a_strict_api_server_takes_the_manifests_and_the_restricted_pods(case: s
             core.create_namespaced_pod(namespace, pod, dry_run="All")
 
 
+@pytest.mark.cluster
+@pytest.mark.parametrize("ids", [{}, {"request_id": "1"}, {"result_id": "1"}], ids=["asks", "answers", "makes"])
+def test_a_strict_api_server_takes_jobs_and_their_restricted_pods(ids: dict[str, str], plane: ControlPlane) -> None:
+    namespace = f"golden-job-{'-'.join(ids).replace('_', '-') or 'asks'}"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    core = client.CoreV1Api(config.new_client_from_config(str(plane.kubeconfig)))
+    core.create_namespace({"metadata": {"name": namespace, "labels": labels}})
+    options = replace(given("origin")[2], jobs_namespace=namespace, gpu_runtime_image="cuda:1")
+    asked = Job(JobKind.BUILD, "file:///x", 60, "sha256:aaaa", "s3://models/digits/", **ids)  # type: ignore[arg-type]
+    made = job(replace(asked, resources=Resources(accelerator="nvidia.com/mig-1g.10gb")), "ask", options)
+    api = Api(plane.kubeconfig)
+    api.apply(made, dry_run=True)
+    template = made["spec"]["template"]
+    pod = {**template, "metadata": {**template["metadata"], "name": "one"}}
+    pod["spec"] = {**pod["spec"], "serviceAccountName": "default"}
+    core.create_namespaced_pod(namespace, pod, dry_run="All")
+    api.close()
+
+
 def test_cpu_needs_no_custom_metrics_and_a_metric_of_the_clusters_own_is_refused_without_them() -> None:
     desired, shares, options = given("autoscaled")
     bare = replace(options, custom_metrics=False)
