@@ -1,5 +1,5 @@
 """`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile, prepare,
-replay, transformer, try, tune, build or check-config."""
+replay, transformer, try, tune, build, upload or check-config."""
 
 import sys
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ _COMMANDS = {
     "transformer": "transforming",
     "try": "trying",
     "tune": "tuning",
+    "upload": "uploading",
 }
 """Modules of `server`, by the command that each runs."""
 

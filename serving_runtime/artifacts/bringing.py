@@ -1,7 +1,12 @@
-"""A folder to the control plane, with the pod's token: as one tar archive, sent again where a connection breaks."""
+"""A folder to the control plane, with the pod's token: as one tar archive, sent again where a connection breaks.
+
+Another container wrote the folder, which opened a model: a link of it is refused, it could lead to the token.
+"""
 
 import hashlib
+import os
 import ssl
+import stat
 import tarfile
 import tempfile
 import time
@@ -27,11 +32,15 @@ def bring(
     authority: Path | None,
     patience: Patience = Patience(),  # noqa: B008 - frozen
 ) -> None:
-    """Send the folder's files as a tar archive, by PUT; raises ModelError where they are refused or cannot be sent."""
+    """Send the folder's files as a tar archive, by PUT.
+
+    Raises:
+        ModelError: they are refused or cannot be sent, or the folder has something else than files and folders.
+    """
     there = WebFile(url, token_file, authority)
     with tempfile.TemporaryFile() as archive:
         with tarfile.open(fileobj=archive, mode="w") as packed:
-            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            for path in _files(folder):
                 packed.add(path, path.relative_to(folder).as_posix(), recursive=False)
         archive.seek(0)
         sha256 = hashlib.file_digest(archive, "sha256").hexdigest()
@@ -43,6 +52,19 @@ def bring(
                     raise ModelError(f"what was built could not be brought back: {error}") from error
                 time.sleep(max(error.after_s, patience.wait_s(failures)))
     return None
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the folder's files, at any depth; raises ModelError where there is a link, a socket or a device."""
+    found = []
+    for above, folders, names in os.walk(folder):
+        for path in (Path(above, name) for name in (*folders, *names)):
+            mode = path.lstat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise ModelError(f"{path.relative_to(folder)} is no file; only files and folders can be sent")
+            if stat.S_ISREG(mode):
+                found.append(path)
+    return sorted(found)
 
 
 def _put(there: WebFile, archive: IO[bytes], sha256: str) -> None:

@@ -1,7 +1,7 @@
 """The command `build`: an ONNX model's folder into a new one, as FP16 or INT8, or as a TensorRT plan; exit 0, or 2.
 
-A plan is built on the GPU or slice that is to run it, and serves that kind of GPU or slice only. Where `--bring-to`
-says, the new folder is sent there too. It prints as JSON what was built, of what and on what.
+A plan is built on the GPU or slice that is to run it, and serves that kind of GPU or slice only. It prints as JSON
+what was built, of what and on what.
 """
 
 import argparse
@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from serving_runtime.artifacts.bringing import bring
 from serving_runtime.artifacts.unpacking import digest_of_folder
 from serving_runtime.building import folders
 from serving_runtime.building.shapes import profile_of
@@ -66,10 +65,6 @@ def _parser() -> Parser:
     )
     plan.add_argument("--workspace-bytes", type=int, default=1 << 30, metavar="N", help="(1 GiB)")
     plan.add_argument("--optimization-level", type=int, choices=range(6), default=3, help="(3)")
-    sent = parser.add_argument_group("where the new folder is sent to")
-    sent.add_argument("--bring-to", metavar="URL", help="http(s):// that takes it as a tar archive by PUT")
-    sent.add_argument("--token-file", type=Path, metavar="FILE", help="token to show there")
-    sent.add_argument("--certificate-authority", type=Path, metavar="FILE", help="authority of its certificate")
     return parser
 
 
@@ -100,9 +95,6 @@ def _built(found: argparse.Namespace) -> dict[str, object]:
             made |= more
         folders.lay_out(model, file, found.output)
     digest = digest_of_folder(found.output)
-    if found.bring_to:
-        _say(found, "bringing what was built")
-        bring(found.output, found.bring_to, found.token_file, found.certificate_authority)
     size_bytes = sum(path.stat().st_size for path in found.output.rglob("*") if path.is_file())
     return {"schema": SCHEMA, "digest": digest, "bytes": size_bytes, "made": made}
 

@@ -43,6 +43,7 @@ other commands:
   tune MODEL_DIR ...         find the configuration that serves most within a latency (`tune --help`)
   build MODEL_DIR ...        make FP16, INT8 or a TensorRT plan of an ONNX model (`build --help`)
   prepare --artifact DIR ... lay a stored model out in a model repository (`prepare --help`)
+  upload DIR --to URL        send a folder to the control plane (`upload --help`)
 """
 
 

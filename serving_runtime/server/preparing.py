@@ -3,7 +3,8 @@
 What is stored is one model file, or one model's folder in Triton's layout, or an ensemble's with those of the models of
 its steps beside it, which keep their names; the model gets the name and the version it
 is to be served by, and fields of its configuration are replaced. It is in a folder here (`--artifact`), or it is
-fetched (`--origin`, `--registry`), with or without a cache that pods share. Exit 0, or 2 when it cannot be done.
+fetched (`--origin`, `--registry`), with or without a cache that pods share. The request of a trial is fetched too
+(`--request-from`), so that the container which opens the model has no token. Exit 0, or 2 when it cannot be done.
 """
 
 import argparse
@@ -12,7 +13,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,31 +24,44 @@ from google.protobuf import json_format, text_format
 from serving_runtime.artifacts.cache import Cache, CacheUnusableError
 from serving_runtime.artifacts.fetching import INCOMING, Order, fetch
 from serving_runtime.artifacts.model_files import ensemble_in
+from serving_runtime.artifacts.reading import read
 from serving_runtime.artifacts.receiving import Patience
 from serving_runtime.artifacts.remotes import InterruptedTransferError, Remote
 from serving_runtime.artifacts.unpacking import digest_of_folder
 from serving_runtime.artifacts.web import WebFile
 from serving_runtime.config import text
 from serving_runtime.errors import ModelError, ServingError
+from serving_runtime.server.flag_types import boolean
 from serving_runtime.server.options import Parser
+from serving_runtime.shared.code_files import is_code_file
+
+ALLOW_CODE_FILES = "FAIRLEAD_ALLOW_CODE_FILES"
+"""A variable, which older runtimes ignore, where an unknown flag would keep them from starting."""
 
 _CONFIG, _CONFIGS = "config.pbtxt", "configs"
+_MOST_REQUEST_BYTES = 64 << 20
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _Source = Callable[[argparse.Namespace], Sequence[Remote]]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run `prepare`; returns the exit code."""
-    found = _parser().parse_args(arguments[1:])
+    parser = _parser()
+    found = parser.parse_args(arguments[1:])
+    if bool(found.request_from) != bool(found.request):
+        parser.error("--request-from and --request go together")
     try:
         model = found.model_repository / found.name
         if not (found.artifact or found.origin or found.registry):
             raise ModelError("nothing says where the model is; give --artifact, --registry or --origin")
         if found.artifact is not None:
             check(found.artifact, found.digest)
-            lay_out(found.artifact, model, version=found.version, config=found.config)
+            lay_out(found.artifact, model, version=found.version, config=found.config, with_code=found.allow_code_files)
         else:
             _fetch(found, model)
+        if found.request_from:
+            where = found.request_from, found.token_file, found.certificate_authority
+            found.request.write_bytes(read(*where, _MOST_REQUEST_BYTES))
     except (ServingError, OSError) as error:
         _say(str(error))
         if found.termination_message is not None:
@@ -68,12 +83,19 @@ def _parser() -> Parser:
     )
     parser.add_argument("--model-repository", type=Path, required=True, metavar="DIR", help="where to lay it out")
     parser.add_argument(
+        "--allow-code-files",
+        type=boolean,
+        default=os.environ.get(ALLOW_CODE_FILES, "true"),
+        metavar="BOOL",
+        help=f"lay out what an interpreter or the loader could run too ({ALLOW_CODE_FILES}, true)",
+    )
+    parser.add_argument(
         "--origin", metavar="URI", help="http(s)://, s3:// or gs:// of the same files, tried before the registry"
     )
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="token to show to the registry alone")
-    parser.add_argument(
-        "--certificate-authority", type=Path, metavar="FILE", help="authority of the registry's certificate"
-    )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="token to show to the control plane alone")
+    parser.add_argument("--certificate-authority", type=Path, metavar="FILE", help="authority of its certificate")
+    parser.add_argument("--request-from", metavar="URL", help="http(s):// of a V2 request, to fetch it too")
+    parser.add_argument("--request", type=Path, metavar="FILE.json", help="gets that request")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="folder of fetched models that pods share")
     parser.add_argument(
         "--cache-max-bytes", type=int, default=100 << 30, metavar="N", help="what it may hold (100 GiB)"
@@ -96,7 +118,14 @@ def _fetch(found: argparse.Namespace, model: Path) -> None:
         _say(f"{error}; taking the model from the registry")
         shutil.rmtree(place, ignore_errors=True)
         folder = _brought(found, _registry, place)
-    lay_out(folder, model, version=found.version, config=found.config, copy=os.link)
+    lay_out(
+        folder,
+        model,
+        version=found.version,
+        config=found.config,
+        with_code=found.allow_code_files,
+        copy=os.link,
+    )
     shutil.rmtree(place)
 
 
@@ -150,11 +179,13 @@ def lay_out(
     *,
     version: str,
     config: dict[str, Any],
+    with_code: bool = True,
     copy: Callable[[str, str], object] = shutil.copy2,
 ) -> None:
     """Make the model folder `model`, whose name becomes the model's; what an interrupted run left there is replaced.
 
     Args:
+        with_code: lay out too what an interpreter or the loader could run (`is_code_file`).
         copy: brings one file from the artifact into the folder.
 
     Raises:
@@ -162,21 +193,20 @@ def lay_out(
     """
     shutil.rmtree(model, ignore_errors=True)
     ensemble = ensemble_in(path.relative_to(artifact).as_posix() for path in artifact.rglob("*") if path.is_file())
+    tree = partial(_copy_tree, with_code=with_code, copy=copy)
     if ensemble:
-        _lay_out_parts(artifact, ensemble, model, copy)
+        _lay_out_parts(artifact, ensemble, model, tree)
         artifact = artifact / ensemble
     versions = [path for path in artifact.iterdir() if path.is_dir() and path.name.isdecimal()]
     newest = max(versions, key=lambda path: int(path.name), default=None)
-    without_config = shutil.ignore_patterns(_CONFIG)
     if newest is None and ensemble:
-        shutil.copytree(artifact, model, ignore=without_config, copy_function=copy)
+        tree(artifact, model, {_CONFIG})
         (model / version).mkdir()
     elif newest is None:
-        shutil.copytree(artifact, model / version, ignore=without_config, copy_function=copy)
+        tree(artifact, model / version, {_CONFIG})
     else:
-        others = shutil.ignore_patterns(_CONFIG, *(path.name for path in versions))
-        shutil.copytree(artifact, model, ignore=others, copy_function=copy)
-        shutil.copytree(newest, model / version, copy_function=copy)
+        tree(artifact, model, {_CONFIG, *(path.name for path in versions)})
+        tree(newest, model / version)
     if config or (artifact / _CONFIG).exists():
         written = _configured(artifact / _CONFIG, model.name, config)
         (model / _CONFIG).write_text(text_format.MessageToString(written), encoding="utf-8")
@@ -186,7 +216,7 @@ def lay_out(
         own.write_text(text_format.MessageToString(written), encoding="utf-8")
 
 
-def _lay_out_parts(artifact: Path, ensemble: str, model: Path, copy: Callable[[str, str], object]) -> None:
+def _lay_out_parts(artifact: Path, ensemble: str, model: Path, tree: Callable[[Path, Path], None]) -> None:
     for part in artifact.iterdir():
         if part.name == model.name:
             raise ModelError(
@@ -195,7 +225,25 @@ def _lay_out_parts(artifact: Path, ensemble: str, model: Path, copy: Callable[[s
             )
         if part.name != ensemble:
             shutil.rmtree(model.parent / part.name, ignore_errors=True)
-            shutil.copytree(part, model.parent / part.name, copy_function=copy)
+            tree(part, model.parent / part.name)
+
+
+def _copy_tree(
+    source: Path,
+    target: Path,
+    left_out: Collection[str] = (),
+    *,
+    with_code: bool,
+    copy: Callable[[str, str], object],
+) -> None:
+    """Copy a folder without what is named `left_out` anywhere in it, and without code where that is to stay away."""
+
+    def ignored(folder: str, names: Sequence[str]) -> set[str]:
+        paths = [Path(folder, name) for name in names]
+        code = [] if with_code else [path.name for path in paths if not path.is_dir() and is_code_file(path)]
+        return {*code, *(name for name in names if name in left_out)}
+
+    shutil.copytree(source, target, ignore=ignored, copy_function=copy)
 
 
 def _configured(file: Path, name: str, fields: dict[str, Any]) -> Any:

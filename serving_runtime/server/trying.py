@@ -20,7 +20,6 @@ from urllib.parse import quote
 import orjson
 import uvloop
 
-from serving_runtime.artifacts import reading
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ModelError, ServingError
 from serving_runtime.protocol.http.message import JSON, Request, Response, error_response, text_error
@@ -64,11 +63,9 @@ def _parser() -> options.Parser:
         prog="fairlead-serve try", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
     )
     parser.add_argument("model_dir", type=Path, metavar="MODEL_DIR", help="one model's folder in a model repository")
-    source = parser.add_argument_group("where the request is, one of").add_mutually_exclusive_group(required=True)
-    source.add_argument("--request", type=Path, metavar="FILE.json", help="the body of a V2 inference request")
-    source.add_argument("--request-from", metavar="URL", help="http(s):// of the same")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="token to show there")
-    parser.add_argument("--certificate-authority", type=Path, metavar="FILE", help="authority of its certificate")
+    parser.add_argument(
+        "--request", type=Path, required=True, metavar="FILE.json", help="the body of a V2 inference request"
+    )
     parser.add_argument(
         "--max-answer-bytes", type=positive, default=1 << 20, metavar="N", help="a larger answer is left out (1 MiB)"
     )
@@ -79,9 +76,6 @@ def _parser() -> options.Parser:
 
 
 def _request(found: argparse.Namespace) -> bytes:
-    if found.request_from:
-        where = (found.request_from, found.token_file, found.certificate_authority)
-        return reading.read(*where, _MOST_REQUEST_BYTES)
     file: Path = found.request
     if file.stat().st_size > _MOST_REQUEST_BYTES:
         raise ModelError(f"the request {file} has more than {_MOST_REQUEST_BYTES} bytes")

@@ -123,7 +123,7 @@ def image_of(runtime: Sequence[str]) -> Image:
 
     def command(argv: Sequence[str], ip: str) -> Sequence[str]:
         own = list(argv[argv.index("serving_runtime") + 1 :])
-        if own[0] in ("prepare", "inspect", "profile", "tune", "build"):
+        if own[0] in ("prepare", "inspect", "profile", "tune", "build", "try", "upload"):
             return [*REAL_RUNTIME, *own]
         if own[0] == "replay":
             return [*REAL_RUNTIME, *own, f"--http-address={ip}"]

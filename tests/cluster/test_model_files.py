@@ -4,6 +4,7 @@ from where a version was imported from.
 
 import base64
 import io
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,7 +21,8 @@ from deployments.build_making import build_make
 from deployments.building import BuildOrder
 from deployments.connecting import driver_of
 from deployments.models import Build, Cluster
-from deployments.services import build_start, cluster_apply
+from deployments.services import build_start, cluster_apply, trial_start
+from deployments.trial_making import trial_make
 from integrations.artifact_archives import Member
 from registry.lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
@@ -148,6 +150,23 @@ def test_a_version_is_built_in_a_pod_that_brings_it_back(begin: Begin, cluster: 
     row.version.refresh_from_db()
     assert (row.version.status, row.version.reason) == (Status.READY.value, "")
     assert [each["name"] for each in row.version.signature["inputs"]] == ["x"]
+
+
+def test_a_request_is_answered_in_a_pod_whose_first_container_fetches_it(
+    begin: Begin, cluster: Harness, settings: Settings
+) -> None:
+    platform = begin({"from": "registry"})
+    settings.DEFAULT_CLUSTER = "production"
+    stored = cluster.store(model(3))
+    platform.version(1)
+    ModelVersion.objects.update(digest=stored.digest, artifact_uri=stored.uri)
+    RegisteredModel.objects.update(latest_number=1)
+    row = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
+    trial = trial_start(model="digits", number=1, request=row, actor="alice", now=timezone.now())
+    trial_make(trial.pk, lambda cluster_id: driver_of(Cluster.objects.get(pk=cluster_id)))
+    trial.refresh_from_db()
+    assert (trial.status, trial.reason) == ("DONE", "")
+    assert json.loads(trial.answer)["outputs"][0]["data"] == [3, 6, 9, 12]
 
 
 def test_a_plan_that_cannot_be_built_is_told_in_the_pods_words(

@@ -9,6 +9,8 @@ from serving_runtime.shared.egress import Network
 CLOSED = {"FAIRLEAD_ALLOW_CONTROL_CALLS": "false"}
 """Closes what would change a replica behind its revision's back: the control plane itself makes no such call.
 A variable and no flag: runtimes of earlier releases ignore it."""
+NO_CODE_FILES = {"FAIRLEAD_ALLOW_CODE_FILES": "false"}
+"""Keeps what an interpreter or the loader could run out of a model's folder; a variable for the same reason."""
 _PYTHON_MODELS = "--allow-python-models"
 _TRUE = ("true", "1", "on")  # as the runtime reads it
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from serving_runtime.__main__ import main
 from serving_runtime.artifacts.bringing import bring
 from serving_runtime.artifacts.receiving import Patience
 from serving_runtime.errors import ModelError
@@ -71,6 +72,16 @@ def test_all_files_arrive_with_their_sum_and_the_token(there: Registry, folder: 
         assert packed.getnames() == ["1/model.onnx", "config.pbtxt"]
     assert headers["X-Content-SHA256"] == hashlib.sha256(body).hexdigest()
     assert headers["Authorization"] == "Bearer abc"
+
+
+def test_the_command_sends_a_folder_and_says_why_it_cannot(
+    there: Registry, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there.answers = [204, 409]
+    arguments = ["upload", str(folder), f"--to={there.url}", f"--token-file={folder.parent / 'token'}"]
+    assert main(arguments) == 0
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == f"fairlead-serve upload: {there.url} answered 409 Conflict: it is not wanted\n"
 
 
 def test_what_may_go_better_later_is_sent_again(there: Registry, folder: Path) -> None:

@@ -1,11 +1,8 @@
 """One request is answered by the command as a server answers it, with the times that took."""
 
-import http.server
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -97,43 +94,3 @@ def test_a_request_of_a_sequence_is_answered_once(tmp_path: Path) -> None:
     code, found, _ = tried(model, {**ROW, "parameters": start})
     assert (code, found["runs"]) == (0, 1)
     assert found["first_ms"] == found["infer_ms"]
-
-
-class Requests(http.server.BaseHTTPRequestHandler):
-    """Has one request, for who shows the token; the first time it is not to be had."""
-
-    tries = 0
-
-    def do_GET(self) -> None:
-        Requests.tries += 1
-        known = self.path == "/request" and self.headers["Authorization"] == "Bearer secret"
-        status = 503 if Requests.tries == 1 else 200 if known else 404
-        body = json.dumps(ROW).encode() if status == 200 else b'{"error": {"message": "no such request"}}'
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    Requests.tries = 0
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Requests) as there:
-        thread = threading.Thread(target=there.serve_forever, name="requests")
-        thread.start()
-        yield f"http://127.0.0.1:{there.server_port}"
-        there.shutdown()
-        thread.join(60)
-
-
-def test_a_request_is_fetched_with_a_token_and_asked_for_again(repository: Path, tmp_path: Path, url: str) -> None:
-    (tmp_path / "token").write_text("secret\n")
-    flag = f"--token-file={tmp_path / 'token'}"
-    code, found, _ = run(repository / "mlp", f"--request-from={url}/request", flag)
-    assert (code, found["answer"]["id"], Requests.tries) == (0, "seven", 2)
-    code, found, _ = run(repository / "mlp", f"--request-from={url}/other", flag)
-    assert code == 2
-    assert found["error"] == f"{url}/other answered 404 Not Found: no such request"

@@ -52,7 +52,7 @@ class Requests(SimpleRateThrottle):
 
 
 class WorkloadAuthentication(BaseAuthentication):
-    """`Authorization: Bearer <the pod's service account token for the audience fairlead>`."""
+    """`Authorization: Bearer <the pod's service account token for the audience fairlead or fairlead-records>`."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, Caller]:
         """Return nobody's user and who the pod is.
@@ -85,11 +85,14 @@ class IsWorkload(BasePermission):
         return True
 
 
-class IsWorkloadOrJob(IsWorkload):
-    """The same, or the pod of a job: the view asks what that may have."""
+class FetchesModels(IsWorkload):
+    """The same with a token for models, or the pod of a job: the view asks what that may have."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Return True, or raise NotPermitted."""
+        caller = caller_of(request)
+        if isinstance(caller, WorkloadIdentity) and caller.records_only:
+            raise NotPermitted(f"the token of the pod {caller.pod} is for what it records, and fetches no model")
         return isinstance(request.auth, JobIdentity) or super().has_permission(request, view)
 
 
@@ -148,7 +151,7 @@ def _is_jwt(token: bytes) -> bool:
 
 def _known(request: Request, name: str, token: bytes) -> Caller | None:
     """Return who a token is of, by what is remembered or by the cluster's word."""
-    key = "workload-token:" + hashlib.sha256(name.encode() + b"\0" + token).hexdigest()
+    key = "workload-identity:" + hashlib.sha256(name.encode() + b"\0" + token).hexdigest()
     remembered: tuple[Caller | None] | None = cache.get(key)
     if remembered is not None:
         return remembered[0]

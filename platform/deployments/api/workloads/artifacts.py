@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from common.downloads import Asked, Download, download
-from deployments.api.workloads.access import IsWorkloadOrJob, WorkloadView, caller_of
+from deployments.api.workloads.access import FetchesModels, WorkloadView, caller_of
 from deployments.selectors import job_artifact, workload_artifact
 from integrations.artifact_stream import open_stream
 from integrations.clusters.base import JobIdentity
@@ -21,7 +21,7 @@ _BYTES = {(status, "application/octet-stream"): OpenApiTypes.BINARY for status i
 class WorkloadArtifactView(WorkloadView):
     """A model that a revision of the caller's service has, or that the caller asks about."""
 
-    permission_classes = (IsWorkloadOrJob,)
+    permission_classes = (FetchesModels,)
 
     @extend_schema(responses={**_BYTES, 416: None}, parameters=[_RANGE])
     def get(self, request: Request, cluster: str, digest: str) -> HttpResponse | Download:

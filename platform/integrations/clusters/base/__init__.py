@@ -38,7 +38,7 @@ from integrations.clusters.base.failures import (
 from integrations.clusters.base.findings import Finding
 from integrations.clusters.base.gpu_nodes import DesiredNode, ObservedNode
 from integrations.clusters.base.gpus import GpuPod, NodeGpus
-from integrations.clusters.base.identity import AUDIENCE, JobIdentity, WorkloadIdentity
+from integrations.clusters.base.identity import AUDIENCE, RECORDS_AUDIENCE, JobIdentity, WorkloadIdentity
 from integrations.clusters.base.jobs import Job, JobKind, JobResult, Made, Told
 from integrations.clusters.base.observed import (
     Component,
@@ -67,6 +67,7 @@ from integrations.clusters.base.scaling import (
 __all__ = [
     "AUDIENCE",
     "PREVIEW_SUFFIX",
+    "RECORDS_AUDIENCE",
     "Arrangement",
     "Autoscaling",
     "BatchTime",

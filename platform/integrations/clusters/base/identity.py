@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 AUDIENCE = "fairlead"
 """Whom the tokens of workloads are for: one made for anybody else, such as the cluster's API server, is refused."""
+RECORDS_AUDIENCE = "fairlead-records"
+"""The same of a token that fetches nothing and brings what a replica recorded: who opens a model has no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +15,13 @@ class WorkloadIdentity:
     Attributes:
         service: the name of its service, whose identity it runs under.
         pod: its own name.
+        records_only: its token is for what it records, and not for models.
     """
 
     namespace: str
     service: str
     pod: str
+    records_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ class KubernetesDriver:
     def identify(self, token: str) -> WorkloadIdentity | JobIdentity | None:
         """Ask the API server whose token it is."""
         found = identity.identity_of(self._api.create(identity.review(token)))
-        if found is None or found.namespace != self._options.jobs_namespace:
+        if found is None or found.records_only or found.namespace != self._options.jobs_namespace:
             return found
         return jobs.identity_of(self._api, found) or found
 

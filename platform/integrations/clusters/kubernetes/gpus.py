@@ -7,11 +7,12 @@ labels of the MIG manager of its GPU Operator.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from integrations.clusters.base import GpuPod, NodeGpus
 from integrations.clusters.kubernetes.manifests.names import REVISION, SERVICE
-from integrations.clusters.kubernetes.nodes import is_alive, reasons
+from integrations.clusters.kubernetes.nodes import is_alive, most_at_once, reasons
 
 Json = Mapping[str, Any]
 _VENDOR = "nvidia.com/"
@@ -70,13 +71,20 @@ def _wanted(pod: Json) -> Iterator[GpuPod]:
     labels = metadata.get("labels", {})
     service, revision = labels.get(SERVICE, ""), labels.get(REVISION, "")
     named = f"{metadata['namespace']}/{service}" if service else ""
-    counts: dict[str, int] = defaultdict(int)
-    for container in pod["spec"]["containers"]:
-        for resource, count in container.get("resources", {}).get("limits", {}).items():
-            if resource.startswith(_VENDOR):
-                counts[resource] += _number(count)
-    for resource, count in sorted(counts.items()):
+    spec = pod["spec"]
+    containers = (*spec.get("initContainers", ()), *spec["containers"])
+    for resource in sorted({name for each in containers for name in _limits(each) if name.startswith(_VENDOR)}):
+        count = int(most_at_once(spec, partial(_limit, resource)))
         yield GpuPod(f"{metadata['namespace']}/{metadata['name']}", named, resource, count, revision if named else "")
+
+
+def _limits(container: Json) -> Json:
+    found: Json = container.get("resources", {}).get("limits", {})
+    return found
+
+
+def _limit(resource: str, container: Json) -> int:
+    return _number(_limits(container).get(resource))
 
 
 def _number(text: object) -> int:

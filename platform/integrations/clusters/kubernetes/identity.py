@@ -1,13 +1,13 @@
 """Who a service account's token is of, by the API server's word. Pure.
 
-A token counts only if it was made for the audience `fairlead` and is bound to a pod: then it ends with the pod, and
-nobody has it but who can read that pod's files.
+A token counts only if it was made for the audience `fairlead` (or `fairlead-records`, which is good for less) and is
+bound to a pod: then it ends with the pod, and nobody has it but who can read that pod's files.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from integrations.clusters.base import AUDIENCE, WorkloadIdentity
+from integrations.clusters.base import AUDIENCE, RECORDS_AUDIENCE, WorkloadIdentity
 
 _ACCOUNT = ["system", "serviceaccount"]
 _POD = "authentication.kubernetes.io/pod-name"  # Kubernetes: what a TokenReview tells beyond the user
@@ -18,17 +18,18 @@ def review(token: str) -> dict[str, Any]:
     return {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenReview",
-        "spec": {"token": token, "audiences": [AUDIENCE]},
+        "spec": {"token": token, "audiences": [AUDIENCE, RECORDS_AUDIENCE]},
     }
 
 
 def identity_of(answer: Mapping[str, Any]) -> WorkloadIdentity | None:
     """Return who the token is of; None where it is nobody's, for somebody else, or not of a pod."""
     status = answer.get("status", {})
-    if not status.get("authenticated") or AUDIENCE not in status.get("audiences", ()):
+    audiences = {AUDIENCE, RECORDS_AUDIENCE}.intersection(status.get("audiences", ()))
+    if not status.get("authenticated") or not audiences:
         return None
     user = status.get("user", {})
     words, pods = user.get("username", "").split(":"), user.get("extra", {}).get(_POD, ())
     if words[:2] != _ACCOUNT or len(words) != 4 or len(pods) != 1:
         return None
-    return WorkloadIdentity(namespace=words[2], service=words[3], pod=pods[0])
+    return WorkloadIdentity(namespace=words[2], service=words[3], pod=pods[0], records_only=AUDIENCE not in audiences)

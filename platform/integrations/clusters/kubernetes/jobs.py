@@ -76,7 +76,7 @@ def _result(api: Api, options: Options, asked: Job, name: str, told: Told | None
                     return _ended(api, asked, pod, code)
                 if is_hopeless(pod) and trouble is not None:
                     raise _NeverStartedError(trouble.message)
-                if told is not None and time.monotonic() >= listen_at and pod["status"].get("phase") == "Running":
+                if told is not None and time.monotonic() >= listen_at and _is_asked(pod):
                     listen_at = time.monotonic() + _LISTEN_EVERY_S
                     told(_said(api, pod, lines=1).strip())
         except _NeverStartedError as error:
@@ -97,12 +97,18 @@ class _NeverStartedError(Exception):
 
 
 def exit_code(pod: Json) -> int | None:
-    """Return what a job's pod ended with; None while it has not."""
+    """Return what a job's pod ended with: the first container that failed, else the last; None while it has not."""
+    last = pod["spec"]["containers"][-1]["name"]
     for status in statuses(pod):
         ended = status.get("state", {}).get("terminated")
-        if ended and (ended["exitCode"] or status["name"] == ASK):
+        if ended and (ended["exitCode"] or status["name"] == last):
             return int(ended["exitCode"])
     return None
+
+
+def _is_asked(pod: Json) -> bool:
+    """Return whether the container that opens the model runs."""
+    return any(each["name"] == ASK and "running" in each.get("state", {}) for each in statuses(pod))
 
 
 def is_hopeless(pod: Json) -> bool:

@@ -6,7 +6,7 @@ containers asks for, and its overhead (Kubernetes: "Resource sharing within cont
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from integrations.clusters.base import Node
@@ -60,11 +60,15 @@ def _taken(pods: Sequence[Json]) -> Counter[tuple[str, str]]:
 
 
 def _request(spec: Json, resource: str) -> float:
+    return most_at_once(spec, lambda each: _of(each, resource)) + quantity(spec.get("overhead", {}).get(resource, "0"))
+
+
+def most_at_once(spec: Json, of: Callable[[Json], float]) -> float:
+    """Return what the containers of a pod take together, given what each one takes."""
     before = spec.get("initContainers", ())
     beside = [each for each in before if each.get("restartPolicy") == "Always"]
-    running = sum(_of(each, resource) for each in (*spec["containers"], *beside))
-    longest = max((_of(each, resource) for each in before), default=0.0)
-    return max(running, longest) + quantity(spec.get("overhead", {}).get(resource, "0"))
+    running = sum(of(each) for each in (*spec["containers"], *beside))
+    return max(running, max((of(each) for each in before), default=0.0))
 
 
 def _of(container: Json, resource: str) -> float:

@@ -19,10 +19,9 @@ from integrations.clusters.base import DesiredRevision
 from integrations.clusters.local.model_config import rewrite
 from integrations.clusters.local.seals import check_artifact
 from integrations.model_files import ensemble_in
+from serving_runtime.shared.code_files import is_code_file
 
 _CONFIG = "config.pbtxt"
-_CODE = {".egg-link", ".pth", ".py", ".pyc", ".pyd", ".pyo", ".pyw", ".so"}
-_ELF = b"\x7fELF"
 
 
 def materialise(revision: DesiredRevision, repository: Path, *, with_code: bool = False) -> None:
@@ -93,17 +92,6 @@ def lay_out(
     text = (artifact / _CONFIG).read_text(encoding="utf-8") if (artifact / _CONFIG).exists() else ""
     if text or config:
         (model / _CONFIG).write_text(rewrite(text, name=model.name, fields=config), encoding="utf-8")
-
-
-def is_code_file(path: Path) -> bool:
-    """Return whether a file is code that no backend reads, by its name, or because it is a shared library or program.
-
-    By a `model.py` the runtime knows a model in Python, which it refuses itself where such are not to run.
-    """
-    if path.suffix.lower() in _CODE and path.name != "model.py":
-        return True
-    with path.open("rb") as file:
-        return file.read(len(_ELF)) == _ELF
 
 
 def _link_tree(source: Path, target: Path, *, with_code: bool) -> None:

@@ -56,6 +56,16 @@ def test_a_nodes_slices_and_who_has_them() -> None:
     assert seen.taken("nvidia.com/mig-1g.10gb") == 2
 
 
+def test_a_slice_that_a_pod_has_before_its_last_container_is_taken_to_its_end() -> None:
+    resource = "nvidia.com/mig-1g.10gb"
+    made = pod("fairlead-build-x", "a", {"memory": "1Gi"})
+    made["spec"]["initContainers"] = [{}, {"resources": {"limits": {resource: "1"}}}]
+    both = pod("both", "a", {resource: "2"})
+    both["spec"]["initContainers"] = [{"resources": {"limits": {resource: "1"}}}]
+    (seen,) = gpus([node("a", LABELS, {resource: "14"})], [made, both])
+    assert [(each.name, each.count) for each in seen.pods] == [("default/both", 2), ("default/fairlead-build-x", 1)]
+
+
 @pytest.mark.parametrize(
     ("resources", "labels", "sharers"),
     [

@@ -29,6 +29,13 @@ def test_a_pods_token_says_who_it_is() -> None:
     assert identity_of({"status": GOOD}) == WorkloadIdentity("default", "digits", "digits-1-abc")
 
 
+def test_a_token_for_records_alone_is_good_for_no_more() -> None:
+    found = identity_of({"status": {**GOOD, "audiences": ["fairlead-records"]}})
+    assert found == WorkloadIdentity("default", "digits", "digits-1-abc", records_only=True)
+    both = identity_of({"status": {**GOOD, "audiences": ["fairlead-records", "fairlead"]}})
+    assert both == WorkloadIdentity("default", "digits", "digits-1-abc")
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -95,6 +102,8 @@ def place(plane: ControlPlane) -> Iterator[Place]:
 def test_the_api_server_vouches_for_a_pod_and_for_nobody_else(place: Place) -> None:
     good = place.token()
     assert place.driver.identify(good) == WorkloadIdentity(NAMESPACE, "digits", "digits-1-abc")
+    records = place.driver.identify(place.token(audience="fairlead-records"))
+    assert records == WorkloadIdentity(NAMESPACE, "digits", "digits-1-abc", records_only=True)
     assert place.driver.identify(place.token(audience="https://elsewhere.example.org")) is None
     assert place.driver.identify(place.token(bound=False)) is None
     assert place.driver.identify(f"{good[:-4]}AAAA") is None

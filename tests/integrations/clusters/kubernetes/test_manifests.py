@@ -78,6 +78,25 @@ def test_a_strict_api_server_takes_the_manifests_and_the_restricted_pods(case: s
             core.create_namespaced_pod(namespace, pod, dry_run="All")
 
 
+@pytest.mark.cluster
+@pytest.mark.parametrize("ids", [{}, {"request_id": "1"}, {"result_id": "1"}], ids=["asks", "answers", "makes"])
+def test_a_strict_api_server_takes_jobs_and_their_restricted_pods(ids: dict[str, str], plane: ControlPlane) -> None:
+    namespace = f"golden-job-{'-'.join(ids).replace('_', '-') or 'asks'}"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    core = client.CoreV1Api(config.new_client_from_config(str(plane.kubeconfig)))
+    core.create_namespace({"metadata": {"name": namespace, "labels": labels}})
+    options = replace(given("origin")[2], jobs_namespace=namespace, gpu_runtime_image="cuda:1")
+    asked = Job(JobKind.BUILD, "file:///x", 60, "sha256:aaaa", "s3://models/digits/", **ids)  # type: ignore[arg-type]
+    made = job(replace(asked, resources=Resources(accelerator="nvidia.com/mig-1g.10gb")), "ask", options)
+    api = Api(plane.kubeconfig)
+    api.apply(made, dry_run=True)
+    template = made["spec"]["template"]
+    pod = {**template, "metadata": {**template["metadata"], "name": "one"}}
+    pod["spec"] = {**pod["spec"], "serviceAccountName": "default"}
+    core.create_namespaced_pod(namespace, pod, dry_run="All")
+    api.close()
+
+
 def test_cpu_needs_no_custom_metrics_and_a_metric_of_the_clusters_own_is_refused_without_them() -> None:
     desired, shares, options = given("autoscaled")
     bare = replace(options, custom_metrics=False)
@@ -236,7 +255,8 @@ def test_a_job_takes_its_model_from_where_replicas_do_and_shows_which_it_may_hav
     assert ("--origin=s3://models/digits/" in prepare["args"]) == (case == "origin")
     assert any(each.endswith("/workloads/artifacts/sha256:aaaa") for each in prepare["args"])
     assert not any("cache" in each for each in prepare["args"])
-    assert template["metadata"]["annotations"] == {"fairlead/artifact-digest": "sha256:aaaa"}
+    without = {"eks.amazonaws.com/skip-containers": "ask"} if case == "origin" else {}
+    assert template["metadata"]["annotations"] == {"fairlead/artifact-digest": "sha256:aaaa", **without}
     assert "control-plane" not in [each["name"] for each in template["spec"]["containers"][0]["volumeMounts"]]
 
 
@@ -256,24 +276,24 @@ def test_what_a_job_makes_is_brought_with_the_pods_own_token(case: str) -> None:
     )
     template = job(asked, "ask", options)["spec"]["template"]
     assert template["metadata"]["annotations"]["fairlead/result"] == "1234"
-    (container,) = template["spec"]["containers"]
-    assert container["args"] == [
-        "build",
-        "/mnt/models/model",
-        "--target=tensorrt",
-        "--output=/tmp/made",
-        "--bring-to=https://fairlead.example/api/v1/clusters/eu/workloads/results/1234",
+    (prepare, ask), (upload,) = template["spec"]["initContainers"], template["spec"]["containers"]
+    assert ask["args"] == ["build", "/mnt/models/model", "--target=tensorrt", "--output=/mnt/made", "--json"]
+    assert upload["command"][-1] == "upload"
+    assert upload["args"] == [
+        "/mnt/made",
+        "--to=https://fairlead.example/api/v1/clusters/eu/workloads/results/1234",
         "--token-file=/var/run/secrets/fairlead/token",
         "--certificate-authority=/var/run/secrets/fairlead/ca.crt",
-        "--json",
     ]
-    assert container["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == "1"
-    assert container["image"] == "cuda:1"
-    mounted = {each["name"] for each in container["volumeMounts"]}
+    assert ask["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == "1"
+    assert not {"nvidia.com/mig-1g.10gb"} & {*prepare["resources"]["limits"], *upload["resources"]["limits"]}
+    assert {prepare["image"], ask["image"], upload["image"]} == {"cuda:1"}
+    assert {each["name"] for each in ask["volumeMounts"]} == {"models", "tmp", "shm", "made"}
+    assert {each["name"] for each in upload["volumeMounts"]} == {"made", "upload-tmp", "control-plane"}
     volumes = [each["name"] for each in template["spec"]["volumes"]]
-    assert mounted == {"models", "tmp", "shm", "control-plane"}
     assert sorted(set(volumes)) == sorted(volumes)
-    assert mounted <= set(volumes)
+    mounted = {each["name"] for container in (prepare, ask, upload) for each in container["volumeMounts"]}
+    assert mounted == set(volumes)
     (term,) = template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
         "nodeSelectorTerms"
     ]
@@ -292,16 +312,15 @@ def test_a_request_is_fetched_with_the_pods_own_token_and_is_not_in_the_job(case
         "fairlead/artifact-digest": "sha256:aaaa",
         "fairlead/request": "1234",
     }
-    (container,) = template["spec"]["containers"]
-    assert container["args"] == [
-        "try",
-        "/mnt/models/model",
-        "--request-from=https://fairlead.example/api/v1/clusters/eu/workloads/requests/1234",
-        "--token-file=/var/run/secrets/fairlead/token",
-        "--json",
-    ]
-    assert "control-plane" in {each["name"] for each in container["volumeMounts"]}
-    assert "control-plane" in {each["name"] for each in template["spec"]["volumes"]}
+    (prepare,), (ask,) = template["spec"]["initContainers"], template["spec"]["containers"]
+    assert ask["args"] == ["try", "/mnt/models/model", "--request=/mnt/request/request.json", "--json"]
+    asks = "--request-from=https://fairlead.example/api/v1/clusters/eu/workloads/requests/1234"
+    assert {asks, "--request=/mnt/request/request.json"} <= set(prepare["args"])
+    assert prepare["args"].count("--token-file=/var/run/secrets/fairlead/token") == 1
+    assert [each["name"] for each in prepare["volumeMounts"]].count("control-plane") == 1
+    assert {"name": "request", "mountPath": "/mnt/request", "readOnly": True} in ask["volumeMounts"]
+    assert {each["name"] for each in ask["volumeMounts"]} == {"models", "tmp", "shm", "request"}
+    assert [each["name"] for each in template["spec"]["volumes"]].count("control-plane") == 1
     assert "alice" not in str(made)
     with pytest.raises(InvalidInput, match="control_plane_url is empty"):
         job(asked, "ask", replace(options, control_plane_url=""))

@@ -1,33 +1,47 @@
 """How a container calls the control plane: address, token and certificate authority. Pure.
 
 The token is the pod's own, for the audience `fairlead` alone; the kubelet replaces it before it ends. Only containers
-that call get the mount.
+that fetch or bring get it. A replica that may be tapped has another one, by which no model is fetched.
 """
 
 from common.errors import InvalidInput
-from integrations.clusters.base import AUDIENCE
+from integrations.clusters.base import AUDIENCE, RECORDS_AUDIENCE
 from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.options import Options
 
-_VOLUME, _FOLDER = "control-plane", "/var/run/secrets/fairlead"
+_VOLUME, _RECORDS_VOLUME, _FOLDER = "control-plane", "records", "/var/run/secrets/fairlead"
 _TOKEN, _AUTHORITY = "token", "ca.crt"
 _LIFETIME_S = 600  # the shortest that Kubernetes takes
 
 
 def volume(options: Options) -> Manifest:
     """Return the pod's volume with the token, and the certificate authority where the operator names one."""
+    return _volume(_VOLUME, AUDIENCE, options)
+
+
+def records_volume(options: Options) -> Manifest:
+    """Return the same with the token of a container that brings what it records."""
+    return _volume(_RECORDS_VOLUME, RECORDS_AUDIENCE, options)
+
+
+def _volume(name: str, audience: str, options: Options) -> Manifest:
     sources: list[Manifest] = [
-        {"serviceAccountToken": {"audience": AUDIENCE, "expirationSeconds": _LIFETIME_S, "path": _TOKEN}}
+        {"serviceAccountToken": {"audience": audience, "expirationSeconds": _LIFETIME_S, "path": _TOKEN}}
     ]
     if options.control_plane_ca_config_map:
         items = [{"key": _AUTHORITY, "path": _AUTHORITY}]
         sources.append({"configMap": {"name": options.control_plane_ca_config_map, "items": items}})
-    return {"name": _VOLUME, "projected": {"sources": sources}}
+    return {"name": name, "projected": {"sources": sources}}
 
 
 def mount() -> Manifest:
-    """Return the mount of a container that calls."""
+    """Return the mount of a container that fetches or brings."""
     return {"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}
+
+
+def records_mount() -> Manifest:
+    """Return the mount of a container that brings what it records."""
+    return {"name": _RECORDS_VOLUME, "mountPath": _FOLDER, "readOnly": True}
 
 
 def token_file() -> str:

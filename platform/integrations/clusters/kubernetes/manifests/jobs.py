@@ -1,6 +1,10 @@
 """A question about a model as a Job: the model is laid out as for a replica, then the runtime is asked. Pure.
 
-What it makes of the model, its pod brings to the control plane; a request that the model is to answer comes from there.
+Its containers run one after the other. The one that opens the model has no token:
+
+    prepare   fetches the model, and the request that it is to answer
+    ask       opens the model
+    upload    brings what was made of it to the control plane, where something is to be made
 
 Nothing of it stays: it ends itself at its deadline and is removed some time after its end, also where whoever made it
 was killed.
@@ -13,10 +17,11 @@ from integrations.clusters.base import Desired, DesiredRevision, Job
 from integrations.clusters.flags import python_flags
 from integrations.clusters.kubernetes.manifests import accelerators, calling
 from integrations.clusters.kubernetes.manifests.names import MANAGED, Manifest
-from integrations.clusters.kubernetes.manifests.pods import pod_template
+from integrations.clusters.kubernetes.manifests.pods import COMMAND, MODELS, pod_template
+from integrations.clusters.kubernetes.manifests.secure import SECURE, without_identity
 from integrations.clusters.kubernetes.options import Options
 
-ASK = "ask"
+ASK, UPLOAD = "ask", "upload"
 JOB = "fairlead/job"
 DIGEST = "fairlead/artifact-digest"
 """On a job's pod: the one model that it may fetch from the registry."""
@@ -27,7 +32,8 @@ REQUEST = "fairlead/request"
 _OF_A_SERVER = ("ports", "startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
 _VOLUMES = ("models", "tmp", "shm")
 _MODEL_NAME, _MODEL_VERSION = "model", "1"
-_MADE = "/tmp/made"  # noqa: S108 - in a volume of the pod
+_MADE, _REQUEST_FOLDER = "/mnt/made", "/mnt/request"
+_REQUEST_FILE = f"{_REQUEST_FOLDER}/request.json"
 REMOVED_AFTER_S = 120
 
 
@@ -53,29 +59,20 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     )
     desired = Desired(options.jobs_namespace, name, 1, (model,))
     pod = dict(pod_template(desired, model, options)["spec"])
-    (runtime,) = pod["containers"]
-    mounts = [mount for mount in runtime["volumeMounts"] if mount["name"] in _VOLUMES]
-    folder = next(mount["mountPath"] for mount in mounts if mount["name"] == "models")
-    if asked.result_id or asked.request_id:
-        mounts.append(calling.mount())
-        pod["volumes"] = [each for each in pod["volumes"] if each != calling.volume(options)] + [
-            calling.volume(options)
-        ]
-    ask = {key: value for key, value in runtime.items() if key not in _OF_A_SERVER} | {"volumeMounts": mounts}
-    used = {mount["name"] for container in (*pod["initContainers"], ask) for mount in container["volumeMounts"]}
-    pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] in used]
+    (prepare,), (runtime,) = pod["initContainers"], pod["containers"]
+    ask = _ask(asked, runtime, options)
+    steps = [prepare, ask]
+    if asked.request_id:
+        steps = [_with_request(asked, prepare, options), ask]
+    if asked.result_id:
+        steps.append(_upload(asked, prepare, options))
+    pod["initContainers"], pod["containers"] = steps[:-1], steps[-1:]
+    own: list[Manifest] = [{"name": name, "emptyDir": {}} for name in ("made", "request", "upload-tmp")]
+    calls = [calling.volume(options)]
+    used = {mount["name"] for step in steps for mount in step["volumeMounts"]}
+    others = [volume for volume in pod["volumes"] if volume not in calls]
+    pod["volumes"] = [volume for volume in (*others, *own, *calls) if volume["name"] in used]
     pod.pop("serviceAccountName")  # the namespace's own; what its pods may fetch is by their annotation
-    question = [
-        asked.kind.value,
-        f"{folder}/{_MODEL_NAME}",
-        *asked.arguments,
-        *(_bringing(asked, options) if asked.result_id else ()),
-        *(_fetching(asked, options) if asked.request_id else ()),
-        "--json",
-    ]
-    if asked.kind.loads_the_model:
-        question += accelerators.flags(asked.resources) + python_flags(allowed=options.allow_python_models)
-    pod["containers"] = [{**ask, "name": ASK, "args": question}]
     pod["restartPolicy"] = "Never"
     if options.job_node_selector and not asked.resources.accelerator:  # the resource says which nodes have it
         pod["nodeSelector"] = dict(options.job_node_selector)
@@ -84,6 +81,7 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     labels = {**MANAGED, JOB: name}
     ids = {RESULT: asked.result_id, REQUEST: asked.request_id}
     annotations = {DIGEST: asked.artifact_digest} | {key: value for key, value in ids.items() if value}
+    annotations |= without_identity(options, *(step["name"] for step in steps[1:]))
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -100,18 +98,51 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     }
 
 
-def _bringing(asked: Job, options: Options) -> list[str]:
-    """Return the flags by which the folder that is made comes back; raises InvalidInput where nothing says how."""
-    return [
-        f"--output={_MADE}",
-        f"--bring-to={calling.address(options, f'results/{asked.result_id}')}",
-        *_showing(options),
-    ]
+def _ask(asked: Job, runtime: Manifest, options: Options) -> Manifest:
+    """Return the container that opens the model, of a replica's."""
+    mounts = [mount for mount in runtime["volumeMounts"] if mount["name"] in _VOLUMES]
+    question = [asked.kind.value, f"{MODELS}/{_MODEL_NAME}", *asked.arguments]
+    if asked.result_id:
+        question.append(f"--output={_MADE}")
+        mounts.append({"name": "made", "mountPath": _MADE})
+    if asked.request_id:
+        question.append(f"--request={_REQUEST_FILE}")
+        mounts.append({"name": "request", "mountPath": _REQUEST_FOLDER, "readOnly": True})
+    question.append("--json")
+    if asked.kind.loads_the_model:
+        question += accelerators.flags(asked.resources) + python_flags(allowed=options.allow_python_models)
+    kept = {key: value for key, value in runtime.items() if key not in _OF_A_SERVER}
+    return kept | {"name": ASK, "args": question, "volumeMounts": mounts}
 
 
-def _fetching(asked: Job, options: Options) -> list[str]:
-    """Return the flags by which the request comes to the pod; raises InvalidInput where nothing says how."""
-    return [f"--request-from={calling.address(options, f'requests/{asked.request_id}')}", *_showing(options)]
+def _with_request(asked: Job, prepare: Manifest, options: Options) -> Manifest:
+    """Return the container that fetches, with the request; raises InvalidInput where nothing says from where."""
+    fetched = [f"--request-from={calling.address(options, f'requests/{asked.request_id}')}"]
+    showing = [flag for flag in _showing(options) if flag not in prepare["args"]]
+    mounts = [mount for mount in prepare["volumeMounts"] if mount != calling.mount()]
+    return prepare | {
+        "args": [*prepare["args"], *fetched, f"--request={_REQUEST_FILE}", *showing],
+        "volumeMounts": [*mounts, {"name": "request", "mountPath": _REQUEST_FOLDER}, calling.mount()],
+    }
+
+
+def _upload(asked: Job, prepare: Manifest, options: Options) -> Manifest:
+    """Return the container that brings the folder that was made; raises InvalidInput where nothing says to where."""
+    to = calling.address(options, f"results/{asked.result_id}")
+    return {
+        "name": UPLOAD,
+        "image": prepare["image"],
+        "command": [*COMMAND, "upload"],
+        "args": [_MADE, f"--to={to}", *_showing(options)],
+        "resources": prepare["resources"],
+        "securityContext": SECURE,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "made", "mountPath": _MADE, "readOnly": True},
+            {"name": "upload-tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
+            calling.mount(),
+        ],
+    }
 
 
 def _showing(options: Options) -> list[str]:

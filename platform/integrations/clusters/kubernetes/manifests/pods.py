@@ -6,7 +6,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from integrations.clusters.base import Desired, DesiredRevision, permitted
-from integrations.clusters.flags import CLOSED, logger_flags, python_flags
+from integrations.clusters.flags import CLOSED, NO_CODE_FILES, logger_flags, python_flags
 from integrations.clusters.kubernetes.manifests import accelerators, calling, scheduling, taps
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
@@ -17,7 +17,13 @@ from integrations.clusters.kubernetes.manifests.names import (
     Manifest,
     revision_labels,
 )
-from integrations.clusters.kubernetes.manifests.secure import SECURE, probes, requested, secure_pod
+from integrations.clusters.kubernetes.manifests.secure import (
+    SECURE,
+    probes,
+    requested,
+    secure_pod,
+    without_identity,
+)
 from integrations.clusters.kubernetes.manifests.sources import Source, source_of
 from integrations.clusters.kubernetes.options import Options
 from serving_runtime.shared.egress import PRIVATE
@@ -26,7 +32,7 @@ RUNTIME, PREPARE = "runtime", "prepare"
 MODELS = "/mnt/models"
 _TERMINATION_MESSAGE = "/dev/termination-log"  # Kubernetes: terminationMessagePath
 _SERVICE_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1035, as Kubernetes has them
-_COMMAND = ["python", "-I", "-m", "serving_runtime"]
+COMMAND = ["python", "-I", "-m", "serving_runtime"]
 
 
 def pod_template(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
@@ -40,6 +46,7 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
                 RESTART: str(revision.restart_number),
                 "prometheus.io/scrape": "true",
                 "prometheus.io/port": str(METRICS_PORT),
+                **without_identity(options, RUNTIME),
             },
         },
         "spec": {
@@ -50,21 +57,25 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
             "volumes": [
                 {"name": "models", "emptyDir": {}},
                 *source.volumes,
+                {"name": "prepare-tmp", "emptyDir": {}},
                 {"name": "tmp", "emptyDir": {}},
                 {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(options.shared_memory_bytes)}},
                 *taps.volumes(desired, revision, options),
-                *([calling.volume(options)] if source.calls or taps.is_possible(options) else []),
+                *([calling.volume(options)] if source.calls else []),
+                *([calling.records_volume(options)] if taps.is_possible(options) else []),
             ],
         },
     }
 
 
 def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Manifest:
-    environment = {"envFrom": list(source.env_from)} if source.env_from else {}
+    env = {} if options.allow_python_models else NO_CODE_FILES
+    environment: Manifest = {"env": [{"name": name, "value": value} for name, value in env.items()]} if env else {}
+    environment |= {"envFrom": list(source.env_from)} if source.env_from else {}
     return {
         "name": PREPARE,
         "image": accelerators.image(revision, options),
-        "command": [*_COMMAND, "prepare"],
+        "command": [*COMMAND, "prepare"],
         "args": [
             *source.arguments,
             f"--digest={revision.artifact_digest}",
@@ -81,7 +92,8 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
         "volumeMounts": [
             *source.mounts,
             {"name": "models", "mountPath": MODELS},
-            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
+            # Its own: what ran before in a pod whose node restarted leaves it nothing.
+            {"name": "prepare-tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
         ],
     }
 
@@ -100,7 +112,7 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
     return {
         "name": RUNTIME,
         "image": accelerators.image(revision, options),
-        "command": _COMMAND,
+        "command": COMMAND,
         "args": arguments,
         "env": [{"name": name, "value": value} for name, value in sorted({**env, **CLOSED}.items())],
         "ports": [
@@ -118,7 +130,7 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
             {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - a mount in a pod
             *taps.mounts(options),
-            *([calling.mount()] if taps.is_possible(options) else []),
+            *([calling.records_mount()] if taps.is_possible(options) else []),
         ],
     }
 

@@ -6,7 +6,7 @@ and holds no token of the cluster.
 
 from integrations.clusters.base import Desired, Resources
 from integrations.clusters.kubernetes.manifests.names import Manifest, quantity
-from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.kubernetes.options import ModelSource, Options
 
 SECURE = {
     "allowPrivilegeEscalation": False,
@@ -15,6 +15,7 @@ SECURE = {
     "runAsNonRoot": True,
 }
 _USER = 65532
+_WITHOUT_IDENTITY = "eks.amazonaws.com/skip-containers"  # Amazon's webhook gives these containers no credentials
 _PROBE_EVERY_S = 2
 _MARGIN_S = 5
 
@@ -34,6 +35,14 @@ def secure_pod(desired: Desired, options: Options) -> Manifest:
         },
         "terminationGracePeriodSeconds": options.pre_stop_s + options.drain_s + _MARGIN_S,
     }
+
+
+def without_identity(options: Options, *containers: str) -> dict[str, str]:
+    """Return the annotation by which containers get no identity of a cloud, where the step that fetches may have one.
+
+    Amazon's is a token in the container. Google's is an address that all containers of a pod reach.
+    """
+    return {_WITHOUT_IDENTITY: ",".join(containers)} if options.models_from is ModelSource.ORIGIN else {}
 
 
 def probes(options: Options) -> Manifest:

@@ -20,7 +20,13 @@ from integrations.clusters.kubernetes.manifests.names import (
     manifest,
     service_labels,
 )
-from integrations.clusters.kubernetes.manifests.secure import SECURE, probes, requested, secure_pod
+from integrations.clusters.kubernetes.manifests.secure import (
+    SECURE,
+    probes,
+    requested,
+    secure_pod,
+    without_identity,
+)
 from integrations.clusters.kubernetes.manifests.workload import disruption_budget_of, rolling, service_of
 from integrations.clusters.kubernetes.options import Options
 
@@ -36,8 +42,9 @@ def transformer(desired: Desired, revision: DesiredRevision, options: Options) -
     chosen = {SERVICE: desired.service, TRANSFORMER: revision.name}
     labels = {**service_labels(desired.service), "app.kubernetes.io/name": name, TRANSFORMER: revision.name}
     pod = {**secure_pod(desired, options), "containers": [_container(desired, revision, its, options)]}
+    annotations = {RESTART: str(revision.restart_number), **without_identity(options, CONTAINER)}
     template = {
-        "metadata": {"labels": labels, "annotations": {RESTART: str(revision.restart_number)}},
+        "metadata": {"labels": labels, "annotations": annotations},
         "spec": {**pod, "volumes": [{"name": "tmp", "emptyDir": {}}]},
     }
     yield manifest("apps/v1", "Deployment", desired, name, labels, spec=rolling(chosen, template))
