@@ -53,6 +53,8 @@ _SAID = {
 }
 _RAW, _BUILT = b"\x00", b"\x01"
 """First byte of the bytes for ONNX: the rest is a file, or choices of `onnx_graphs`."""
+_WITH_SCHEMA = b"\1"
+"""First byte of the bytes for skops where a schema comes before the nodes of a tree, after its length in two bytes."""
 _NODES = "nodes"
 _MOST_KEPT = 10
 """Files that ended the process and may do so."""
@@ -128,12 +130,11 @@ class ModelFiles:
             xgboost_file.check(data if data.startswith(b"{") else b"", file.name)
 
     def _check_skops(self, data: bytes) -> None:
-        length = int.from_bytes(data[:2], "little")
-        replaced = {
-            **self._parts,
-            _nodes_file(self._schema): data[2 + length :],
-            "schema.json": data[2 : 2 + length],
-        }
+        schema_bytes, nodes = self._schema, data[1:]
+        if data[:1] == _WITH_SCHEMA:
+            length = int.from_bytes(data[1:3], "little")
+            schema_bytes, nodes = data[3 : 3 + length], data[3 + length :]
+        replaced = {**self._parts, _nodes_file(self._schema): nodes, "schema.json": schema_bytes}
         with zipfile.ZipFile(self._file, "w") as archive:
             for part, content in replaced.items():
                 archive.writestr(part, content)
@@ -189,7 +190,7 @@ def loading(backend: str, files: Path, own: Path) -> Iterator[Callable[[Path], i
 
 
 def seeds(target: str) -> tuple[bytes, ...]:
-    """Return honest models: for skops a length of two bytes, a schema of that length, and the nodes of a tree."""
+    """Return honest models: those of skops as the nodes of a tree, and with its schema."""
     random = np.random.default_rng(3)
     rows = random.normal(size=(60, 3))
     rows[:, 1] = random.integers(0, 6, 60)
@@ -216,7 +217,8 @@ def seeds(target: str) -> tuple[bytes, ...]:
     if target == "onnx":
         return _onnx()
     said, parts = _skops()
-    return (len(said).to_bytes(2, "little") + said + parts[_nodes_file(said)],)
+    nodes = parts[_nodes_file(said)]
+    return b"\0" + nodes, _WITH_SCHEMA + len(said).to_bytes(2, "little") + said + nodes
 
 
 def _onnx() -> tuple[bytes, ...]:
