@@ -57,9 +57,9 @@ def targets(pid: int) -> set[Path]:
     return {fd.readlink() for fd in Path(f"/proc/{pid}/fd").iterdir()}
 
 
-@pytest.mark.parametrize("cve", ["CVE-2023-31036"])
+@pytest.mark.cve("CVE-2023-31036")
 @pytest.mark.parametrize("path", ["../../evil.py", "1/../../evil.py", "/tmp/evil.py", "1//tmp/evil", "..", "1/..", ""])
-def test_a_load_writes_no_file_outside_of_its_model(lax: ServerProcess, tmp_path: Path, cve: str, path: str) -> None:
+def test_a_load_writes_no_file_outside_of_its_model(lax: ServerProcess, tmp_path: Path, path: str) -> None:
     content = b64encode(b"evil").decode()
     asked = {"config": "{}", f"file:{path}": content, f"file:1/../{os.path.relpath(tmp_path, '/')}/evil": content}
     answer = httpx.post(f"{lax.url}/v2/repository/models/mine/load", json={"parameters": asked}, timeout=30)
@@ -69,17 +69,17 @@ def test_a_load_writes_no_file_outside_of_its_model(lax: ServerProcess, tmp_path
     answers(lax)
 
 
-@pytest.mark.parametrize("cve", ["CVE-2023-31036"])
+@pytest.mark.cve("CVE-2023-31036")
 @pytest.mark.parametrize("name", ["..%2Fmine", "%2E%2E", "..%2F..%2Ftmp%2Fmine", "%2Ftmp%2Fmine", "a%00b", "..%5Cmine"])
-def test_a_model_is_loaded_by_no_path(lax: ServerProcess, cve: str, name: str) -> None:
+def test_a_model_is_loaded_by_no_path(lax: ServerProcess, name: str) -> None:
     asked = {"config": "{}", "file:1/model.onnx": b64encode(b"evil").decode()}
     answer = httpx.post(f"{lax.url}/v2/repository/models/{name}/load", json={"parameters": asked}, timeout=30)
     assert answer.status_code in (400, 404)
     answers(lax)
 
 
-@pytest.mark.parametrize("cve", ["CVE-2024-0087"])
-def test_a_client_does_not_choose_the_log_file(lax: ServerProcess, tmp_path: Path, cve: str) -> None:
+@pytest.mark.cve("CVE-2024-0087")
+def test_a_client_does_not_choose_the_log_file(lax: ServerProcess, tmp_path: Path) -> None:
     target = tmp_path / ".bashrc"
     answer = httpx.post(f"{lax.url}/v2/logging", json={"log_file": str(target), "log_verbose_level": 1})
     assert answer.status_code == 400
@@ -87,8 +87,8 @@ def test_a_client_does_not_choose_the_log_file(lax: ServerProcess, tmp_path: Pat
     assert not target.exists()
 
 
-@pytest.mark.parametrize("cve", ["CVE-2024-0095"])
-def test_a_client_forges_no_line_of_the_log(lax: ServerProcess, tmp_path: Path, cve: str) -> None:
+@pytest.mark.cve("CVE-2024-0095")
+def test_a_client_forges_no_line_of_the_log(lax: ServerProcess, tmp_path: Path) -> None:
     forged = "E0101 00:00:00.000000 1 forged.py:1] all is well"
     for before in ("\n", "\r\n", "\x1b[2J"):
         name = f"a{before}{forged}"
@@ -120,9 +120,9 @@ OFFSETS = [
 ]
 
 
-@pytest.mark.parametrize("cve", ["CVE-2024-0088"])
+@pytest.mark.cve("CVE-2024-0088")
 @pytest.mark.parametrize(("offset", "size"), OFFSETS)
-def test_a_region_ends_where_its_object_does(lax: ServerProcess, cve: str, offset: int, size: int) -> None:
+def test_a_region_ends_where_its_object_does(lax: ServerProcess, offset: int, size: int) -> None:
     mine = FOLDER / f"fairlead-test-{os.getpid()}"
     mine.write_bytes(bytes(64))
     try:
@@ -143,8 +143,8 @@ def test_a_region_ends_where_its_object_does(lax: ServerProcess, cve: str, offse
     answers(lax)
 
 
-@pytest.mark.parametrize("cve", ["CVE-2025-23319", "CVE-2025-23320", "CVE-2025-23334"])
-def test_memory_of_models_in_python_has_no_name_that_a_client_could_register(lax: ServerProcess, cve: str) -> None:
+@pytest.mark.cve("CVE-2025-23319", "CVE-2025-23320", "CVE-2025-23334")
+def test_memory_of_models_in_python_has_no_name_that_a_client_could_register(lax: ServerProcess) -> None:
     """Their chain: an error says the name of such memory, the name is registered, and the memory is written."""
     for shape in ([1], [1 << 20]):
         tensor = {"name": "x", "shape": shape, "datatype": "FP32", "data": [0] * shape[0]}
@@ -165,11 +165,11 @@ def test_memory_of_models_in_python_has_no_name_that_a_client_could_register(lax
         assert answer.status_code == 400, key
 
 
-@pytest.mark.parametrize("cve", ["CVE-2025-23310", "CVE-2025-23311"])
+@pytest.mark.cve("CVE-2025-23310", "CVE-2025-23311")
 @pytest.mark.parametrize(
     "path", ["/v2/models/digits/infer", "/v2/repository/index", "/v2/repository/models/digits/load", "/v2/logging"]
 )
-def test_a_body_in_very_many_pieces_ends_no_server(lax: ServerProcess, cve: str, path: str) -> None:
+def test_a_body_in_very_many_pieces_ends_no_server(lax: ServerProcess, path: str) -> None:
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
     with socket.create_connection(("127.0.0.1", lax.http), timeout=60) as client:
         client.sendall(head + b"1\r\n \r\n" * 500_000 + b"2\r\n{}\r\n0\r\n\r\n")
@@ -178,8 +178,8 @@ def test_a_body_in_very_many_pieces_ends_no_server(lax: ServerProcess, cve: str,
     answers(lax)
 
 
-@pytest.mark.parametrize("cve", ["CVE-2025-33201"])
-def test_a_body_larger_than_may_be_is_refused_and_not_read(lax: ServerProcess, cve: str) -> None:
+@pytest.mark.cve("CVE-2025-33201")
+def test_a_body_larger_than_may_be_is_refused_and_not_read(lax: ServerProcess) -> None:
     with socket.create_connection(("127.0.0.1", lax.http), timeout=60) as client:
         client.sendall(
             f"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {1 << 62}\r\n\r\n".encode()
@@ -188,19 +188,19 @@ def test_a_body_larger_than_may_be_is_refused_and_not_read(lax: ServerProcess, c
     answers(lax)
 
 
-@pytest.mark.parametrize("cve", ["CVE-2026-24146"])
-def test_very_many_outputs_are_refused(lax: ServerProcess, cve: str) -> None:
+@pytest.mark.cve("CVE-2026-24146")
+def test_very_many_outputs_are_refused(lax: ServerProcess) -> None:
     asked = {"inputs": [ONE], "outputs": [{"name": "y", "parameters": {"binary_data": True}}] * 300_000}
     answer = httpx.post(f"{lax.url}/v2/models/digits/infer", json=asked, timeout=60)
     assert answer.status_code == 400
     answers(lax)
 
 
-@pytest.mark.parametrize("cve", ["CVE-2026-24173"])
+@pytest.mark.cve("CVE-2026-24173")
 @pytest.mark.parametrize(
     "shape", [[1 << 32, 1 << 32], [1 << 62, 4], [1 << 63, 2], [(1 << 64) + 1, 4], [-1, -4], [0, 1 << 63], [1] * 4096]
 )
-def test_a_shape_that_overflows_is_refused(lax: ServerProcess, cve: str, shape: list[int]) -> None:
+def test_a_shape_that_overflows_is_refused(lax: ServerProcess, shape: list[int]) -> None:
     for data in ({"data": [1, 2, 3, 4]}, {"parameters": {"binary_data_size": 16}}):
         tensor = {"name": "x", "shape": shape, "datatype": "FP32", **data}
         content = json.dumps({"inputs": [tensor]}).encode()
@@ -212,12 +212,9 @@ def test_a_shape_that_overflows_is_refused(lax: ServerProcess, cve: str, shape: 
     answers(lax)
 
 
-KERAS = ["CVE-2024-3660", "CVE-2025-1550", "CVE-2025-8747", "CVE-2025-9905", "CVE-2025-9906"]
-
-
-@pytest.mark.parametrize("cve", KERAS)
+@pytest.mark.cve("CVE-2024-3660", "CVE-2025-1550", "CVE-2025-8747", "CVE-2025-9905", "CVE-2025-9906")
 @pytest.mark.parametrize("name", ["model.keras", "model.h5", "model.hdf5"])
-def test_keras_is_no_format_that_is_opened(lax: ServerProcess, cve: str, name: str) -> None:
+def test_keras_is_no_format_that_is_opened(lax: ServerProcess, name: str) -> None:
     """A Lambda layer, or a configuration that names any module, is code; nothing here reads either."""
     asked = {"config": json.dumps({"backend": "keras"}), f"file:1/{name}": b64encode(b"PK\3\4").decode()}
     answer = httpx.post(f"{lax.url}/v2/repository/models/layers/load", json={"parameters": asked}, timeout=30)
