@@ -148,9 +148,5 @@ bench-gpu: setup-dev ## the server beside the same torch module alone, on an NVI
 	@$(BIN)/python -m benchmarks.gpu $(if $(DEVICE),--device $(DEVICE)) $(if $(RECORD),--record)
 
 FUZZ_SECONDS ?= 300
-fuzz: setup-dev ## every way into the serving runtime, and files that the control plane reads, FUZZ_SECONDS=300 seconds each; what is found is left in .fuzz/
-	@mkdir -p .fuzz
-	@for target in http infer plain grpc h2 config tensors service-file cluster-file xgboost lightgbm skops; do \
-		echo "Fuzzing $$target for $(FUZZ_SECONDS) s"; \
-		$(BIN)/python -m tests.serving_runtime.fuzz $$target .fuzz -max_total_time=$(FUZZ_SECONDS) || exit 1; \
-	done
+fuzz: setup-dev ## every way into the serving runtime, files that the control plane reads, and model files in the sandbox, FUZZ_SECONDS=300 seconds each (ONLY="onnx skops"); what is found is left in .fuzz/
+	@$(BIN)/python -m tests.serving_runtime.fuzz.campaign .fuzz $(FUZZ_SECONDS) $(ONLY)

@@ -80,6 +80,7 @@ def _node(loader: str, module: str, name: str, **more: Any) -> dict[str, Any]:
     return {"__class__": name, "__module__": module, "__loader__": loader, "__id__": 1, **more}
 
 
+@pytest.mark.cve("CVE-2024-37065", "CVE-2025-54412", "CVE-2025-54413", "CVE-2025-54886")
 @pytest.mark.parametrize(
     "node",
     [

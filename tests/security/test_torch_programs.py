@@ -12,6 +12,7 @@ from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import ModelError
 
 
+@pytest.mark.cve("CVE-2025-32434")
 @pytest.mark.parametrize("filename", ["model.pt2", "model.pt"])
 def test_programs_are_refused_unless_code_is_allowed(
     tmp_path: Path, filename: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

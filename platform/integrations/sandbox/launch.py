@@ -15,6 +15,7 @@ import resource
 import signal
 import struct
 import sys
+from collections.abc import Iterable
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
@@ -61,7 +62,7 @@ def enclose(wall: Sandbox, parent: int) -> list[str]:
     """
     missing = []
     folder = os.getcwd()
-    devices = [*_DEVICES, *_accelerators()]
+    devices = [*_DEVICES, *accelerators(os.listdir("/dev"))]
     shared = [_SHARED_MEMORY] if wall.shared_memory else []
     try:
         namespaces.enter(network=wall.network.own)
@@ -119,8 +120,9 @@ def _give_up_rights() -> None:
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
-def _accelerators() -> list[str]:
-    return [f"/dev/{name}" for name in os.listdir("/dev") if name.startswith(_ACCELERATORS)]
+def accelerators(names: Iterable[str]) -> list[str]:
+    """Return the devices of accelerators among the names in /dev, with folders of theirs: nvidia-caps has MIG's."""
+    return [f"/dev/{name}" for name in names if name.startswith(_ACCELERATORS)]
 
 
 if __name__ == "__main__":

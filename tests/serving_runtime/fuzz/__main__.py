@@ -22,7 +22,10 @@ with atheris.instrument_imports(include=["serving_runtime", "deployments", "comm
     from tests.serving_runtime.fuzz.seeds import SEEDS
     from tests.serving_runtime.fuzz.targets import Target, runtime
 
-_LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=512", "-print_final_stats=0")
+_LIMITS = ("-rss_limit_mb=2048", "-malloc_limit_mb=512", "-print_final_stats=0")
+_TIMEOUT_S = 10
+_TIMEOUT_OF_MODELS_S = 100
+"""Later than the loader ends what takes too long, which it does by processor time."""
 
 
 def main(target: str, findings: str, *flags: str) -> None:
@@ -34,12 +37,13 @@ def main(target: str, findings: str, *flags: str) -> None:
         (corpus / str(number)).write_bytes(seed)
     limits = (
         *_LIMITS,
+        f"-timeout={_TIMEOUT_OF_MODELS_S if of_models else _TIMEOUT_S}",
         f"-max_len={model_files.MAX_LEN if of_models else 4096}",
         f"-artifact_prefix={findings}/{target}-",
     )
     if of_models:
-        with model_files.target(target, scratch) as run:
-            atheris.Setup([sys.argv[0], *limits, *flags, str(corpus)], run)
+        with model_files.target(target, scratch, Path(findings)) as files:
+            atheris.Setup([sys.argv[0], *limits, *flags, str(corpus)], files.run)
             atheris.Fuzz()
     atheris.Setup(
         [sys.argv[0], *limits, *flags, str(corpus)], FILES.get(target) or _of_runtime(target, scratch / "models")

@@ -2,14 +2,18 @@
 
 import asyncio
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
-from tests.serving_runtime.fuzz import model_files
+from tests.serving_runtime import onnx_models
+from tests.serving_runtime.fuzz import campaign, loader, model_files
 from tests.serving_runtime.fuzz.documents import FILES
 from tests.serving_runtime.fuzz.seeds import SEEDS
 from tests.serving_runtime.fuzz.targets import Target, runtime
@@ -42,13 +46,67 @@ def _runs(name: str) -> int:
 
 
 @pytest.mark.parametrize("name", model_files.BACKENDS)
-def test_files_and_their_neighbours_end_no_process(tmp_path: Path, name: str) -> None:
+def test_files_and_their_neighbours_break_no_promise(tmp_path: Path, name: str) -> None:
     chance = random.Random(name)
-    with model_files.target(name, tmp_path) as run:
-        for seed in model_files.seeds(name):
-            run(seed)
-            for _ in range(MUTATIONS):
-                run(_mutated(seed, chance))
+    seeds = model_files.seeds(name)
+    with model_files.target(name, tmp_path, tmp_path) as files:
+        for seed in seeds:
+            files.run(seed)
+        for _ in range(MUTATIONS):
+            files.run(_mutated(chance.choice(seeds), chance))
+    assert files.outcomes["ran"]
+
+
+def test_a_file_that_ends_its_process_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX Runtime divides the least integer by -1, upon which the processor stops the program."""
+    least = numpy_helper.from_array(np.array([-(2**63)]), "least")
+    minus = numpy_helper.from_array(np.array([-1]), "minus")
+    node = helper.make_node("Mod", ["zeros", "minus"], ["y"])
+    nodes = [helper.make_node("Add", ["x", "least"], ["zeros"]), node]
+    tensor = (TensorProto.INT64, ("N", 1))
+    file = onnx_models.save(tmp_path / "m.onnx", nodes, [("x", *tensor)], [("y", *tensor)], initializers=[least, minus])
+    data = b"\0" + file.read_bytes()
+    with model_files.target("onnx", tmp_path, tmp_path) as files:
+        files.run(data)
+        assert files.outcomes["SIGFPE"] == 1, "what may end its process is counted"
+        monkeypatch.setattr(model_files, "SURVIVED", frozenset(model_files.BACKENDS))
+        with pytest.raises(model_files.FileFindingError, match="SIGFPE"):
+            files.run(data)
+    (kept,) = tmp_path.glob("onnx-*.onnx")
+    assert kept.read_bytes() == file.read_bytes()
+
+
+def test_model_files_are_loaded_in_the_sandbox(tmp_path: Path) -> None:
+    """Of two files the one is read that is in the folder for them."""
+    files, own, beside = tmp_path / "files", tmp_path / "own", tmp_path / "beside"
+    for folder in (files, own, beside):
+        folder.mkdir()
+    for folder in (files, beside):
+        (folder / "model.txt").write_bytes(model_files.seeds("lightgbm")[0])
+    with model_files.loading("lightgbm", files, own) as load:
+        assert load(files / "model.txt") == loader.RAN
+        assert load(beside / "model.txt") == loader.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ("INFO: seed corpus\n", (0, 0)),
+        ("#2\tINITED cov: 7 ft: 8\n#4096\tpulse  cov: 9 ft: 9 corp: 1/1b\nDone 4100 runs\n", (4096, 9)),
+    ],
+)
+def test_progress_is_that_of_the_fuzzers_last_line(log: str, expected: tuple[int, int]) -> None:
+    assert campaign.counted(log) == expected
+
+
+def test_a_campaign_prints_a_table(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.serving_runtime.fuzz.campaign", str(tmp_path), "1", "config", "lightgbm"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    config, lightgbm = done.stdout.splitlines()[-2:]
+    assert config.startswith("config ")
+    assert "nothing found" in config
+    assert re.search(r"\(.*\b\d+ ran", lightgbm)
 
 
 def _mutated(seed: bytes, chance: random.Random) -> bytes:
