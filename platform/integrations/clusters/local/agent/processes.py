@@ -109,6 +109,7 @@ class Process:
         write_record(program.record, ProcessRecord(self._popen.pid, ticks, restarts, message, AGENT))
         self._pidfd = os.pidfd_open(self._popen.pid)
         self._ended = asyncio.get_running_loop().create_future()
+        self._complaint = ""
         asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
 
     @property
@@ -158,6 +159,17 @@ class Process:
         self._signal(signal.SIGKILL)
         await self.ended()
 
+    def end_for_memory(self, complaint: str) -> None:
+        """Kill it for the memory that it takes; `complaint` is a part of a sentence that says so."""
+        if self.running:
+            self._complaint = complaint
+            self._signal(signal.SIGKILL)
+
+    @property
+    def ended_for_memory(self) -> bool:
+        """Return whether it was killed for the memory that it took."""
+        return bool(self._complaint)
+
     def forget(self) -> None:
         """Remove its record: it ended as asked."""
         self.program.record.unlink(missing_ok=True)
@@ -175,6 +187,8 @@ class Process:
             return log.read().decode(errors="replace")
 
     def _epitaph(self) -> str:
+        if self._complaint:
+            return self._complaint
         code = self._popen.returncode
         how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         last = self._last_line() if -code not in (signal.SIGKILL, signal.SIGTERM) else ""
