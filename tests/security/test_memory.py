@@ -65,8 +65,8 @@ class TritonPythonModel:
 """
 CONFIG: dict[str, Any] = {
     "backend": "python",
-    "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": ["1"]}],
-    "output": [{"name": "y", "data_type": "TYPE_FP32", "dims": ["1"]}],
+    "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [1]}],
+    "output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [1]}],
 }
 
 
@@ -92,9 +92,7 @@ def growing(cluster: Cluster) -> DesiredRevision:
 def test_a_model_that_grows_at_each_request_is_ended_and_the_others_go_on(tmp_path: Path, way: int) -> None:
     cluster = Cluster(tmp_path)
     try:
-        cluster.start(
-            runtime=f"{RUNTIME} --allow-python-models=true", flags=["--memory-limit=requests"], memory_s=0.2
-        )
+        cluster.start(runtime=f"{RUNTIME} --allow-python-models=true", flags=["--memory-limit=requests"], memory_s=0.2)
         cluster.apply_to("other", 1, cluster.revision(2, 100))
         cluster.apply(1, growing(cluster))
         cluster.until_ready(1)
