@@ -13,6 +13,7 @@ from integrations.clusters.base import Job, JobKind
 from integrations.clusters.local import jobs
 from integrations.sandbox import ability
 from integrations.sandbox.policy import Mode
+from tests.integrations._support.leftovers import left_running
 
 ROOT = Path(__file__).parents[2]
 LEAVES = """
@@ -85,18 +86,6 @@ def artifact(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "model.onnx").write_bytes(b"model")
     return folder
-
-
-def left_running(folder: Path) -> list[int]:
-    """Return the processes whose home is below a folder."""
-    found = []
-    for place in Path("/proc").iterdir():
-        try:
-            if place.name.isdecimal() and f"HOME={folder}".encode() in (place / "environ").read_bytes():
-                found.append(int(place.name))
-        except OSError:
-            continue
-    return found
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ import pytest
 from integrations.clusters.base import Job, JobKind
 from integrations.clusters.local import jobs
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, private
-from integrations.sandbox import ability, launch, seccomp
+from integrations.sandbox import ability, launch
 from integrations.sandbox.command import command
 from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox
+from serving_runtime.shared import seccomp
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the sandbox is made of is Linux's")
 
@@ -197,11 +198,20 @@ def test_limits_hold(tmp_path: Path) -> None:
     assert done.stdout.split() == ["0", "4096"]
 
 
+def test_the_kernel_ends_models_first_where_it_has_no_memory(tmp_path: Path) -> None:
+    code = "print(open('/proc/self/oom_score_adj').read())"
+    program = [sys.executable, "-I", "-c", code]
+    started = command(program, sandbox=confined(program, read=[], write=[tmp_path], network=NetworkAccess.LISTEN))
+    done = subprocess.run(started, capture_output=True, text=True, check=True, timeout=60)
+    assert int(done.stdout) > int(Path("/proc/self/oom_score_adj").read_text())
+
+
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 @pytest.mark.parametrize("unix", [True, False])
 @pytest.mark.parametrize("connects", [True, False])
-def test_every_jump_of_the_filter_lands_inside_it(machine: str, unix: bool, connects: bool) -> None:
-    program = seccomp.program(machine, unix=unix, connects=connects)
+@pytest.mark.parametrize("sockets", [True, False])
+def test_every_jump_of_the_filter_lands_inside_it(machine: str, unix: bool, connects: bool, sockets: bool) -> None:
+    program = seccomp.program(machine, unix=unix, connects=connects, sockets=sockets)
     steps = [program[at : at + 8] for at in range(0, len(program), 8)]
     for place, step in enumerate(steps):
         code, then, otherwise = int.from_bytes(step[:2], "little"), step[2], step[3]

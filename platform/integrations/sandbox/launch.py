@@ -7,7 +7,7 @@ with it. The order matters: namespaces first, which the rest forbids; no new pri
 """
 
 # Every start of a model waits for this, and pathlib takes longer to import than all of it.
-# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH120, PTH208
+# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH120, PTH123, PTH208
 
 import ctypes
 import os
@@ -17,15 +17,18 @@ import struct
 import sys
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+    _root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    sys.path[:0] = [_root, os.path.join(_root, "..")]  # of a wheel both packages are in the first, of a checkout not
 
-from integrations.sandbox import landlock, namespaces, processes, seccomp
+from integrations.sandbox import namespaces, processes
 from integrations.sandbox.policy import Launch, Mode, Sandbox
+from serving_runtime.shared import landlock, seccomp
 
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 1, 38, 24
 _CAPABILITIES, _CAPABILITY_VERSION = 64, 0x20080522
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _PROCESSES = 4096
+_OUT_OF_MEMORY = "500"  # of 1000
 _ACCELERATORS = ("nvidia", "dri", "accel", "kfd")
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
 _SYSTEM, _PROC = ("/sys",), "/proc"
@@ -44,6 +47,8 @@ def main() -> None:
         _limit(getattr(resource, f"RLIMIT_{name.upper()}"), most)
     missing: list[str] = []
     report = None
+    if launch.sandbox is not None:
+        _prefer_for_out_of_memory()
     if launch.sandbox is None or launch.mode is Mode.OFF:
         _die_with(launch.parent)
     else:
@@ -102,6 +107,15 @@ def enclose(wall: Sandbox, parent: int) -> tuple[list[str], int | None]:
     if not connects and landlock.version() < landlock.CONNECT:
         missing.append("connections: Landlock refuses them since Linux 6.7")
     return missing, report
+
+
+def _prefer_for_out_of_memory() -> None:
+    """Have the kernel end this process rather than the platform's, where it has to end one for memory."""
+    try:
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write(_OUT_OF_MEMORY)
+    except OSError:  # /proc is not to be written here: all are alike then
+        return
 
 
 def _limit(kind: int, most: int) -> None:
