@@ -9,8 +9,8 @@
 Libraries that read models are native code: a file that they do not expect can end the process or hold it for ever.
 What the files say is checked first (`backends`); what those checks do not know ends a child here, and the server goes
 on with its other models. A file that takes over its child finds nothing there: by Landlock and seccomp the child reads
-Python's packages and the file, writes nothing and has no sockets, inside the server's own sandbox too. Digests that were good are kept for as long as the process lives, and in a folder over a
-restart.
+Python's packages and the file, writes nothing and has no sockets, inside the server's own sandbox too. Digests that
+were good are kept for as long as the process lives, and in a folder over a restart.
 """
 
 import base64

@@ -53,7 +53,7 @@ class Curious(BaseEstimator):
         reached = []
         for name, attempt in {
             "secret": lambda: Path(self.secret).read_text(),
-            "folder": lambda: os.listdir(Path(self.secret).parent),
+            "folder": lambda: list(Path(self.secret).parent.iterdir()),
             "write": lambda: Path(self.own, "made").touch(),
             "server": lambda: socket.create_connection(("127.0.0.1", self.port), 5).close(),
             "listen": lambda: socket.create_server(("127.0.0.1", 0)).close(),

@@ -12,6 +12,7 @@ from integrations.clusters.base import Job, JobKind
 from integrations.clusters.local import jobs
 from integrations.sandbox import launch
 from integrations.sandbox.policy import Launch
+from tests.integrations._support.leftovers import left_running
 
 
 def program(code: str) -> tuple[str, ...]:
