@@ -165,11 +165,11 @@ def main() -> int:
     _limit(question["limit_s"], file.stat().st_size)
     if question["parent"] != os.getppid():
         return 1
-    _confine(file)
     config = proto.ModelConfig.FromString(base64.b64decode(question["config"]))
     error = None
     try:
         backend = registry.find(question["backend"], None, question["settings"])
+        _confine(file)  # its library has been imported, from wherever the machine has it
         options = dataclasses.replace(BackendOptions.from_message(config), config=config)
         _run_once(backend.load(file, options))
     except ServingError as found:
@@ -201,10 +201,9 @@ def _confine(file: Path) -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     libraries = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path.startswith("/")]
-    imported = [path for path in sys.path if Path(path).is_dir()]
     with contextlib.suppress(OSError):
         landlock.restrict(
-            read=[*_SYSTEM, sys.prefix, sys.base_prefix, *imported, *libraries, str(file)],
+            read=[*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *libraries, str(file)],
             listed=(),
             write=(),
             devices=_DEVICES,

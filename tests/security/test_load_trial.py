@@ -55,7 +55,7 @@ def test_what_takes_over_its_process_finds_nothing_there(tmp_path: Path) -> None
     with socket.create_server(("127.0.0.1", 0)) as server:
         curious = harmful.Curious(str(secret), server.getsockname()[1], str(tmp_path))
         found = load_trial.run(Trial(written(curious, tmp_path / "m"), config(), SETTINGS))
-    assert "it reached []" in (found or "")
+    assert "it reached [] in 1 thread" in (found or "")
 
 
 def test_a_file_that_was_good_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

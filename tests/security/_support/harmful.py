@@ -63,4 +63,5 @@ class Curious(BaseEstimator):
             with contextlib.suppress(OSError):
                 attempt()
                 reached.append(name)
-        raise ValueError(f"it reached {reached}")
+        threads = len(list(Path("/proc/self/task").iterdir()))  # those from before could do what they like
+        raise ValueError(f"it reached {reached} in {threads} thread")

@@ -94,8 +94,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--memory-limit",
-        type=Limit,
-        choices=tuple(Limit),
+        type=_memory_limit,
+        metavar="|".join(Limit),
         default=os.environ.get("FAIRLEAD_MEMORY_LIMIT") or Limit.MACHINE,
         help="the memory of one replica: what the machine has but for the reserve, or what its revision requests "
         "(FAIRLEAD_MEMORY_LIMIT)",
@@ -103,7 +103,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--memory-reserve-percent",
         type=_percent,
-        default=os.environ.get("FAIRLEAD_MEMORY_RESERVE_PERCENT") or MemoryPolicy().reserve_percent,
+        default=os.environ.get("FAIRLEAD_MEMORY_RESERVE_PERCENT") or "10",
         metavar="PERCENT",
         help="of the machine's memory, what replicas leave to everything else (FAIRLEAD_MEMORY_RESERVE_PERCENT)",
     )
@@ -119,6 +119,13 @@ def _timing(text: str) -> tuple[str, float]:
     if not hasattr(Timing(), name):
         raise argparse.ArgumentTypeError(f"{name!r} is not one of {_TIMINGS}")
     return name, type(getattr(Timing(), name))(value)
+
+
+def _memory_limit(text: str) -> Limit:
+    try:
+        return Limit(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(Limit)}") from None
 
 
 def _percent(text: str) -> float:

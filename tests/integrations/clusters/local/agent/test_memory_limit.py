@@ -1,5 +1,8 @@
+from pathlib import Path
+
 import pytest
 
+from integrations.clusters.local.agent.__main__ import main
 from integrations.clusters.local.agent.memory_limit import (
     Limit,
     Machine,
@@ -65,3 +68,19 @@ def test_with_no_reserve_the_machine_is_never_short() -> None:
 
 def test_sizes_are_written_as_people_read_them() -> None:
     assert (size(3 << 19), size(5 << 29)) == ("2 MiB", "2.5 GiB")
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--memory-limit=all", "'all' is not one of machine, requests"),
+        ("--memory-reserve-percent=100", "'100' is no whole number from 0 to 99"),
+        ("--memory-reserve-percent=a tenth", "'a tenth' is no whole number from 0 to 99"),
+    ],
+)
+def test_the_agent_refuses_what_is_no_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str, said: str
+) -> None:
+    with pytest.raises(SystemExit):
+        main([f"--home={tmp_path}", flag])
+    assert said in capsys.readouterr().err
