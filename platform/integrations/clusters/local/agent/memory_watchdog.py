@@ -51,7 +51,7 @@ class MemoryWatchdog:
                 continue
             try:
                 ended = await asyncio.to_thread(self.look, list(found.values()))
-            except OSError:  # what looks on must not end the agent; the next look may do better
+            except Exception:  # what looks on must not end the agent; the next look may do better
                 log.exception("the memory of replicas could not be read")
                 continue
             for name, complaint in ended.items():

@@ -13,7 +13,7 @@ from contextlib import suppress
 # As in integrations/sandbox/launch.py: all of this is done each second.
 # ruff: noqa: PTH115, PTH116, PTH123, PTH208
 
-_OWN = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
+_EACH = re.compile(rb"^Rss(Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
 _ONCE = re.compile(rb"^Pss_(Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
 _MEMINFO = re.compile(rb"^(MemTotal|MemAvailable):\s+(\d+) kB", re.MULTILINE)
 _SHARED_MEMORY = "dev/shm"
@@ -65,7 +65,7 @@ def bound(pids: Sequence[int]) -> int:
     found = _own_shared_memory(pids[0])
     for pid in pids:
         with suppress(OSError):
-            found += sum(int(size) << 10 for size in _OWN.findall(_read(f"/proc/{pid}/status")))
+            found += sum(int(size) << 10 for _, size in _EACH.findall(_read(f"/proc/{pid}/status")))
     return found
 
 
@@ -75,7 +75,7 @@ def exact(pids: Sequence[int]) -> int:
     files: dict[tuple[int, int], int] = {}
     for pid in pids:
         with suppress(OSError):
-            for kind, size in _ONCE.findall(_read(f"/proc/{pid}/smaps_rollup")):
+            for kind, size in _each_once(pid):
                 taken[kind] += int(size) << 10
             files |= _memory_files(pid)
     return taken[b"Anon"] + max(taken[b"Shmem"], sum(files.values()) + _own_shared_memory(pids[0]))
@@ -91,6 +91,15 @@ def _parent(pid: int) -> int:
     text = _read(f"/proc/{pid}/stat")
     # The name is in parentheses and may hold any character, so count from the last one.
     return int(text[text.rindex(b")") + 2 :].split(None, 2)[1])
+
+
+def _each_once(pid: int) -> list[tuple[bytes, bytes]]:
+    """Return what a process takes by kind; in full with what it shares where it hides its maps, or Linux has none."""
+    try:
+        found = _ONCE.findall(_read(f"/proc/{pid}/smaps_rollup"))
+    except PermissionError:
+        found = []
+    return found or _EACH.findall(_read(f"/proc/{pid}/status"))
 
 
 def _own_shared_memory(pid: int) -> int:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,18 @@ sys.stdin.read()
 UNMAPPED = f"""
 import os, sys
 os.write(file := os.memfd_create("kept"), bytes({TAKEN}))
+print(flush=True)
+sys.stdin.read()
+"""
+
+# As a user and no root, who reads everything.
+DROP = "import os; os.setuid(65534) if os.getuid() == 0 else None"
+HIDDEN = f"""
+import ctypes, sys
+kept = bytearray({TAKEN})
+kept[::4096] = bytes([1]) * len(kept[::4096])
+{DROP}
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
 print(flush=True)
 sys.stdin.read()
 """
@@ -53,6 +66,14 @@ def test_a_page_that_processes_share_counts_once() -> None:
 def test_a_file_in_memory_counts_that_is_not_mapped() -> None:
     with running(UNMAPPED) as pids:
         assert process_memory.exact(pids) >= TAKEN
+
+
+def test_a_process_that_hides_its_maps_counts_in_full() -> None:
+    with running(HIDDEN) as (pid,):
+        looks = f"{Path(process_memory.__file__).read_text()}\n{DROP}\nprint(exact([{pid}]))\nopen('/proc/{pid}/maps')"
+        looked = subprocess.run([sys.executable, "-c", looks], capture_output=True, text=True, check=False)
+    assert "PermissionError" in looked.stderr
+    assert int(looked.stdout) > TAKEN
 
 
 def test_what_has_ended_takes_nothing() -> None:
