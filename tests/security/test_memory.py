@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from integrations.artifact_archives import Member
 from integrations.clusters.base import DesiredRevision, FailureReason, Resources
-from tests.integrations._support.runtimes import RUNTIME, Cluster, until
+from tests.integrations._support.runtimes import ROOT, RUNTIME, Cluster, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 
@@ -127,3 +128,47 @@ def test_a_replica_that_overruns_what_it_requests_goes_on_unless_the_operator_li
         assert [(each.restarts, each.failure) for each in seen] == [(replica.restarts, None)]
     finally:
         cluster.close()
+
+
+# Without a sandbox nothing says whose a process is that was left running.
+WITHOUT_NAMESPACES = """
+import asyncio, os, sys
+from pathlib import Path
+from integrations.clusters.local.agent.memory_limit import MemoryPolicy
+from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Tenant
+from integrations.clusters.local.agent.processes import Process, Program, adopt_orphans, orphans
+
+async def main(folder, leaves):
+    adopt_orphans()
+    program = Program(
+        [sys.executable, "-c", leaves + "\\ntime.sleep(120)"], dict(os.environ), folder / "log", folder / "record"
+    )
+    process = Process(program, restarts=0, message="")
+    tenant = Tenant("one", process)
+    watching = asyncio.create_task(MemoryWatchdog(MemoryPolicy(reserve_percent=99)).run(lambda: [tenant], 0.1))
+    async with asyncio.timeout(50):
+        while not (left := orphans()):
+            await asyncio.sleep(0.01)
+        (pid,) = left
+        while Path(f"/proc/{pid}/status").read_text().split("State:")[1].split()[0] != "Z":
+            await asyncio.sleep(0.05)
+    assert process.running
+    watching.cancel()
+    await process.kill()
+
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+"""
+
+
+def test_without_namespaces_what_a_model_left_running_has_a_limit_for_itself(tmp_path: Path) -> None:
+    leaves = GROWING.split("'''")[1]
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_NAMESPACES, str(tmp_path), leaves],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT / "platform",
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "which a replica left running, used " in ended.stderr

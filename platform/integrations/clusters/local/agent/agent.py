@@ -76,7 +76,7 @@ class Agent:
         self._gateway = Gateway(
             self._layout, self._timing, host=settings.host, port=settings.port, changed=self._changed.set
         )
-        self._memory = MemoryWatchdog(os.getpid(), settings.memory)
+        self._memory = MemoryWatchdog(settings.memory)
         self._services: dict[Key, Service] = {}
         self._seen: dict[Path, tuple[int, int]] = {}
         self._written: dict[Path, object] = {}

@@ -38,9 +38,13 @@ class _Orphans:
         self.adopted = False
         self.started: set[int] = set()
 
+    def found(self) -> set[int]:
+        """Return those that there are."""
+        return _children() - self.started if self.adopted else set()
+
     def end(self) -> None:
         """Kill them; their own children become this process's, and are looked for again."""
-        while self.adopted and (orphans := _children() - self.started):
+        while orphans := self.found():
             for pid in orphans:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
@@ -52,6 +56,11 @@ _orphans = _Orphans()
 def adopt_orphans() -> None:
     """Have what programs leave running end with them, in sessions of its own too; see `_Orphans`."""
     _orphans.adopted = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def orphans() -> set[int]:
+    """Return the processes that programs left running; see `_Orphans`."""
+    return _orphans.found()
 
 
 def _children() -> set[int]:
