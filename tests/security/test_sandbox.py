@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +189,25 @@ def test_where_all_of_it_is_required_nothing_starts_without(tmp_path: Path) -> N
     assert done.returncode == launch.NOT_POSSIBLE
     assert done.stderr.startswith(f"{launch.REFUSAL}namespaces: ")
     assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.usefixtures("whole")
+@pytest.mark.skipif(not shutil.which("unshare"), reason="unshare is not installed: apt-get install util-linux")
+@pytest.mark.parametrize(("mode", "exit_code"), [(Mode.BEST, 0), (Mode.REQUIRED, launch.NOT_POSSIBLE)])
+def test_where_proc_may_not_be_mounted_a_job_sees_the_machines(tmp_path: Path, mode: Mode, exit_code: int) -> None:
+    """As in a container that may make namespaces, and hides parts of /proc."""
+    hides = ["unshare", "-Urm", "sh", "-c", 'mount --bind /dev/null /proc/version && exec "$@"', "sh"]
+    program = [sys.executable, "-I", "-c", "import os; print(os.getpid(), os.readlink('/proc/self'))"]
+    sandbox = confined(program, read=[], write=[tmp_path], network=NetworkAccess.NONE)
+    inside = command(program, sandbox=sandbox)
+    inside[4] = Launch(os.getpid(), sandbox=replace(sandbox, own_processes=True), mode=mode).to_json()
+    done = subprocess.run([*hides, *inside], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == exit_code, done.stderr
+    if mode is Mode.REQUIRED:
+        assert "processes: /proc may not be mounted" in done.stderr
+    else:
+        number, of_the_machine = map(int, done.stdout.split())
+        assert (number, of_the_machine > number) == (2, True)
 
 
 def test_limits_hold(tmp_path: Path) -> None:

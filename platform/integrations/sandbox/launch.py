@@ -3,7 +3,8 @@
     python -I -S launch.py LAUNCH_AS_JSON PROGRAM [ARGUMENT ...]
 
 It stands in for a `preexec_fn`, which is unsafe in a process with threads. A kill -9 of the parent takes the program
-with it. The order matters: namespaces first, which the rest forbids; no new privileges; files; calls last.
+with it. A program that is to have process ids of its own is a grandchild: see `processes`. The order matters:
+namespaces first, which the rest forbids; no new privileges; files; calls last.
 """
 
 # Every start of a model waits for this, and pathlib takes longer to import than all of it.
@@ -84,7 +85,8 @@ def enclose(wall: Sandbox, parent: int) -> tuple[list[str], int | None]:
     if own:
         report = processes.become_first() if wall.own_processes else None
         seen = [*wall.read, *wall.write, *devices, *_SYSTEM, *shared]
-        namespaces.see_only(seen, own_shared_memory=not shared, own_processes=wall.own_processes)
+        if not namespaces.see_only(seen, own_shared_memory=not shared, own_processes=wall.own_processes):
+            missing.append("processes: /proc may not be mounted, as parts of it are hidden")
         os.chdir(folder if os.path.isdir(folder) else "/")
         _limit(resource.RLIMIT_NPROC, _PROCESSES)  # of its own user namespace; Linux lets root have any number
         shared = [_SHARED_MEMORY]

@@ -47,11 +47,11 @@ def enter(*, network: bool, processes: bool) -> None:
         _raise_loopback()
 
 
-def see_only(paths: Iterable[str], *, own_shared_memory: bool, own_processes: bool) -> None:
+def see_only(paths: Iterable[str], *, own_shared_memory: bool, own_processes: bool) -> bool:
     """Change to a root that holds these files and folders alone, each at its own place, and /proc.
 
-    With `own_processes` /proc shows those of this process's own namespace; where that may not be mounted, as in a
-    container that hides parts of /proc, it is the machine's.
+    Returns whether /proc is as it is to be: with `own_processes` it shows those of this process's own namespace. Where
+    that may not be mounted, as in a container that hides parts of /proc, it is the machine's.
 
     Raises:
         OSError: a mount was refused.
@@ -64,13 +64,15 @@ def see_only(paths: Iterable[str], *, own_shared_memory: bool, own_processes: bo
     shown: set[str] = set()
     for path in sorted({os.path.abspath(path) for path in paths}):
         _show(path, shown)
-    if not (own_processes and _mount_processes()):
+    mounted = own_processes and _mount_processes()
+    if not mounted:
         _show(_PROCESSES, shown)
     if own_shared_memory:
         os.makedirs(_SHARED_MEMORY, exist_ok=True)
         _mount("tmpfs", _SHARED_MEMORY, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
     _check(_libc.umount2(_OLD.encode(), _MNT_DETACH), "umount")
     os.rmdir(_OLD)
+    return mounted == own_processes
 
 
 def _mount_processes() -> bool:
