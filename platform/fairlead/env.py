@@ -50,13 +50,14 @@ def flag(name: str, default: bool) -> bool:
     return value in _TRUE
 
 
-def integer(name: str, default: int, *, minimum: int = 0) -> int:
-    """Return `name` as a whole number of at least `minimum`."""
+def integer(name: str, default: int, *, minimum: int = 0, maximum: int | None = None) -> int:
+    """Return `name` as a whole number of at least `minimum`, and at most `maximum`."""
     value = text(name)
     if not value:
         return default
-    if not value.isdecimal() or int(value) < minimum:
-        raise ImproperlyConfigured(f"{name} is {value!r}; expected a whole number of at least {minimum}")
+    if not value.isdecimal() or int(value) < minimum or (maximum is not None and int(value) > maximum):
+        most = "" if maximum is None else f" and at most {maximum}"
+        raise ImproperlyConfigured(f"{name} is {value!r}; expected a whole number of at least {minimum}{most}")
     return int(value)
 
 

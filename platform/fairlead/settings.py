@@ -12,6 +12,7 @@ import dj_database_url
 
 from accounts.roles import Role
 from fairlead import env
+from integrations.clusters.local.agent.memory_limit import Limit
 from integrations.sandbox.policy import Mode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,6 +110,8 @@ CLUSTER_FOLDER = HOME / "cluster"
 ALLOW_PYTHON_MODELS = env.flag("FAIRLEAD_ALLOW_PYTHON_MODELS", default=False)
 # Read where processes start (integrations/sandbox); here so that a value that is none is refused at the start.
 SANDBOX = env.choice("FAIRLEAD_SANDBOX", Mode.BEST, tuple(Mode))
+MEMORY_LIMIT = env.choice("FAIRLEAD_MEMORY_LIMIT", Limit.MACHINE, tuple(Limit))  # read by the local agent, as the next
+MEMORY_RESERVE_PERCENT = env.integer("FAIRLEAD_MEMORY_RESERVE_PERCENT", 10, maximum=99)
 DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
 KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
 GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")

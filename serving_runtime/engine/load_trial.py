@@ -2,14 +2,15 @@
 
     server                                   python -m serving_runtime.engine.load_trial
       | digest known to be good? -> done
-      | backend, file, config, settings -->  limits itself, loads, runs one row, writes an answer line
+      | backend, file, config, settings -->  limits and confines itself, loads, runs one row, writes an answer line
       | <-- the answer line, or its end by a signal, or its time is over
       | good: keep the digest
 
 Libraries that read models are native code: a file that they do not expect can end the process or hold it for ever.
 What the files say is checked first (`backends`); what those checks do not know ends a child here, and the server goes
-on with its other models. Digests that were good are kept for as long as the process lives, and in a folder over a
-restart.
+on with its other models. A file that takes over its child finds nothing there: by Landlock and seccomp the child reads
+Python's packages and the file, writes nothing and has no sockets, inside the server's own sandbox too. Digests that
+were good are kept for as long as the process lives, and in a folder over a restart.
 """
 
 import base64
@@ -37,6 +38,7 @@ from serving_runtime.config.model import BackendOptions
 from serving_runtime.datatypes import BYTES
 from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import ServingError
+from serving_runtime.shared import landlock, seccomp
 
 TRIED = ("fil", "lightgbm", "sklearn", "xgboost")
 """Backends whose files are tried: start and import cost about a second, and the libraries trust what they read."""
@@ -47,7 +49,9 @@ _ANSWER = "load-trial: "
 _FOLDER = ".tried"
 _TIME_S, _BYTES_PER_S = 60.0, 1 << 20
 _MEMORY_BYTES, _TIMES_FILE = 8 << 30, 16
-_DIES_WITH_PARENT = 1  # prctl: PR_SET_PDEATHSIG
+_DIES_WITH_PARENT, _NO_NEW_PRIVILEGES = 1, 38  # prctl: PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS
+_SYSTEM = ("/bin", "/etc/ld.so.cache", "/etc/localtime", "/lib", "/lib32", "/lib64", "/proc", "/sys", "/usr")
+_DEVICES = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
 _good: set[str] = set()
 
 
@@ -165,6 +169,7 @@ def main() -> int:
     error = None
     try:
         backend = registry.find(question["backend"], None, question["settings"])
+        _confine(file)  # its library has been imported, from wherever the machine has it
         options = dataclasses.replace(BackendOptions.from_message(config), config=config)
         _run_once(backend.load(file, options))
     except ServingError as found:
@@ -189,6 +194,23 @@ def _limit(limit_s: float, file_bytes: int) -> None:
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # rather this process than the server
+
+
+def _confine(file: Path) -> None:
+    """Leave this process what a load needs: what Python imports from, and the file. What a kernel lacks is left out."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    libraries = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path.startswith("/")]
+    with contextlib.suppress(OSError):
+        landlock.restrict(
+            read=[*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *libraries, str(file)],
+            listed=(),
+            write=(),
+            devices=_DEVICES,
+            connect=False,
+        )
+    with contextlib.suppress(OSError):
+        seccomp.install(unix=False, connects=False, sockets=False)
 
 
 def _run_once(model: Any) -> None:

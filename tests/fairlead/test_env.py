@@ -65,6 +65,12 @@ def test_a_number_that_is_too_small_or_none_is_refused(monkeypatch: pytest.Monke
         env.integer("FAIRLEAD_X", 5, minimum=1)
 
 
+def test_a_number_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", "100")
+    with pytest.raises(ImproperlyConfigured, match="whole number of at least 0 and at most 99"):
+        env.integer("FAIRLEAD_X", 5, maximum=99)
+
+
 def test_names_are_split_at_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_X", "a.example, b.example,")
     assert env.names("FAIRLEAD_X", []) == ["a.example", "b.example"]

@@ -1,5 +1,6 @@
 """A file that ends or holds the process that loads it does so in a child: the server serves its other models."""
 
+import socket
 import urllib.request
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from serving_runtime import proto
 from serving_runtime.engine import load_trial
 from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.load_trial import Trial
+from serving_runtime.shared import landlock
 from tests.security._support import harmful
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.processes import server
@@ -16,7 +18,7 @@ from tests.serving_runtime.processes import server
 skops_io = pytest.importorskip("skops.io", reason="skops is not installed: pip install 'fairlead[sklearn]'")
 from sklearn.dummy import DummyClassifier  # noqa: E402
 
-TRUSTED = ",".join(f"{harmful.__name__}.{name}" for name in ("Ending", "Endless", "Greedy"))
+TRUSTED = ",".join(f"{harmful.__name__}.{name}" for name in ("Curious", "Ending", "Endless", "Greedy"))
 SETTINGS = {"trusted-types": TRUSTED}
 
 
@@ -44,6 +46,16 @@ def test_what_it_would_have_done_to_the_server_is_an_error(
 ) -> None:
     file = written(estimator, tmp_path / "m")
     assert sentence in (load_trial.run(Trial(file, config(), SETTINGS, time_s)) or "")
+
+
+@pytest.mark.skipif(landlock.version() < landlock.SIGNALS, reason="Landlock refuses signals since Linux 6.12")
+def test_what_takes_over_its_process_finds_nothing_there(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        curious = harmful.Curious(str(secret), server.getsockname()[1], str(tmp_path))
+        found = load_trial.run(Trial(written(curious, tmp_path / "m"), config(), SETTINGS))
+    assert "it reached [] in 1 thread" in (found or "")
 
 
 def test_a_file_that_was_good_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

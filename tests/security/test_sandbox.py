@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ import pytest
 from integrations.clusters.base import Job, JobKind
 from integrations.clusters.local import jobs
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, private
-from integrations.sandbox import ability, launch, seccomp
+from integrations.sandbox import ability, launch
 from integrations.sandbox.command import command
 from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox
+from serving_runtime.shared import seccomp
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the sandbox is made of is Linux's")
 
@@ -188,6 +191,25 @@ def test_where_all_of_it_is_required_nothing_starts_without(tmp_path: Path) -> N
     assert not (tmp_path / "started").exists()
 
 
+@pytest.mark.usefixtures("whole")
+@pytest.mark.skipif(not shutil.which("unshare"), reason="unshare is not installed: apt-get install util-linux")
+@pytest.mark.parametrize(("mode", "exit_code"), [(Mode.BEST, 0), (Mode.REQUIRED, launch.NOT_POSSIBLE)])
+def test_where_proc_may_not_be_mounted_a_job_sees_the_machines(tmp_path: Path, mode: Mode, exit_code: int) -> None:
+    """As in a container that may make namespaces, and hides parts of /proc."""
+    hides = ["unshare", "-Urm", "sh", "-c", 'mount --bind /dev/null /proc/version && exec "$@"', "sh"]
+    program = [sys.executable, "-I", "-c", "import os; print(os.getpid(), os.readlink('/proc/self'))"]
+    sandbox = confined(program, read=[], write=[tmp_path], network=NetworkAccess.NONE)
+    inside = command(program, sandbox=sandbox)
+    inside[4] = Launch(os.getpid(), sandbox=replace(sandbox, own_processes=True), mode=mode).to_json()
+    done = subprocess.run([*hides, *inside], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == exit_code, done.stderr
+    if mode is Mode.REQUIRED:
+        assert "processes: /proc may not be mounted" in done.stderr
+    else:
+        number, of_the_machine = map(int, done.stdout.split())
+        assert (number, of_the_machine > number) == (2, True)
+
+
 def test_limits_hold(tmp_path: Path) -> None:
     code = (
         "import resource; print(*(resource.getrlimit(getattr(resource, f'RLIMIT_{n}'))[1] for n in ('CORE', 'FSIZE')))"
@@ -197,11 +219,20 @@ def test_limits_hold(tmp_path: Path) -> None:
     assert done.stdout.split() == ["0", "4096"]
 
 
+def test_the_kernel_ends_models_first_where_it_has_no_memory(tmp_path: Path) -> None:
+    code = "print(open('/proc/self/oom_score_adj').read())"
+    program = [sys.executable, "-I", "-c", code]
+    started = command(program, sandbox=confined(program, read=[], write=[tmp_path], network=NetworkAccess.LISTEN))
+    done = subprocess.run(started, capture_output=True, text=True, check=True, timeout=60)
+    assert int(done.stdout) > int(Path("/proc/self/oom_score_adj").read_text())
+
+
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 @pytest.mark.parametrize("unix", [True, False])
 @pytest.mark.parametrize("connects", [True, False])
-def test_every_jump_of_the_filter_lands_inside_it(machine: str, unix: bool, connects: bool) -> None:
-    program = seccomp.program(machine, unix=unix, connects=connects)
+@pytest.mark.parametrize("sockets", [True, False])
+def test_every_jump_of_the_filter_lands_inside_it(machine: str, unix: bool, connects: bool, sockets: bool) -> None:
+    program = seccomp.program(machine, unix=unix, connects=connects, sockets=sockets)
     steps = [program[at : at + 8] for at in range(0, len(program), 8)]
     for place, step in enumerate(steps):
         code, then, otherwise = int.from_bytes(step[:2], "little"), step[2], step[3]

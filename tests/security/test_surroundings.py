@@ -60,7 +60,12 @@ def test_the_agent_is_started_without_secrets(tmp_path: Path) -> None:
 def test_with_compose_the_container_of_models_has_no_secret_and_no_socket_of_a_store() -> None:
     gateway = yaml.safe_load(COMPOSE.read_text())["services"]["gateway"]
     assert "env_file" not in gateway
-    assert set(gateway["environment"]) == {"FAIRLEAD_EGRESS_ALLOWED_NETWORKS", "FAIRLEAD_SANDBOX"}
+    assert set(gateway["environment"]) == {
+        "FAIRLEAD_EGRESS_ALLOWED_NETWORKS",
+        "FAIRLEAD_MEMORY_LIMIT",
+        "FAIRLEAD_MEMORY_RESERVE_PERCENT",
+        "FAIRLEAD_SANDBOX",
+    }
     assert gateway["volumes"] == ["home:/var/lib/fairlead"]
 
 

@@ -17,7 +17,7 @@ def shortfall(mode: Mode) -> str:
     """Return what the wall around models lacks here, as a sentence; empty where it is whole."""
     if mode is Mode.OFF:
         return f"models run without a sandbox: {VARIABLE} is {mode}"
-    wall = Sandbox(read=(*_SYSTEM, sys.base_prefix), network=NetworkAccess.NONE)
+    wall = Sandbox(read=(*_SYSTEM, sys.base_prefix), network=NetworkAccess.NONE, own_processes=True)
     asked = Launch(os.getpid(), sandbox=wall, mode=Mode.REQUIRED)
     try:
         tried = subprocess.run(

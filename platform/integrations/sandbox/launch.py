@@ -3,11 +3,12 @@
     python -I -S launch.py LAUNCH_AS_JSON PROGRAM [ARGUMENT ...]
 
 It stands in for a `preexec_fn`, which is unsafe in a process with threads. A kill -9 of the parent takes the program
-with it. The order matters: namespaces first, which the rest forbids; no new privileges; files; calls last.
+with it. A program that is to have process ids of its own is a grandchild: see `processes`. The order matters:
+namespaces first, which the rest forbids; no new privileges; files; calls last.
 """
 
 # Every start of a model waits for this, and pathlib takes longer to import than all of it.
-# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH120, PTH208
+# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH120, PTH123, PTH208
 
 import ctypes
 import os
@@ -18,18 +19,21 @@ import sys
 from collections.abc import Iterable
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+    _root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    sys.path[:0] = [_root, os.path.join(_root, "..")]  # of a wheel both packages are in the first, of a checkout not
 
-from integrations.sandbox import landlock, namespaces, seccomp
+from integrations.sandbox import namespaces, processes
 from integrations.sandbox.policy import Launch, Mode, Sandbox
+from serving_runtime.shared import landlock, seccomp
 
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 1, 38, 24
 _CAPABILITIES, _CAPABILITY_VERSION = 64, 0x20080522
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _PROCESSES = 4096
+_OUT_OF_MEMORY = "500"  # of 1000
 _ACCELERATORS = ("nvidia", "dri", "accel", "kfd")
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
-_KERNEL = ("/proc", "/sys")
+_SYSTEM, _PROC = ("/sys",), "/proc"
 NOT_POSSIBLE = 77
 """The exit code where the wall is required and this machine cannot give it."""
 REFUSAL = "FAIRLEAD_SANDBOX is required, and this machine cannot give all of it: "
@@ -44,18 +48,25 @@ def main() -> None:
     for name, most in launch.limits.items():
         _limit(getattr(resource, f"RLIMIT_{name.upper()}"), most)
     missing: list[str] = []
+    report = None
+    if launch.sandbox is not None:
+        _prefer_for_out_of_memory()
     if launch.sandbox is None or launch.mode is Mode.OFF:
         _die_with(launch.parent)
     else:
-        missing = enclose(launch.sandbox, launch.parent)
+        missing, report = enclose(launch.sandbox, launch.parent)
     if missing and launch.mode is Mode.REQUIRED:
         print(f"{REFUSAL}{'; '.join(missing)}", file=sys.stderr)  # noqa: T201 - the program's log
         sys.exit(NOT_POSSIBLE)
+    if report is not None:
+        processes.start_program(report)
     os.execvp(command[0], command)  # noqa: S606
 
 
-def enclose(wall: Sandbox, parent: int) -> list[str]:
+def enclose(wall: Sandbox, parent: int) -> tuple[list[str], int | None]:
     """Build the wall around this process; returns what this machine could not give, as parts of a sentence.
+
+    With process ids of its own it returns in another process; what comes second is then for `start_program`.
 
     Raises:
         OSError: the machine gave namespaces and then refused a mount in them.
@@ -64,24 +75,27 @@ def enclose(wall: Sandbox, parent: int) -> list[str]:
     folder = os.getcwd()
     devices = [*_DEVICES, *accelerators(os.listdir("/dev"))]
     shared = [_SHARED_MEMORY] if wall.shared_memory else []
+    report = None
     try:
-        namespaces.enter(network=wall.network.own)
+        namespaces.enter(network=wall.network.own, processes=wall.own_processes)
         own = True
     except OSError as error:
         own = False
         missing.append(f"namespaces: {error.strerror or error}")
+    _die_with(parent)
     if own:
-        seen = [*wall.read, *wall.write, *devices, *_KERNEL, *shared]
-        namespaces.see_only(seen, own_shared_memory=not shared)
+        report = processes.become_first() if wall.own_processes else None
+        seen = [*wall.read, *wall.write, *devices, *_SYSTEM, *shared]
+        if not namespaces.see_only(seen, own_shared_memory=not shared, own_processes=wall.own_processes):
+            missing.append("processes: /proc may not be mounted, as parts of it are hidden")
         os.chdir(folder if os.path.isdir(folder) else "/")
         _limit(resource.RLIMIT_NPROC, _PROCESSES)  # of its own user namespace; Linux lets root have any number
         shared = [_SHARED_MEMORY]
-    _die_with(parent)
     _give_up_rights()
     connects = wall.network.connects or (own and wall.network.own)
     try:
         landlock.restrict(
-            read=[*wall.read, *_KERNEL],
+            read=[*wall.read, *_SYSTEM, _PROC],
             listed=wall.listed,
             write=[*wall.write, *shared],
             devices=devices,
@@ -95,7 +109,16 @@ def enclose(wall: Sandbox, parent: int) -> list[str]:
         missing.append(f"system calls: {error.strerror or error}")
     if not connects and landlock.version() < landlock.CONNECT:
         missing.append("connections: Landlock refuses them since Linux 6.7")
-    return missing
+    return missing, report
+
+
+def _prefer_for_out_of_memory() -> None:
+    """Have the kernel end this process rather than the platform's, where it has to end one for memory."""
+    try:
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write(_OUT_OF_MEMORY)
+    except OSError:  # /proc is not to be written here: all are alike then
+        return
 
 
 def _limit(kind: int, most: int) -> None:

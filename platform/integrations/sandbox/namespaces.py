@@ -1,4 +1,4 @@
-"""Namespaces of its own for a process: users, files, network, System V IPC. See namespaces(7).
+"""Namespaces of its own for a process: users, files, network, System V IPC, process ids. See namespaces(7).
 
 In the user namespace it is who it was and has no right over the machine; the files are those that it may see, at
 their own places in a new root; the network is empty but for a loopback.
@@ -15,26 +15,29 @@ import stat
 import struct
 from collections.abc import Iterable
 
-_NEWNS, _NEWIPC, _NEWUSER, _NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x40000000
-_MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
+_NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 _MNT_DETACH = 2
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _ANYWHERE = "/tmp"  # noqa: S108 - a folder that every machine has; the new root covers it for a moment
 _OLD = "/.old"
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
+_PROCESSES = "/proc"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def enter(*, network: bool) -> None:
+def enter(*, network: bool, processes: bool) -> None:
     """Enter new namespaces, with a network of its own where `network`.
+
+    With `processes` the next child is the first process of a namespace of process ids.
 
     Raises:
         OSError: this machine lets the process make none.
     """
     user, group = os.geteuid(), os.getegid()
-    _check(_libc.unshare(_NEWUSER | _NEWNS | _NEWIPC), "unshare")
+    _check(_libc.unshare(_NEWUSER | _NEWNS | _NEWIPC | (_NEWPID if processes else 0)), "unshare")
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(text)
@@ -44,8 +47,11 @@ def enter(*, network: bool) -> None:
         _raise_loopback()
 
 
-def see_only(paths: Iterable[str], *, own_shared_memory: bool) -> None:
-    """Change to a root that holds these files and folders alone, each at its own place.
+def see_only(paths: Iterable[str], *, own_shared_memory: bool, own_processes: bool) -> bool:
+    """Change to a root that holds these files and folders alone, each at its own place, and /proc.
+
+    Returns whether /proc is as it is to be: with `own_processes` it shows those of this process's own namespace. Where
+    that may not be mounted, as in a container that hides parts of /proc, it is the machine's.
 
     Raises:
         OSError: a mount was refused.
@@ -58,11 +64,24 @@ def see_only(paths: Iterable[str], *, own_shared_memory: bool) -> None:
     shown: set[str] = set()
     for path in sorted({os.path.abspath(path) for path in paths}):
         _show(path, shown)
+    mounted = own_processes and _mount_processes()
+    if not mounted:
+        _show(_PROCESSES, shown)
     if own_shared_memory:
         os.makedirs(_SHARED_MEMORY, exist_ok=True)
         _mount("tmpfs", _SHARED_MEMORY, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
     _check(_libc.umount2(_OLD.encode(), _MNT_DETACH), "umount")
     os.rmdir(_OLD)
+    return mounted == own_processes
+
+
+def _mount_processes() -> bool:
+    os.makedirs(_PROCESSES, exist_ok=True)
+    try:
+        _mount("proc", _PROCESSES, "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+    except OSError:
+        return False
+    return True
 
 
 def _show(path: str, shown: set[str]) -> None:

@@ -50,6 +50,7 @@ class Sandbox:
         write: folders in which it may make, change and remove files as well.
         network: see `NetworkAccess`.
         shared_memory: whether it sees the machine's /dev/shm, in place of one of its own.
+        own_processes: whether it sees no other processes than those that it starts, and these end with it.
     """
 
     read: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class Sandbox:
     write: tuple[str, ...] = ()
     network: NetworkAccess = NetworkAccess.NONE
     shared_memory: bool = False
+    own_processes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +93,6 @@ class Launch:
                 write=tuple(inside["write"]),
                 network=NetworkAccess(inside["network"]),
                 shared_memory=inside["shared_memory"],
+                own_processes=inside["own_processes"],
             )
         return cls(**{**found, "mode": Mode(found["mode"])}, sandbox=sandbox)

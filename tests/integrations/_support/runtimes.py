@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -111,12 +111,18 @@ class Cluster:
         runtime: str = f"{sys.executable} {V2_SERVER}",
         address: str = "127.0.0.1:0",
         egress: str = "",
+        flags: Sequence[str] = (),
         **timing: float,
     ) -> None:
-        """Start the agent; `egress` are the networks that payload loggers may be in although they are not public."""
+        """Start the agent.
+
+        Args:
+            egress: the networks that payload loggers may be in although they are not public.
+            flags: further ones of the agent.
+        """
         command = [sys.executable, "-m", "integrations.clusters.local.agent", "--home", str(self.home)]
         command += ["--gateway-address", address, "--runtime", runtime]
-        command += ["--egress-allowed-networks", egress]
+        command += ["--egress-allowed-networks", egress, *flags]
         patience = {
             "probe_s": 0.1,
             "backoff_first_s": 0.1,

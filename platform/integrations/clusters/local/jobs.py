@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from common.errors import FairleadError, Unavailable
@@ -133,7 +134,7 @@ def enclosed(
     asked: list[str], repository: Path, own: Path, limits: Mapping[str, int], *, network: NetworkAccess
 ) -> list[str]:
     """Return the command that has the runtime asked inside the wall: it reads `repository` and writes into `own`."""
-    sandbox = confined(asked, read=[repository], write=[own], network=network)
+    sandbox = replace(confined(asked, read=[repository], write=[own], network=network), own_processes=True)
     return command(asked, sandbox=sandbox, limits=limits, folder=str(own))
 
 

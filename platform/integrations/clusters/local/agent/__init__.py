@@ -7,6 +7,7 @@
     routing    the order in which Envoy gets to know of changes
     gateway    the Envoy process; admin reads its admin page
     processes  a program with a log, a record and an end
+    memory_watchdog  ends replicas that take too much memory, as memory_limit (pure) decides; process_memory reads it
     shares     weights over what is ready (pure)
 
 Everything but the making of model repositories happens in one thread's event loop.

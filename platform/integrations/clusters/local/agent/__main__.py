@@ -21,6 +21,7 @@ import httpx
 from integrations.clusters.local.agent.admin import admin_socket
 from integrations.clusters.local.agent.agent import Agent, Settings
 from integrations.clusters.local.agent.gateway import PortTakenError, claim_address
+from integrations.clusters.local.agent.memory_limit import Limit, MemoryPolicy
 from integrations.clusters.local.agent.sockets import replicas_folder
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.files import Layout
@@ -31,6 +32,8 @@ from serving_runtime.shared.egress import Network, networks
 log = logging.getLogger("fairlead.agent")
 
 _TIMINGS = ", ".join(each.name for each in fields(Timing))
+
+_MOST_PERCENT = 99
 
 # The second is what the first was called before.
 _EGRESS_VARIABLES = ("FAIRLEAD_EGRESS_ALLOWED_NETWORKS", "FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
@@ -60,7 +63,8 @@ def main(arguments: list[str] | None = None) -> int:
         port_number = claim_address(host, int(port))
     except (PortTakenError, OSError) as error:
         return _refuse(str(error))
-    asyncio.run(_run(Settings(layout, host, port_number, timing, runtime, options.egress_allowed_networks)))
+    memory = MemoryPolicy(options.memory_limit, options.memory_reserve_percent)
+    asyncio.run(_run(Settings(layout, host, port_number, timing, runtime, options.egress_allowed_networks, memory)))
     return 0
 
 
@@ -90,6 +94,21 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         help="networks that payload loggers may be in although they are not public, such as 10.0.0.0/8 "
         f"({_EGRESS_VARIABLES[0]})",
     )
+    parser.add_argument(
+        "--memory-limit",
+        type=_memory_limit,
+        metavar="|".join(Limit),
+        default=os.environ.get("FAIRLEAD_MEMORY_LIMIT") or Limit.MACHINE,
+        help="the memory of one replica: what the machine has but for the reserve, or what its revision requests "
+        "(FAIRLEAD_MEMORY_LIMIT)",
+    )
+    parser.add_argument(
+        "--memory-reserve-percent",
+        type=_percent,
+        default=os.environ.get("FAIRLEAD_MEMORY_RESERVE_PERCENT") or "10",
+        metavar="PERCENT",
+        help="of the machine's memory, what replicas leave to everything else (FAIRLEAD_MEMORY_RESERVE_PERCENT)",
+    )
     options = parser.parse_args(arguments)
     host, _, port = options.gateway_address.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
@@ -102,6 +121,19 @@ def _timing(text: str) -> tuple[str, float]:
     if not hasattr(Timing(), name):
         raise argparse.ArgumentTypeError(f"{name!r} is not one of {_TIMINGS}")
     return name, type(getattr(Timing(), name))(value)
+
+
+def _memory_limit(text: str) -> Limit:
+    try:
+        return Limit(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(Limit)}") from None
+
+
+def _percent(text: str) -> float:
+    if not text.isdecimal() or int(text) > _MOST_PERCENT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to {_MOST_PERCENT}")
+    return float(text)
 
 
 def _networks(text: str) -> tuple[Network, ...]:

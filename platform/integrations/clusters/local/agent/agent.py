@@ -18,6 +18,8 @@ import httpx
 from common.errors import Unavailable
 from integrations.clusters.base import Component
 from integrations.clusters.local.agent.gateway import Gateway, fresh_folder
+from integrations.clusters.local.agent.memory_limit import MemoryPolicy
+from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Tenant
 from integrations.clusters.local.agent.processes import adopt_orphans
 from integrations.clusters.local.agent.replica import Replica, Workshop
 from integrations.clusters.local.agent.routing import Router, Routing
@@ -58,6 +60,7 @@ class Settings:
     timing: Timing = field(default_factory=Timing)
     runtime: tuple[str, ...] = RUNTIME
     egress_allowed: tuple[Network, ...] = ()
+    memory: MemoryPolicy = field(default_factory=MemoryPolicy)
 
 
 class Agent:
@@ -75,6 +78,7 @@ class Agent:
         self._gateway = Gateway(
             self._layout, self._timing, host=settings.host, port=settings.port, changed=self._changed.set
         )
+        self._memory = MemoryWatchdog(settings.memory)
         self._services: dict[Key, Service] = {}
         self._seen: dict[Path, tuple[int, int]] = {}
         self._written: dict[Path, object] = {}
@@ -102,6 +106,7 @@ class Agent:
         self._write_status()
         async with asyncio.TaskGroup() as tasks:
             background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._beat())]
+            background.append(tasks.create_task(self._memory.run(self._tenants, self._timing.memory_s)))
             while not stop.is_set():
                 await self._round()
                 await self._pause(stop)
@@ -250,6 +255,10 @@ class Agent:
             self._written.pop(self._layout.cluster_status, None)
             self._write_cluster_status()
             await asyncio.sleep(_HEARTBEAT_S)
+
+    def _tenants(self) -> list[Tenant]:
+        replicas = (replica for service in self._services.values() for replica in service.replicas())
+        return [tenant for replica in replicas if (tenant := replica.tenant()) is not None]
 
     async def _close(self) -> None:
         await self._gateway.drain(self._timing.drain_s)

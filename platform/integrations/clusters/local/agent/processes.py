@@ -38,9 +38,13 @@ class _Orphans:
         self.adopted = False
         self.started: set[int] = set()
 
+    def found(self) -> set[int]:
+        """Return those that there are."""
+        return _children() - self.started if self.adopted else set()
+
     def end(self) -> None:
         """Kill them; their own children become this process's, and are looked for again."""
-        while self.adopted and (orphans := _children() - self.started):
+        while orphans := self.found():
             for pid in orphans:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
@@ -52,6 +56,11 @@ _orphans = _Orphans()
 def adopt_orphans() -> None:
     """Have what programs leave running end with them, in sessions of its own too; see `_Orphans`."""
     _orphans.adopted = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def orphans() -> set[int]:
+    """Return the processes that programs left running; see `_Orphans`."""
+    return _orphans.found()
 
 
 def _children() -> set[int]:
@@ -112,6 +121,7 @@ class Process:
         write_record(program.record, ProcessRecord(self._popen.pid, ticks, restarts, message, AGENT))
         self._pidfd = os.pidfd_open(self._popen.pid)
         self._ended = asyncio.get_running_loop().create_future()
+        self._complaint = ""
         asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
 
     @property
@@ -161,6 +171,17 @@ class Process:
         self._signal(signal.SIGKILL)
         await self.ended()
 
+    def end_for_memory(self, complaint: str) -> None:
+        """Kill it for the memory that it takes; `complaint` is a part of a sentence that says so."""
+        if self.running:
+            self._complaint = complaint
+            self._signal(signal.SIGKILL)
+
+    @property
+    def ended_for_memory(self) -> bool:
+        """Return whether it was killed for the memory that it took."""
+        return bool(self._complaint)
+
     def forget(self) -> None:
         """Remove its record: it ended as asked."""
         self.program.record.unlink(missing_ok=True)
@@ -178,6 +199,8 @@ class Process:
             return log.read().decode(errors="replace")
 
     def _epitaph(self) -> str:
+        if self._complaint:
+            return self._complaint
         code = self._popen.returncode
         how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         last = self._last_line() if -code not in (signal.SIGKILL, signal.SIGTERM) else ""

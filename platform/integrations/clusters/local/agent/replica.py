@@ -35,6 +35,7 @@ from integrations.clusters.base import (
 )
 from integrations.clusters.flags import CLOSED, allows_python, logger_flags
 from integrations.clusters.local.agent.addresses import FREE_PORTS, Addresses, client_of, is_ready, written
+from integrations.clusters.local.agent.memory_watchdog import Tenant
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.room import lack, machine
@@ -137,6 +138,12 @@ class Replica:
             failure=self._failure,
         )
 
+    def tenant(self) -> Tenant | None:
+        """Return what the memory watchdog looks at; None while no process runs."""
+        if self._process is None or not self._process.running:
+            return None
+        return Tenant(self._full_name, self._process, self._revision.resources.memory_bytes)
+
     def leave(self) -> None:
         """Take no new requests; without an endpoint it ends at once."""
         self.leaving = True
@@ -204,6 +211,8 @@ class Replica:
         finally:
             self.endpoint, self._metrics_url = None, ""
         reason = FailureReason.RUNTIME_UNHEALTHY if served else reason_of_exit(self._process.exit_code)
+        if self._process.ended_for_memory:
+            reason = FailureReason.OUT_OF_MEMORY
         return self._failed(reason, self._last_ending, self._process)
 
     def _started(self, restarts: int, before: str) -> Process:

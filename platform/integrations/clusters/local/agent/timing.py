@@ -18,6 +18,7 @@ class Timing:
             a change a moment after its admin page shows it.
         drain_s: how long requests in flight may take before their replica is told to stop.
         exit_s: how long a program may take to end after SIGTERM before it is killed.
+        memory_s: between two looks at the memory of replicas.
         gateway_s: how long Envoy may take to show that it took up a change.
     """
 
@@ -32,6 +33,7 @@ class Timing:
     settle_s: float = 0.2
     drain_s: float = 30.0
     exit_s: float = 15.0
+    memory_s: float = 1.0
     gateway_s: float = 5.0
 
     def backoff_s(self, failures: int) -> float:

@@ -101,11 +101,12 @@ def supported(machine: str | None = None) -> bool:
     return (machine or os.uname().machine) in _ARCHITECTURES
 
 
-def program(machine: str, *, unix: bool, connects: bool) -> bytes:
+def program(machine: str, *, unix: bool, connects: bool, sockets: bool = True) -> bytes:
     """Return the filter, eight bytes an instruction.
 
-    Sockets are of IPv4, IPv6 and netlink, and of the file system where `unix`. Without `connects` those of IP are of
-    TCP: Landlock refuses its connections, and knows neither datagrams nor other protocols.
+    Without `sockets` there are none but pairs. Else they are of IPv4, IPv6 and netlink, and of the file system where
+    `unix`; without `connects` those of IP are of TCP: Landlock refuses its connections, and knows neither datagrams nor
+    other protocols.
     """
     architecture, column = _ARCHITECTURES[machine]
     refused = sorted(number for numbers in _REFUSED.values() if (number := numbers[column]) is not None)
@@ -124,6 +125,9 @@ def program(machine: str, *, unix: bool, connects: bool) -> bytes:
         _instruction(_RETURN, _ERRNO | _EPERM),
         _instruction(_RETURN, _ALLOW),
     ]
+    if not sockets:
+        end = [_instruction(_EQUAL, _SOCKET[column], 0, 1), _instruction(_RETURN, _ERRNO | _EACCES)]
+        return b"".join([*code, *end, _instruction(_RETURN, _ALLOW)])
     plain = [_NETLINK, *([_UNIX] if unix else []), *([_INET, _INET6] if connects else [])]
     code += [
         _instruction(_EQUAL, _SOCKET[column], 1, 0),
@@ -146,7 +150,7 @@ def program(machine: str, *, unix: bool, connects: bool) -> bytes:
     return b"".join([*code, _instruction(_RETURN, _ERRNO | _EACCES)])
 
 
-def install(*, unix: bool, connects: bool) -> None:
+def install(*, unix: bool, connects: bool, sockets: bool = True) -> None:
     """Filter the calls of this process, and of all that it starts; needs `no_new_privs`.
 
     Raises:
@@ -155,7 +159,7 @@ def install(*, unix: bool, connects: bool) -> None:
     machine = os.uname().machine
     if not supported(machine):
         raise OSError(_ENOSYS, f"seccomp: the system calls of {machine} are not known")
-    text = program(machine, unix=unix, connects=connects)
+    text = program(machine, unix=unix, connects=connects, sockets=sockets)
     code = ctypes.create_string_buffer(text, len(text))
     filtered = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(text) // 8, ctypes.addressof(code)))
     if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filtered, 0, 0) < 0:
