@@ -28,7 +28,8 @@ def add(group: "argparse._ArgumentGroup") -> None:
         default=[],
         metavar="[MODE,]NAME=VALUE",
         help="mode=triton or opentelemetry, level=TIMESTAMPS, TENSORS or OFF, rate=N, count=N; triton,file=PATH, "
-        "triton,log-frequency=N; opentelemetry,url=URL, opentelemetry,resource=KEY=VALUE; may be given several times",
+        "triton,log-frequency=N; opentelemetry,url=URL, opentelemetry,socket=PATH, opentelemetry,resource=KEY=VALUE; "
+        "may be given several times",
     )
 
 
@@ -66,6 +67,8 @@ def _with(options: TraceOptions, mode: str, name: str, value: str) -> TraceOptio
         if not url.startswith(("http://", "https://")):
             raise ValueError("spans are sent over http or https")
         change = {"url": url}
+    elif mode == OPENTELEMETRY and name == "socket":
+        change = {"through": value}
     elif mode == OPENTELEMETRY and name == "resource":
         key, equals, attribute = value.partition("=")
         if not (key and equals):
