@@ -46,9 +46,11 @@ def serving(serve: Callable[[socket.socket], None]) -> Iterator[int]:
 
         accepting = threading.Thread(target=accept)
         accepting.start()
-        yield server.getsockname()[1]
-        server.shutdown(socket.SHUT_RDWR)
-        accepting.join()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            accepting.join()
     for thread in threads:
         thread.join(20)
 

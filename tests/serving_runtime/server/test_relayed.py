@@ -31,14 +31,17 @@ def repository(tmp_path: Path) -> Path:
 @contextmanager
 def behind_a_relay(folder: Path, scheme: str, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     """Yield a receiver; `folder`/relay leads to it, and over https its certificate is for `name`."""
-    with receiving() as receiver:
-        if scheme == "https":
-            certificate, key = certified(folder, name)
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate, key)
-            receiver.socket = context.wrap_socket(receiver.socket, server_side=True)
-            monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-            monkeypatch.setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", str(certificate))
+    context = None
+    if scheme == "https":
+        certificate, key = certified(folder, name)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", str(certificate))
+    # The relay is the way, whatever a proxy of the environment could do.
+    monkeypatch.setenv(f"{scheme}_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with receiving(context) as receiver:
         with relaying(folder, Target("127.0.0.1", receiver.server_port, networks("127.0.0.0/8"))):
             yield receiver
 
@@ -66,7 +69,6 @@ def test_the_logger_posts_through_it(
     repository: Path, tmp_path: Path, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with behind_a_relay(tmp_path, scheme, HOST, monkeypatch) as receiver:
-        monkeypatch.setenv(f"{scheme}_proxy", "http://127.0.0.1:9")  # the relay is the way, whatever a proxy could do
         url = f"{scheme}://{HOST}:{receiver.server_port}/events"
         flags = (f"--payload-logger={url}", f"--payload-logger-socket={tmp_path / 'relay'}")
         # Its networks would refuse any address; with a socket it is for the relay to say.
@@ -82,7 +84,6 @@ def test_traces_go_through_it(
     repository: Path, tmp_path: Path, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with behind_a_relay(tmp_path, scheme, HOST, monkeypatch) as collector:
-        monkeypatch.setenv(f"{scheme}_proxy", "http://127.0.0.1:9")
         given = (
             *("mode=opentelemetry", "level=TIMESTAMPS", "rate=1", "opentelemetry,bsp_schedule_delay=20"),
             f"opentelemetry,url={scheme}://{HOST}:{collector.server_port}/v1/traces",
