@@ -7,6 +7,8 @@ from typing import Any
 from serving_runtime.protocol.restrictions import Restriction, parse_restriction
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - as Triton: a server serves
+UNIX, INHERITED = "unix:", "fd:"
+"""How addresses of endpoints begin that are no hosts: see `sockets`."""
 
 
 def boolean(text: str) -> bool:
@@ -45,6 +47,19 @@ def address(text: str) -> str:
     if not host or "[" in host or "]" in host or (text.startswith("ipv6:") and ":" not in host):
         raise argparse.ArgumentTypeError(f"'{text}' is not an address, such as 127.0.0.1, localhost or [::1]")
     return host
+
+
+def endpoint(text: str) -> str:
+    """Return where an endpoint listens: an address, `unix:/path`, or `fd:N`."""
+    if text.startswith(UNIX):
+        if not text.startswith(f"{UNIX}/") or "\0" in text or text.endswith("/"):
+            raise argparse.ArgumentTypeError(f"'{text}' is not unix: with an absolute path, as in unix:/run/http.sock")
+        return text
+    if text.startswith(INHERITED):
+        if not text.removeprefix(INHERITED).isdecimal():
+            raise argparse.ArgumentTypeError(f"'{text}' is not fd: with the number of an open socket, as in fd:3")
+        return text
+    return address(text)
 
 
 def revision(text: str) -> str:

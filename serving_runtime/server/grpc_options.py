@@ -9,9 +9,11 @@ from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSetti
 from serving_runtime.protocol.restrictions import Restriction, twice
 from serving_runtime.server.flag_types import (
     EVERYWHERE,
+    INHERITED,
+    UNIX,
     add_bool,
-    address,
     count,
+    endpoint,
     header_pattern,
     port_number,
     positive,
@@ -55,6 +57,10 @@ class GrpcOptions:
         )
         if group := twice(found.grpc_restricted_protocol):
             parser.error(f"--grpc-restricted-protocol names '{group}' twice")
+        if found.grpc_server == GRPCIO and found.grpc_address.startswith(INHERITED):
+            parser.error(f"--grpc-server={GRPCIO} makes its sockets itself and takes no fd:N; take {H2}")
+        if found.grpc_server == GRPCIO and found.grpc_address.startswith(UNIX) and found.workers > 1:
+            parser.error(f"--grpc-server={GRPCIO} cannot share a Unix socket with other workers; take {H2}")
         return cls(
             allow=found.allow_grpc,
             server=found.grpc_server,
@@ -95,10 +101,10 @@ def add(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--grpc-address",
-        type=address,
+        type=endpoint,
         default=EVERYWHERE,
         metavar="ADDRESS",
-        help=f"address of the grpc endpoint ({EVERYWHERE})",
+        help=f"address of the grpc endpoint, also unix:/path or fd:N ({EVERYWHERE})",
     )
     group.add_argument(
         "--grpc-port",

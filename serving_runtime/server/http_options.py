@@ -8,7 +8,7 @@ from serving_runtime.protocol.restrictions import Restriction, twice
 from serving_runtime.server.flag_types import (
     EVERYWHERE,
     add_bool,
-    address,
+    endpoint,
     header_pattern,
     port_number,
     positive,
@@ -51,10 +51,10 @@ def add(group: "argparse._ArgumentGroup") -> None:
     add_bool(group, "--allow-http", default=True, text="listen for http")
     group.add_argument(
         "--http-address",
-        type=address,
+        type=endpoint,
         default=EVERYWHERE,
         metavar="ADDRESS",
-        help=f"address of the http endpoint ({EVERYWHERE})",
+        help=f"address of the http endpoint; without a port unix:/path, or fd:N that is bound already ({EVERYWHERE})",
     )
     group.add_argument(
         "--http-port",

@@ -5,7 +5,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from serving_runtime.server.flag_types import add_bool, address, boolean, port_number, positive
+from serving_runtime.server.flag_types import INHERITED, UNIX, add_bool, boolean, endpoint, port_number, positive
 from serving_runtime.telemetry.settings import MetricsSettings
 
 
@@ -27,14 +27,17 @@ class MetricsOptions:
     settings: MetricsSettings
 
     @classmethod
-    def parsed(cls, found: argparse.Namespace) -> "MetricsOptions":
-        """Return the options in a parsed command line."""
+    def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "MetricsOptions":
+        """Return the options in a parsed command line; ends the process where they contradict each other."""
+        address = found.metrics_address if found.metrics_address is not None else found.http_address
+        if found.metrics_address is None and found.allow_metrics and address.startswith((UNIX, INHERITED)):
+            parser.error(f"--http-address={address} has no port beside which metrics could be; give --metrics-address")
         settings = MetricsSettings()
         for name, value in found.metrics_config:
             settings = dataclasses.replace(settings, **{name: value})
         return cls(
             allow=found.allow_metrics,
-            address=found.metrics_address if found.metrics_address is not None else found.http_address,
+            address=address,
             port=found.metrics_port,
             cpu=found.allow_cpu_metrics,
             gpu=found.allow_gpu_metrics,
@@ -47,7 +50,10 @@ def add(group: "argparse._ArgumentGroup") -> None:
     """Add the flags."""
     add_bool(group, "--allow-metrics", default=True, text="listen for metrics")
     group.add_argument(
-        "--metrics-address", type=address, metavar="ADDRESS", help="address of the metrics endpoint (the HTTP one)"
+        "--metrics-address",
+        type=endpoint,
+        metavar="ADDRESS",
+        help="address of the metrics endpoint, also unix:/path or fd:N (the HTTP one)",
     )
     group.add_argument(
         "--metrics-port",

@@ -20,7 +20,7 @@ from serving_runtime.server import (
     tap_options,
     trace_options,
 )
-from serving_runtime.server.flag_types import add_bool, boolean, count, positive, revision
+from serving_runtime.server.flag_types import INHERITED, UNIX, add_bool, boolean, count, positive, revision
 from serving_runtime.server.grpc_options import GrpcOptions
 from serving_runtime.server.http_options import HttpOptions
 from serving_runtime.server.logger_options import LoggerOptions
@@ -92,11 +92,13 @@ def parse(arguments: Sequence[str]) -> Options:
     found = parser.parse_args(arguments)
     if not (found.allow_http or found.allow_grpc):
         parser.error("--allow-http and --allow-grpc are both false, which leaves nothing to serve")
+    if twice := _place_of_two(found):
+        parser.error(f"two endpoints cannot both be at {twice}")
     return Options(
         models=ModelOptions.parsed(parser, found),
         http=HttpOptions.parsed(parser, found),
         grpc=GrpcOptions.parsed(parser, found),
-        metrics=MetricsOptions.parsed(found),
+        metrics=MetricsOptions.parsed(parser, found),
         tap=TapOptions.parsed(found),
         logger=LoggerOptions.parsed(found),
         port_file=found.port_file,
@@ -111,6 +113,17 @@ def parse(arguments: Sequence[str]) -> Options:
         log=log_options.parsed(found),
         trace=trace_options.parsed(parser, found),
     )
+
+
+def _place_of_two(found: argparse.Namespace) -> str:
+    """Return the Unix socket that two endpoints are to have; empty where there is none."""
+    asked = (
+        (found.allow_http, found.http_address),
+        (found.allow_grpc, found.grpc_address),
+        (found.allow_metrics, found.metrics_address or ""),
+    )
+    places = [address for allowed, address in asked if allowed and address.startswith((UNIX, INHERITED))]
+    return next((address for address in places if places.count(address) > 1), "")
 
 
 def _parser() -> Parser:
@@ -173,7 +186,7 @@ def _parser() -> Parser:
         "--port-file",
         type=Path,
         metavar="PATH",
-        help='write {"http": n, "grpc": n, "metrics": n} here once all sockets listen',
+        help='write {"http": n, "grpc": n, "metrics": n} here once all sockets listen; "unix:/path" for a Unix socket',
     )
     process.add_argument(
         "--id", default="fairlead", metavar="NAME", help="the server's name in its metadata (fairlead)"

@@ -23,7 +23,7 @@ from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.protocol.http.message import JSON, Reply, Request, Response, error_response, text_error
 from serving_runtime.request import Cancellable
 from serving_runtime.server.flag_types import count, port_number
-from serving_runtime.server.sockets import listen, write_port_file
+from serving_runtime.server.sockets import listen, place, write_port_file
 
 logger = logging.getLogger(__name__)
 
@@ -68,11 +68,11 @@ async def serve(door: Door, sock: socket.socket, answer: Answer) -> None:
     """Answer on a bound socket until told to end, or until nothing is asked any more."""
     application = _Application(answer)
     listener = Listener(application, sock, HttpLimits(max_body_bytes=_MAX_BODY_BYTES))
-    await listen(listener, door.address, sock.getsockname()[1], "--http-port")
+    await listen(listener, door.address, place(sock), "http")
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     if door.port_file is not None:
-        write_port_file(door.port_file, {"http": sock.getsockname()[1]})
+        write_port_file(door.port_file, {"http": place(sock)})
     while not told.is_set() and application.idle_s < door.idle_timeout_s:
         with suppress(TimeoutError):
             await asyncio.wait_for(told.wait(), _LOOK_S)

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _listen(chosen: options.Options, model: str, door: replay_http.Door) -> int:
-    sock = bind(door.address, door.port, "--http-port")
+    sock = bind(door.address, door.port, "http")
     engine = make_engine(chosen)
     errors = await engine.load_all()
     if errors:

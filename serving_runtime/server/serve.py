@@ -36,7 +36,7 @@ from serving_runtime.server.endpoints import again_and_again, grpc_server, http_
 from serving_runtime.server.logger_options import open_logger
 from serving_runtime.server.one_of_several import OneOfSeveral
 from serving_runtime.server.options import Options
-from serving_runtime.server.sockets import StartError, bind, bind_grpc, listen, write_port_file
+from serving_runtime.server.sockets import SocketFile, StartError, bind, bind_grpc, listen, place, write_port_file
 from serving_runtime.server.tap_options import open_tap
 from serving_runtime.telemetry.logsettings import LogControl
 from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, Taps
@@ -48,7 +48,7 @@ from serving_runtime.telemetry.tracing.triton_file import TritonFile
 logger = logging.getLogger(__name__)
 
 ONE_OF_SEVERAL = "FAIRLEAD_ONE_OF_SEVERAL"
-"""The environment variable by which a worker knows that others listen on its ports: the socket where they meet."""
+"""The variable by which a worker knows of others: the number of the open socket that leads to who started it."""
 
 _SWITCH_INTERVAL_S = 0.0005
 """How long a thread may keep the GIL while another wants it; Python's 5 ms would be added to every threaded model."""
@@ -80,9 +80,12 @@ def open_log(options: Options) -> LogControl:
     return log
 
 
-def tell_ready(ports: Mapping[str, int]) -> None:
-    """Log that a server is ready, and on which ports it is asked."""
-    logger.info("ready on %s", ", ".join(f"{name} port {port}" for name, port in ports.items()))
+def tell_ready(places: Mapping[str, int | str]) -> None:
+    """Log that a server is ready, and where each endpoint is."""
+    logger.info(
+        "ready on %s",
+        ", ".join(f"{name} port {at}" if isinstance(at, int) else f"{name} {at}" for name, at in places.items()),
+    )
 
 
 def _budget_bytes(asked: int | None, workers: int) -> int | None:
@@ -170,7 +173,8 @@ class Server:
     def __init__(self, options: Options, log: LogControl) -> None:
         self._options = options
         self._stop = asyncio.Event()
-        self._ports: dict[str, int] = {}
+        self._places: dict[str, int | str] = {}
+        self._files: list[SocketFile] = []
         self._http: Listener | None = None
         self._metrics: Listener | None = None
         self._grpc: GrpcServer | None = None
@@ -182,6 +186,13 @@ class Server:
         follow(self._engine, self._settings.tracer, self._taps)
 
     async def run(self) -> int:
+        try:
+            return await self._run()
+        finally:
+            for file in self._files:
+                file.remove()
+
+    async def _run(self) -> int:
         options = self._options
         http = None
         if options.http.allow:
@@ -202,18 +213,20 @@ class Server:
         if isinstance(self._engine, OneOfSeveral):  # its metrics port is for the process that started it only
             logger.info("worker process %d is ready", os.getpid())
         else:
-            tell_ready(self._ports)
+            tell_ready(self._places)
         if options.port_file is not None:
-            write_port_file(options.port_file, self._ports)
+            write_port_file(options.port_file, self._places)
         await self._stop.wait()
         return await self._drain()
 
     async def _join(self, engine: OneOfSeveral) -> None:
         """Meet the other workers; without the process that started them there is no server."""
         try:
-            channel = Channel(*await asyncio.open_unix_connection(os.environ[ONE_OF_SEVERAL]))
-        except OSError as error:
-            raise StartError(f"the process that started this worker has gone: {error.strerror}") from error
+            sock = socket.socket(fileno=int(os.environ[ONE_OF_SEVERAL]))
+        except (OSError, ValueError) as error:
+            raise StartError(f"{ONE_OF_SEVERAL} is for workers that a server starts: {error}") from error
+        sock.set_inheritable(False)
+        channel = Channel(*await asyncio.open_unix_connection(sock=sock))
         settings = self._settings
         does = {**engine.does, LOG: settings.change_log_here, TRACE: settings.change_trace_here}
         engine.member = Member(channel, does, self._on_orphaned)
@@ -229,13 +242,19 @@ class Server:
         except ValueError as error:
             raise StartError(str(error)) from error
         reuse_port = options.settings.reuse_port
-        self._ports["grpc"] = bind_grpc(server, options.address, options.port, reuse_port=reuse_port)
+        self._places["grpc"] = bind_grpc(server, options.address, options.port, reuse_port=reuse_port)
+        self._keep(options.address)
         return server
 
     def _bind(self, name: str, address: str, port: int, *, reuse_port: bool = False) -> socket.socket:
-        sock = bind(address, port, f"--{name}-port", reuse_port=reuse_port)
-        self._ports[name] = sock.getsockname()[1]
+        sock = bind(address, port, name, reuse_port=reuse_port)
+        self._places[name] = place(sock)
+        self._keep(address)
         return sock
+
+    def _keep(self, address: str) -> None:
+        if file := SocketFile.of(address):
+            self._files.append(file)
 
     async def _load(self) -> None:
         errors = await self._engine.load_all()
@@ -253,12 +272,12 @@ class Server:
             self._http = http_listener(
                 self._options, self._engine, self._settings, http, self._taps, memory=self._request_memory
             )
-            await listen(self._http, self._options.http.address, self._ports["http"], "--http-port")
+            await listen(self._http, self._options.http.address, self._places["http"], "http")
         if metrics is not None:
             self._metrics = metrics_listener(
                 self._options.metrics, self._engine, metrics, self._taps, memory=self._request_memory
             )
-            await listen(self._metrics, self._options.metrics.address, self._ports["metrics"], "--metrics-port")
+            await listen(self._metrics, self._options.metrics.address, self._places["metrics"], "metrics")
         if self._grpc is not None:
             await self._grpc.start()
 

@@ -1,9 +1,10 @@
-"""Several worker processes that are one server: on the same ports, with one metrics page, and the same models.
+"""Several worker processes that are one server: on the same sockets, with one metrics page, and the same models.
 
     bind --reuse--> start workers -> all listen -> (port file) -> ... --SIGTERM--> workers finish -> exit 0
 
-The kernel shares connections out among the workers. A worker that ends takes the others along: whoever started the
-server starts it anew. What concerns the models of all goes through this process: see carrying.py.
+The kernel shares connections out among the workers: each binds the same port, or inherits the one Unix socket. A
+worker that ends takes the others along: whoever started the server starts it anew. What concerns the models of all
+goes through this process: see carrying.py.
 """
 
 import asyncio
@@ -25,9 +26,18 @@ from serving_runtime.protocol.http.message import Reply, Request, Response, text
 from serving_runtime.request import Cancellable
 from serving_runtime.server import serve
 from serving_runtime.server.carrying import Hub
+from serving_runtime.server.flag_types import INHERITED
 from serving_runtime.server.one_of_several import IN_ORDER
 from serving_runtime.server.options import Options
-from serving_runtime.server.sockets import StartError, bind, listen, write_port_file
+from serving_runtime.server.sockets import (
+    SocketFile,
+    StartError,
+    bind,
+    is_shared_by_port,
+    listen,
+    place,
+    write_port_file,
+)
 from serving_runtime.telemetry import text
 from serving_runtime.telemetry.joined import summed
 
@@ -86,9 +96,10 @@ class Workers:
         self._workers = workers
         self._join = join
         self._hub = Hub(len(workers), IN_ORDER)
-        self._meeting: asyncio.Server | None = None
+        self._members: set[asyncio.Task[None]] = set()
         self._processes: list[asyncio.subprocess.Process] = []
         self._pages: dict[str, str] = {}
+        self._files: list[SocketFile] = []
         self._stop = asyncio.Event()
 
     async def run(self) -> int:
@@ -101,37 +112,35 @@ class Workers:
                 return await self._serve(Path(folder))
             finally:
                 await self._end()
+                for file in self._files:
+                    file.remove()
 
     async def _serve(self, folder: Path) -> int:
         options = self._options
-        ports: dict[str, int] = {}
-        held = []  # so that nobody else takes a port that was free, until the workers have it
+        places: dict[str, int | str] = {}
+        held: dict[str, socket.socket] = {}  # until the workers have them: nobody else takes a port that was free
         for name, allow, address, port in (
             ("http", options.http.allow, options.http.address, options.http.port),
             ("grpc", options.grpc.allow, options.grpc.address, options.grpc.port),
         ):
             if allow:
-                if port:  # of another server, which shares it too, nobody would be told otherwise
-                    bind(address, port, f"--{name}-port").close()
-                held.append(bind(address, port, f"--{name}-port", reuse_port=True))
-                ports[name] = held[-1].getsockname()[1]
+                if port and is_shared_by_port(address):  # another server that shares it, too, would go unnoticed
+                    bind(address, port, name).close()
+                held[name] = self._bind(name, address, port, places, reuse_port=True)
         metrics = None
         if options.metrics.allow:
-            metrics = bind(options.metrics.address, options.metrics.port, "--metrics-port")
-            ports["metrics"] = metrics.getsockname()[1]
-        meeting = folder / "workers.sock"
-        self._meeting = await asyncio.start_unix_server(self._hub.serve, meeting)  # there as long as it is kept
+            metrics = self._bind("metrics", options.metrics.address, options.metrics.port, places)
         for number, worker in enumerate(self._workers):
-            await self._start(worker, folder / f"{number}.json", meeting, ports)
+            await self._start(worker, folder / f"{number}.json", held)
         if not await self._until_ready(folder):
             return 0 if self._stop.is_set() else 1
-        for sock in held:
+        for sock in held.values():
             sock.close()
         if metrics is not None:
             await self._show(metrics)
-        serve.tell_ready(ports)
+        serve.tell_ready(places)
         if options.port_file is not None:
-            write_port_file(options.port_file, ports)
+            write_port_file(options.port_file, places)
         ended = [asyncio.ensure_future(process.wait()) for process in self._processes]
         stopped = asyncio.ensure_future(self._stop.wait())
         await asyncio.wait([*ended, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -142,13 +151,31 @@ class Workers:
         await self._end()
         return max(process.returncode or 0 for process in self._processes)
 
-    async def _start(self, worker: Worker, port_file: Path, meeting: Path, ports: dict[str, int]) -> None:
+    def _bind(
+        self, name: str, address: str, port: int, places: dict[str, int | str], *, reuse_port: bool = False
+    ) -> socket.socket:
+        sock = bind(address, port, name, reuse_port=reuse_port)
+        places[name] = place(sock)
+        if file := SocketFile.of(address):
+            self._files.append(file)
+        return sock
+
+    async def _start(self, worker: Worker, port_file: Path, sockets: Mapping[str, socket.socket]) -> None:
         own = [f"--port-file={port_file}", "--metrics-port=0", "--metrics-address=127.0.0.1"]
-        own += [f"--{name}-port={ports[name]}" for name in ("http", "grpc") if name in ports]
-        own += [f"--reuse-{name}-port=true" for name in ("http", "grpc") if name in ports]
-        environment = {**os.environ, **worker.environment, serve.ONE_OF_SEVERAL: str(meeting)}
+        ours, theirs = socket.socketpair()
+        left_open = [theirs.fileno()]
+        for name, sock in sockets.items():
+            if sock.family == socket.AF_UNIX:
+                own.append(f"--{name}-address={INHERITED}{sock.fileno()}")
+                left_open.append(sock.fileno())
+            else:
+                own += [f"--{name}-port={place(sock)}", f"--reuse-{name}-port=true"]
+        environment = {**os.environ, **worker.environment, serve.ONE_OF_SEVERAL: str(theirs.fileno())}
         command = [*interpreter(), "-m", "serving_runtime", *self._arguments, *own, *worker.flags]
-        self._processes.append(await asyncio.create_subprocess_exec(*command, env=environment, start_new_session=True))
+        started = asyncio.create_subprocess_exec(*command, env=environment, start_new_session=True, pass_fds=left_open)
+        with theirs:
+            self._processes.append(await started)
+        self._members.add(asyncio.create_task(self._hub.serve(*await asyncio.open_unix_connection(sock=ours))))
 
     async def _until_ready(self, folder: Path) -> bool:
         """Return whether all workers listen; not where one has ended or the server is to stop."""
@@ -164,7 +191,7 @@ class Workers:
 
     async def _show(self, sock: socket.socket) -> None:
         listener = Listener(self, sock, HttpLimits())
-        await listen(listener, self._options.metrics.address, sock.getsockname()[1], "--metrics-port")
+        await listen(listener, self._options.metrics.address, place(sock), "metrics")
 
     def handle(self, request: Request, reply: Reply) -> Cancellable | None:
         """Answer GET /metrics with the workers' pages."""

@@ -46,7 +46,7 @@ def roll_out(platform: Platform, version: int) -> dict[str, Any]:
 
 def test_what_prometheus_says_gates_a_rollout(tmp_path: Path, models: Path) -> None:
     platform = Platform(tmp_path / "home" / ".fairlead")
-    discovery = Discovery(f"{platform.url}/api/v1/prometheus/targets", platform.home / "token")
+    discovery = Discovery(f"{platform.url}/api/v1/prometheus/targets?via=control-plane", platform.home / "token")
     try:
         with prometheus([], tmp_path, discovery=discovery) as scraper:
             platform.variables["FAIRLEAD_PROMETHEUS_URL"] = f"http://127.0.0.1:{scraper.port}"

@@ -102,6 +102,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "PUT /services/{namespace}/{name}": (OWNER, DEPLOYER),
     "DELETE /services/{namespace}/{name}": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/events": (OWNER, VIEWER),
+    "GET /services/{namespace}/{name}/replicas/{replica}/metrics": (OWNER, VIEWER),
     "GET /services/{namespace}/{name}/recordings": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/recordings": (OWNER, ADMIN),
     "GET /services/{namespace}/{name}/recordings/{recording_id}": (OWNER, VIEWER),

@@ -19,7 +19,7 @@ _START_S = 60.0
 
 @dataclass(frozen=True)
 class Discovery:
-    """Where the server asks for its targets, with which token (Prometheus: http_sd_config)."""
+    """Where the server asks for its targets, and with which token, which the targets get too (http_sd_config)."""
 
     url: str
     token_file: Path
@@ -89,6 +89,7 @@ def _config(targets: Sequence[str], discovery: Discovery | None, jobs: Sequence[
     if discovery is not None:
         authorization = {"type": "Bearer", "credentials_file": str(discovery.token_file)}
         job["http_sd_configs"] = [{"url": discovery.url, "refresh_interval": "1s", "authorization": authorization}]
+        job["authorization"] = authorization
     return {"scrape_configs": [job, *jobs]}
 
 

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,7 +13,18 @@ from rest_framework.views import APIView
 from accounts.access import visible
 from accounts.permissions import caller_token
 from accounts.roles import Owned
+from common.errors import InvalidInput
 from deployments import selectors
+
+_CONTROL_PLANE = "control-plane"
+_PAGE = "text/plain; version=0.0.4; charset=utf-8"  # Prometheus: exposition formats
+_VIA = OpenApiParameter(
+    "via",
+    str,
+    enum=[_CONTROL_PLANE],
+    description="`control-plane` lists every replica's page as this API serves it, for the same token; left out, those "
+    "that replicas serve on ports, which get no token.",
+)
 
 
 class TargetSerializer(serializers.Serializer[Any]):
@@ -24,8 +37,28 @@ class TargetSerializer(serializers.Serializer[Any]):
 class ScrapeTargetsView(APIView):
     """What Prometheus is to scrape."""
 
-    @extend_schema(responses=TargetSerializer(many=True))
+    @extend_schema(parameters=[_VIA], responses=TargetSerializer(many=True))
     def get(self, request: Request) -> Response:
         """Return the metrics pages of all replicas that the caller may see, for Prometheus' `http_sd_configs`."""
-        targets = selectors.scrape_targets(only=visible(caller_token(request), Owned.NAMESPACE, "namespace"))
+        via = request.query_params.get("via", "")
+        if via not in ("", _CONTROL_PLANE):
+            raise InvalidInput(f"via is {via[:40]!r}; expected {_CONTROL_PLANE}, or nothing", field="via")
+        targets = selectors.scrape_targets(
+            only=visible(caller_token(request), Owned.NAMESPACE, "namespace"),
+            control_plane=f"{request.scheme}://{request.get_host()}" if via else "",
+        )
         return Response(TargetSerializer(targets, many=True).data)
+
+
+class ReplicaMetricsView(APIView):
+    """One replica's metrics page."""
+
+    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.STR})
+    def get(self, request: Request, namespace: str, name: str, replica: str) -> HttpResponse:  # noqa: ARG002
+        """Return the page in Prometheus' text format, as the replica serves it."""
+        service = selectors.service_get(namespace=namespace, name=name)
+        return HttpResponse(selectors.replica_metrics(service=service, replica=replica), content_type=_PAGE)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
+        """Let scrapers accept what they want: the page has one form, and errors are JSON."""
+        return super().perform_content_negotiation(request, force=True)

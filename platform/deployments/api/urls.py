@@ -112,6 +112,11 @@ urlpatterns = [
     path("prometheus/targets", scraping.ScrapeTargetsView.as_view(), name="scrape-targets"),
     path("services", views.ServiceListView.as_view(), name="service-list-api"),
     path("services/<str:namespace>/<str:name>", views.ServiceDetailView.as_view(), name="service-detail-api"),
+    path(
+        "services/<str:namespace>/<str:name>/replicas/<str:replica>/metrics",
+        scraping.ReplicaMetricsView.as_view(),
+        name="replica-metrics",
+    ),
     path("services/<str:namespace>/<str:name>/traffic", traffic.ServiceTrafficView.as_view(), name="service-traffic"),
     path("services/<str:namespace>/<str:name>/rollback", views.ServiceRollbackView.as_view(), name="service-rollback"),
     path("services/<str:namespace>/<str:name>/stop", views.ServiceStopView.as_view(), name="service-stop"),

@@ -51,7 +51,7 @@ from deployments.selectors.rollouts import (
     rollout_siblings,
     rollout_views,
 )
-from deployments.selectors.scraping import scrape_targets
+from deployments.selectors.scraping import replica_metrics, scrape_targets
 from deployments.selectors.services import (
     service_count_by_phase,
     service_detail,
@@ -130,6 +130,7 @@ __all__ = [
     "replay_summary",
     "replays_newest",
     "replays_of",
+    "replica_metrics",
     "resources_used",
     "revision_query",
     "revision_views",

@@ -1,15 +1,28 @@
 """Where a Prometheus finds the metrics of the replicas that run, as its HTTP service discovery wants to be told."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.db.models import Q
+from django.urls import reverse
 
+from common.errors import NotFound
+from deployments.connecting import driver_of
 from deployments.models import InferenceService, Revision
 from deployments.shapes import TargetView
+from integrations.clusters.base import ReplicaPhase
+
+_SERVES = (ReplicaPhase.READY, ReplicaPhase.DRAINING)
 
 
-def scrape_targets(*, only: Q) -> list[TargetView]:
-    """Return the replicas' metrics pages by revision, of the services that fit the condition, as last seen."""
+def scrape_targets(*, only: Q, control_plane: str = "") -> list[TargetView]:
+    """Return the replicas' metrics pages by revision, of the services that fit the condition, as last seen.
+
+    Args:
+        control_plane: URL of the control plane, to read every page there; empty lists the pages that replicas serve
+            themselves on ports.
+    """
     rows = InferenceService.objects.filter(only)
     services = {service.pk: service for service in rows.only("namespace", "name", "observed")}
     revisions = Revision.objects.filter(service__in=rows.values("pk"), stopped_at=None).only("name", "service_id")
@@ -18,7 +31,8 @@ def scrape_targets(*, only: Q) -> list[TargetView]:
         service = services.get(revision.service_id)
         if service is None:
             continue  # it came meanwhile
-        for url in service.observed.get(revision.name, {}).get("metrics_urls", ()):
+        seen = service.observed.get(revision.name, {})
+        for url in _at(control_plane, service, seen) if control_plane else _direct(seen):
             parts = urlsplit(url)
             labels = {
                 "__scheme__": parts.scheme,
@@ -27,5 +41,36 @@ def scrape_targets(*, only: Q) -> list[TargetView]:
                 "service": service.name,
                 "revision": revision.name,
             }
+            if control_plane:
+                labels["instance"] = parts.path.split("/")[-2]
             found.append(TargetView((parts.netloc,), labels))
     return found
+
+
+def replica_metrics(*, service: InferenceService, replica: str) -> str:
+    """Return the metrics page of one of the service's replicas.
+
+    Raises:
+        NotFound: it has no such replica now, or that does not serve yet.
+        Unavailable: the cluster or the replica does not answer.
+    """
+    driver = driver_of(service.cluster)
+    for revision in driver.observe(service.namespace, service.name).revisions:
+        for each in revision.replicas:
+            if each.name == replica and each.metrics_url:
+                return driver.metrics_page(service.namespace, each)
+    raise NotFound(
+        f"service {service.namespace}/{service.name} has no replica {replica[:100]!r} with metrics now", field="replica"
+    )
+
+
+def _direct(seen: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a Prometheus can read itself, which knows no Unix sockets."""
+    yield from (url for url in seen.get("metrics_urls", ()) if url.startswith("http://"))
+
+
+def _at(control_plane: str, service: InferenceService, seen: Mapping[str, Any]) -> Iterator[str]:
+    for replica in seen.get("replicas", ()):
+        if replica["phase"] in _SERVES:
+            names = [service.namespace, service.name, replica["name"]]
+            yield control_plane + reverse("replica-metrics", args=names)

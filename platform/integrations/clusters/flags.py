@@ -20,9 +20,13 @@ def python_flags(*, allowed: bool) -> list[str]:
 
 def allows_python(command: Sequence[str]) -> bool:
     """Return whether a runtime that is started so runs models whose files are code."""
+    return value_of(command, _PYTHON_MODELS).lower() in _TRUE
+
+
+def value_of(command: Sequence[str], flag: str) -> str:
+    """Return the last value that a command line gives a flag; empty where it gives none."""
     words = [part for word in command for part in word.split("=", 1)]
-    values = [value.lower() for name, value in pairwise(words) if name == _PYTHON_MODELS]
-    return bool(values) and values[-1] in _TRUE
+    return next((value for name, value in reversed(list(pairwise(words))) if name == flag), "")
 
 
 def logger_flags(namespace: str, revision: DesiredRevision, allowed: Sequence[Network]) -> list[str]:

@@ -1,13 +1,18 @@
 """The seam between the services and what speaks gRPC for them."""
 
+import socket
 from typing import Protocol
 
 
 class GrpcServer(Protocol):
-    """Services on one port: grpcio's server, or one on HTTP/2 of our own."""
+    """Services on one socket: grpcio's server, or one on HTTP/2 of our own."""
 
     def bind(self, address: str, port: int) -> int:
         """Return the port bound, a free one for port 0; raises OSError when it is taken."""
+        ...
+
+    def take(self, sock: socket.socket) -> None:
+        """Use a bound Unix socket in place of a port; raises OSError when that is not possible."""
         ...
 
     async def start(self) -> None:

@@ -51,7 +51,9 @@ class Listener:
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
-        self._server = await self._loop.create_server(lambda: Connection(self), sock=self._socket, backlog=4096)
+        unix = self._socket.family == socket.AF_UNIX
+        create = self._loop.create_unix_server if unix else self._loop.create_server
+        self._server = await create(lambda: Connection(self), sock=self._socket, backlog=4096)
         self._sweep()
 
     def change(self, application: Application, keeps_header: KeepsHeader | None) -> None:

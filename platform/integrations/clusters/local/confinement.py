@@ -50,6 +50,17 @@ def confined(
     )
 
 
+def network_of(runtime: Sequence[str], *, is_code: bool, has_logger: bool, on_sockets: bool) -> NetworkAccess:
+    """Return the network of a replica that is started by the command `runtime`.
+
+    Models in Python call others, loggers and traces are posted. All else answers, on sockets or ports.
+    """
+    has_traces = any(word.startswith("--trace") for word in runtime)
+    if is_code or has_logger or has_traces:
+        return NetworkAccess.ALL
+    return NetworkAccess.NONE if on_sockets else NetworkAccess.LISTEN
+
+
 def private(folder: Path) -> dict[str, str]:
     """Return the variables that make `folder` the home and the place for temporary files of a program."""
     return {"HOME": str(folder), "TMPDIR": str(folder)}

@@ -3,7 +3,8 @@
 cluster/desired/<namespace>.<service>.json   driver -> agent: `Desired`; `deleted` marks a service that shall go
 cluster/status/<namespace>.<service>.json    agent -> driver: `Observed`
 cluster/status.json                          agent -> driver: heartbeat and `Component`s
-cluster/private/<namespace>.<replica>/        a replica's own folder: temporary files, and which ports it took
+cluster/private/<namespace>.<replica>/        a replica's own folder: temporary files, and the runtime's port file
+cluster/sockets/<digest of its name>/        what a replica listens on, unless this path is too long (`agent.sockets`)
 cluster/payloads/                            agent and replicas -> driver: what taps recorded (`payloads`)
 """
 
@@ -88,6 +89,10 @@ class Layout:
     @property
     def private(self) -> Path:
         return self.cluster / "private"
+
+    @property
+    def sockets(self) -> Path:
+        return self.cluster / "sockets"
 
     @property
     def run(self) -> Path:

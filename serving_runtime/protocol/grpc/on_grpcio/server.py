@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import socket
 from collections.abc import Sequence
 
 import grpc
@@ -16,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class GrpcioServer:
-    """Services on one port."""
+    """Services on one socket."""
 
     def __init__(self, services: Sequence[Service], settings: GrpcSettings, policy: CallPolicy) -> None:
         """Take the services; raises ValueError, naming the flag, for certificates that do not serve."""
@@ -28,15 +30,28 @@ class GrpcioServer:
     def bind(self, address: str, port: int) -> int:
         """Return the port bound, a free one for port 0; raises OSError when it is taken."""
         host = f"[{address}]" if ":" in address else address
+        return self._add(f"{host}:{port}")
+
+    def take(self, sock: socket.socket) -> None:
+        """Replace a bound Unix socket by one of grpcio's making; raises OSError where it cannot."""
+        path = sock.getsockname()
+        sock.close()
+        mask = os.umask(0o177)  # grpcio listens as soon as it has bound
+        try:
+            self._add(f"unix:{path}")  # which replaces the file
+        finally:
+            os.umask(mask)
+
+    def _add(self, place: str) -> int:
         try:
             if self._credentials is None:
-                bound = self._server.add_insecure_port(f"{host}:{port}")
+                bound = self._server.add_insecure_port(place)
             else:
-                bound = self._server.add_secure_port(f"{host}:{port}", self._credentials)
+                bound = self._server.add_secure_port(place, self._credentials)
         except RuntimeError as error:
-            raise OSError(f"cannot listen on {host}:{port}: {error}") from error
+            raise OSError(f"cannot listen on {place}: {error}") from error
         if not bound:
-            raise OSError(f"cannot listen on {host}:{port}")
+            raise OSError(f"cannot listen on {place}")
         return int(bound)
 
     async def start(self) -> None:

@@ -1,4 +1,4 @@
-"""The services on one port, spoken to in HTTP/2 of our own."""
+"""The services on one socket, spoken to in HTTP/2 of our own."""
 
 import asyncio
 import socket
@@ -27,7 +27,7 @@ _SWEEP_S = 1.0
 
 
 class Http2GrpcServer:
-    """Services on one port; the host of its connections."""
+    """Services on one socket; the host of its connections."""
 
     def __init__(
         self,
@@ -77,11 +77,15 @@ class Http2GrpcServer:
         self._socket = sock
         return int(sock.getsockname()[1])
 
+    def take(self, sock: socket.socket) -> None:
+        """Use a bound Unix socket in place of a port."""
+        self._socket = sock
+
     async def start(self) -> None:
         """Listen; raises OSError when another process was quicker since `bind`."""
-        self._server = await self._loop.create_server(
-            lambda: Connection(self), sock=self._socket, backlog=_BACKLOG, ssl=self._tls
-        )
+        unix = self._socket.family == socket.AF_UNIX
+        create = self._loop.create_unix_server if unix else self._loop.create_server
+        self._server = await create(lambda: Connection(self), sock=self._socket, backlog=_BACKLOG, ssl=self._tls)
         self._sweep()
 
     def _sweep(self) -> None:

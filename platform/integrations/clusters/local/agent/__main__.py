@@ -21,6 +21,7 @@ import httpx
 from integrations.clusters.local.agent.admin import admin_socket
 from integrations.clusters.local.agent.agent import Agent, Settings
 from integrations.clusters.local.agent.gateway import PortTakenError, claim_address
+from integrations.clusters.local.agent.sockets import replicas_folder
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.records import end_leftovers
@@ -55,6 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     runtime = tuple(shlex.split(options.runtime))
     try:
         admin_socket(layout)
+        replicas_folder(layout)
         port_number = claim_address(host, int(port))
     except (PortTakenError, OSError) as error:
         return _refuse(str(error))

@@ -1,9 +1,5 @@
 """Envoy's admin page, as far as the agent reads it. It listens on a Unix socket that only this user may open."""
 
-import hashlib
-import os
-import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,37 +7,20 @@ from typing import Any
 import httpx
 
 from common.errors import Unavailable
+from integrations.clusters.local.agent.sockets import short_folder
 from integrations.clusters.local.envoy.listener import STAT_PREFIX
 from integrations.clusters.local.envoy.routes import ROUTES_NAME
+from integrations.clusters.local.envoy.words import Place
 from integrations.clusters.local.files import Layout
 from integrations.pages import unix_url
 
 _ROUTES = f"http.{STAT_PREFIX}.rds.{ROUTES_NAME}"
-_LONGEST_PATH_BYTES = 107
-"""Linux: unix(7), `sun_path` without its closing zero."""
 
 
 def admin_socket(layout: Layout) -> Path:
-    """Return where the admin page listens: beside Envoy's files, or in a folder with a short path that is made here.
-
-    Raises:
-        PermissionError: somebody else has made that folder, or may enter it.
-    """
+    """Return where the admin page listens; raises PermissionError as `short_folder`."""
     name = "admin.sock"
-    if _fits(layout.envoy / name):
-        return layout.envoy / name
-    own = f"fairlead-{os.getuid()}-{hashlib.sha256(os.fsencode(layout.envoy)).hexdigest()[:16]}"
-    places = [os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"]  # noqa: S108 - a folder of its own there
-    folder = next(Path(place, own) for place in places if place and _fits(Path(place, own, name)))
-    folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise PermissionError(f"{folder} is not a folder that this user alone may enter; remove it")
-    return folder / name
-
-
-def _fits(path: Path) -> bool:
-    return len(os.fsencode(path)) <= _LONGEST_PATH_BYTES
+    return short_folder(layout.envoy, name) / name
 
 
 class Admin:
@@ -63,14 +42,14 @@ class Admin:
         except httpx.HTTPError:
             return False
 
-    async def hosts(self) -> dict[str, dict[int, "Host"]]:
-        """Return every cluster's hosts by port."""
+    async def hosts(self) -> dict[str, dict[Place, "Host"]]:
+        """Return every cluster's hosts by their places."""
         found = (await self._get("/clusters", format="json")).json().get("cluster_statuses", [])
         return {
             cluster["name"]: {
-                host["address"]["socket_address"]["port_value"]: Host.read(host)
+                place: Host.read(host)
                 for host in cluster.get("host_statuses", [])
-                if "socket_address" in host["address"]  # else the listener inside Envoy, through which copies go
+                if (place := _place(host["address"])) is not None
             }
             for cluster in found
         }
@@ -118,3 +97,10 @@ class Host:
             status=host["health_status"].get("eds_health_status", "HEALTHY"),
             active_requests=counts.get("rq_active", 0) + counts.get("rq_pending_active", 0),
         )
+
+
+def _place(address: Mapping[str, Any]) -> Place | None:
+    """Return where a host is; None for the listener inside Envoy, through which copies go."""
+    if "pipe" in address:
+        return str(address["pipe"]["path"])
+    return int(address["socket_address"]["port_value"]) if "socket_address" in address else None

@@ -22,7 +22,9 @@ from integrations.clusters.local.agent.processes import adopt_orphans
 from integrations.clusters.local.agent.replica import Replica, Workshop
 from integrations.clusters.local.agent.routing import Router, Routing
 from integrations.clusters.local.agent.service import Service
+from integrations.clusters.local.agent.sockets import replicas_folder, takes_sockets
 from integrations.clusters.local.agent.timing import Timing
+from integrations.clusters.local.envoy.words import Place
 from integrations.clusters.local.files import (
     DESIRED_SCHEMA,
     BadFileError,
@@ -86,8 +88,14 @@ class Agent:
             path.unlink()  # of an earlier agent, whose replicas are gone
         shutil.rmtree(self._layout.payloads, ignore_errors=True)
         shutil.rmtree(self._layout.private, ignore_errors=True)
+        shutil.rmtree(replicas_folder(self._layout), ignore_errors=True)
         self._layout.desired.mkdir(parents=True, exist_ok=True)
-        self._sandbox = await asyncio.to_thread(_sandbox)
+        self._sandbox, on_sockets = await asyncio.gather(
+            asyncio.to_thread(_sandbox), asyncio.to_thread(takes_sockets, self._workshop.runtime)
+        )
+        self._workshop = replace(self._workshop, on_sockets=on_sockets)
+        if not on_sockets:
+            log.info("replicas listen on ports of 127.0.0.1: their runtime's --help offers no fd:N, or it is grpcio's")
         adopt_orphans()
         self._read_desired()
         self._router.announce(self._routing().services)
@@ -182,9 +190,9 @@ class Agent:
             leaving = [replica for service in self._services.values() for replica in service.leaving()]
             if leaving:
                 busy = {
-                    port
+                    place
                     for hosts in (await admin.hosts()).values()
-                    for port, host in hosts.items()
+                    for place, host in hosts.items()
                     if host.active_requests
                 }
                 self._let_go(leaving, wanted, busy)
@@ -202,12 +210,12 @@ class Agent:
             revisions=tuple(revision for service in services for revision in service.endpoints()),
         )
 
-    def _let_go(self, leaving: list[Replica], routed: Routing, busy: set[int]) -> None:
+    def _let_go(self, leaving: list[Replica], routed: Routing, busy: set[Place]) -> None:
         """End the leaving replicas that the gateway drains and that have nothing in flight, or had time enough."""
         draining = {endpoint for revision in routed.revisions for endpoint in revision.endpoints if endpoint.draining}
         for replica in leaving:
             if replica.endpoint is not None and replace(replica.endpoint, draining=True) in draining:
-                replica.let_go(idle=not busy & {replica.endpoint.http_port, replica.endpoint.grpc_port})
+                replica.let_go(idle=not busy & {replica.endpoint.http, replica.endpoint.grpc})
 
     # --- status -----------------------------------------------------------------------------------------------------
 

@@ -72,6 +72,7 @@ class Program:
         sandbox: None starts it with all that the agent may.
         limits: of `resource`, by their names in lower case.
         folder: where it starts; None is where the agent is.
+        left_open: descriptors of the agent that it inherits.
     """
 
     command: Sequence[str]
@@ -81,6 +82,7 @@ class Program:
     sandbox: Sandbox | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     folder: Path | None = None
+    left_open: Sequence[int] = ()
 
 
 class Process:
@@ -103,6 +105,7 @@ class Process:
                 stderr=log,
                 env=dict(program.env),
                 process_group=0,
+                pass_fds=program.left_open,
             )
         _orphans.started.add(self._popen.pid)
         ticks = start_ticks(self._popen.pid)

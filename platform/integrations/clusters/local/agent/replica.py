@@ -15,9 +15,12 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -37,19 +40,23 @@ from integrations.clusters.flags import CLOSED, allows_python, logger_flags
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.room import lack, machine
+from integrations.clusters.local.agent.sockets import ENDPOINTS, ReplicaSockets
 from integrations.clusters.local.agent.timing import Timing
-from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, private
+from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
 from integrations.clusters.local.envoy.words import Endpoint
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.local.runtime import RUNTIME, environment
-from integrations.sandbox.policy import NetworkAccess, Sandbox
+from integrations.pages import unix_url
+from integrations.sandbox.policy import Sandbox
 from serving_runtime.shared.egress import Network
 
 log = logging.getLogger(__name__)
 
 _HOST = "127.0.0.1"
+_PORTS = [flag for name in ENDPOINTS for flag in (f"--{name}-address={_HOST}", f"--{name}-port=0")]
+_READY = "/v2/health/ready"
 _POLL_S = 0.02
 
 
@@ -61,6 +68,7 @@ class Workshop:
         runtime: the program and its first arguments.
         changed: called whenever a replica has something new to tell.
         egress_allowed: networks that payload loggers may be in although they are not public.
+        on_sockets: the runtime takes Unix sockets that are bound; else it takes ports of 127.0.0.1.
     """
 
     layout: Layout
@@ -69,6 +77,7 @@ class Workshop:
     changed: Callable[[], None]
     runtime: Sequence[str] = RUNTIME
     egress_allowed: Sequence[Network] = ()
+    on_sockets: bool = False
 
 
 class Replica:
@@ -105,6 +114,7 @@ class Replica:
         self._failures = 0
         self._metrics_url = ""
         self._process: Process | None = None
+        self._sockets: ReplicaSockets | None = None
         self._left_at = self._busy_at = 0.0
         self._told_to_end = False
         self._life = asyncio.create_task(self._run(), name=self._full_name)
@@ -190,7 +200,7 @@ class Replica:
             await self._repository.prepare()
             _empty(self._private)
             restarts = self._restarts + (self._process is not None)
-            self._process = Process(self._program(), restarts=restarts, message=before)
+            self._process = self._started(restarts, before)
             self._restarts = restarts
         except (FairleadError, OSError) as error:
             return self._failed(FailureReason.MODEL_LOAD_FAILED, f"cannot be started: {error}")
@@ -201,6 +211,16 @@ class Replica:
             self.endpoint, self._metrics_url = None, ""
         reason = FailureReason.RUNTIME_UNHEALTHY if served else reason_of_exit(self._process.exit_code)
         return self._failed(reason, self._last_ending, self._process)
+
+    def _started(self, restarts: int, before: str) -> Process:
+        if not self._workshop.on_sockets:
+            return Process(self._program(_PORTS), restarts=restarts, message=before)
+        self._sockets = ReplicaSockets(self._workshop.layout, self._full_name)
+        try:
+            program = self._program(self._sockets.flags, self._sockets.numbers)
+            return Process(program, restarts=restarts, message=before)
+        finally:
+            self._sockets.close()
 
     def _failed(self, reason: FailureReason, ending: str, process: Process | None = None) -> str:
         """Remember the ending, a part of a sentence, as the last failure; returns it."""
@@ -217,22 +237,24 @@ class Replica:
 
     async def _watch(self, before: str) -> str:
         """Wait until it is ready, then look at it again and again; returns why it has to be killed."""
+        async with self._client() as client:
+            return await self._watch_by(client, before)
+
+    async def _watch_by(self, client: httpx.AsyncClient, before: str) -> str:
         timing = self._workshop.timing
         try:
-            ports = await until(self._serving_ports, every_s=_POLL_S, within_s=timing.start_s)
+            found = await until(partial(self._serving, client), every_s=_POLL_S, within_s=timing.start_s)
         except TimeoutError:
             return f"was not ready within {timing.start_s:g} s and was killed"
-        except (ValueError, KeyError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             return f"wrote a port file that cannot be read ({error}) and was killed"
-        ready_url = _ready_url(ports)
-        self.endpoint = Endpoint(http_port=ports["http"], grpc_port=ports["grpc"])
-        self._metrics_url = f"http://{_HOST}:{ports['metrics']}/metrics"
+        self.endpoint, self._metrics_url = found.endpoint, found.metrics_url
         self._note(ReplicaPhase.READY, before)
         loop = asyncio.get_running_loop()
         served_since, silent = loop.time(), 0
         while silent < timing.probe_failures:
             await asyncio.sleep(timing.probe_s)
-            ready = await self._probe(ready_url)
+            ready = await self._probe(client, found.ready_url)
             silent = silent + 1 if ready is None else 0
             if ready is False and self._phase is ReplicaPhase.READY:
                 self._note(ReplicaPhase.STARTING, "the runtime says that it is not ready")
@@ -242,17 +264,33 @@ class Replica:
                 self._failures = 0
         return f"did not answer {silent} health checks in a row and was killed"
 
-    async def _serving_ports(self) -> dict[str, int]:
-        """Return the ports once the runtime has written them, in one step, and is ready; empty before."""
-        if not self._ports_file.exists():
-            return {}
-        ports = {name: int(port) for name, port in json.loads(self._ports_file.read_bytes()).items()}
-        return ports if await self._probe(_ready_url(ports)) else {}
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[httpx.AsyncClient]:
+        """Yield what asks the process for its health."""
+        if self._sockets is None:
+            yield self._workshop.client
+            return
+        way = httpx.AsyncHTTPTransport(uds=str(self._sockets.path("http")))
+        async with httpx.AsyncClient(transport=way) as client:
+            yield client
 
-    async def _probe(self, url: str) -> bool | None:
+    async def _serving(self, client: httpx.AsyncClient) -> "_Addresses | None":
+        """Return where the runtime answers, once it has written its port file, in one step, and is ready.
+
+        Of a runtime on sockets the file says nothing that counts: the model may have written it.
+        """
+        if not self._ports_file.exists():
+            return None
+        if self._sockets is not None:
+            found = _Addresses.of_sockets(self._sockets)
+        else:
+            found = _Addresses.of_ports(json.loads(self._ports_file.read_bytes()))
+        return found if await self._probe(client, found.ready_url) else None
+
+    async def _probe(self, client: httpx.AsyncClient, url: str) -> bool | None:
         """Return whether the runtime is ready; None where it does not answer."""
         try:
-            answer = await self._workshop.client.get(url, timeout=self._workshop.timing.probe_timeout_s)
+            answer = await client.get(url, timeout=self._workshop.timing.probe_timeout_s)
         except httpx.HTTPError:
             return None
         return answer.status_code == 200
@@ -269,17 +307,16 @@ class Replica:
             self._process.forget()
         self.endpoint, self._metrics_url = None, ""
         shutil.rmtree(self._private, ignore_errors=True)
+        if self._sockets is not None:
+            self._sockets.remove()
         self._workshop.changed()
 
     def _env(self) -> dict[str, str]:
         """Return what the process has of its own; what is said of it shows names in the place of the values."""
         return {**self._revision.env, "FAIRLEAD_HOME": str(self._workshop.layout.home)}
 
-    def _program(self) -> Program:
+    def _program(self, listeners: Sequence[str], left_open: Sequence[int] = ()) -> Program:
         layout = self._workshop.layout
-        listeners = [
-            flag for name in ("http", "grpc", "metrics") for flag in (f"--{name}-address={_HOST}", f"--{name}-port=0")
-        ]
         most = self._revision.max_concurrent_requests
         limits = [f"--max-concurrent-requests={most}"] if most else []
         is_code = self._revision.is_code and allows_python(self._workshop.runtime)
@@ -305,25 +342,46 @@ class Replica:
             sandbox=self._sandbox(is_code=is_code),
             limits=REPLICA_LIMITS,
             folder=self._private,
+            left_open=left_open,
         )
 
     def _sandbox(self, *, is_code: bool) -> Sandbox:
-        """Return the wall around its process. Loggers and traces may go anywhere; models in Python call others."""
-        traces = any(word.startswith("--trace") for word in self._workshop.runtime)
-        connects = is_code or traces or self._revision.logger is not None
+        """Return the wall around its process."""
+        runtime = self._workshop.runtime
         return confined(
-            self._workshop.runtime,
+            runtime,
             read=[self._repository.folder, self._tap.switches],
             write=[self._private, self._tap.folder(self.index)],
-            network=NetworkAccess.ALL if connects else NetworkAccess.LISTEN,
+            network=network_of(
+                runtime,
+                is_code=is_code,
+                has_logger=self._revision.logger is not None,
+                on_sockets=self._workshop.on_sockets,
+            ),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Addresses:
+    """Where a process answers."""
+
+    endpoint: Endpoint
+    ready_url: str
+    metrics_url: str
+
+    @classmethod
+    def of_sockets(cls, sockets: ReplicaSockets) -> "_Addresses":
+        http, grpc, metrics = map(sockets.path, ENDPOINTS)
+        return cls(Endpoint(str(http), str(grpc)), f"http://localhost{_READY}", unix_url(metrics, "/metrics"))
+
+    @classmethod
+    def of_ports(cls, told: Mapping[str, Any]) -> "_Addresses":
+        """Return those of a port file; raises ValueError and KeyError for one that is none."""
+        http, grpc, metrics = (int(told[name]) for name in ENDPOINTS)
+        return cls(Endpoint(http, grpc), f"http://{_HOST}:{http}{_READY}", f"http://{_HOST}:{metrics}/metrics")
 
 
 def _empty(folder: Path) -> None:
     """Make an empty folder for its owner alone, in the place of what an earlier process left there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
-
-
-def _ready_url(ports: Mapping[str, int]) -> str:
-    return f"http://{_HOST}:{ports['http']}/v2/health/ready"

@@ -21,7 +21,7 @@ from common.errors import Unavailable
 from integrations.clusters.local.agent.admin import Admin
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE
-from integrations.clusters.local.envoy.clusters import clusters, endpoints, port_of
+from integrations.clusters.local.envoy.clusters import clusters, endpoints, place_of
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name, endpoints_file
 from integrations.clusters.local.envoy.routes import route_table
 from integrations.clusters.local.envoy.words import Endpoint, RevisionEndpoints, ServiceRoute
@@ -117,8 +117,8 @@ class Router:
         for revision in self._known.values():
             for use in revision.uses:
                 found = hosts.get(cluster_name(revision.namespace, revision.revision, use))
-                wanted = {port_of(endpoint, use): _status(endpoint) for endpoint in revision.endpoints}
-                if found is None or {port: host.status for port, host in found.items()} != wanted:
+                wanted = {place_of(endpoint, use): _status(endpoint) for endpoint in revision.endpoints}
+                if found is None or {place: host.status for place, host in found.items()} != wanted:
                     return False
         return True
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ObservedRevision
 from integrations.clusters.flags import allows_python
 from integrations.clusters.local.agent.replica import Replica, Workshop
-from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.envoy.words import Backend, RevisionEndpoints, ServiceRoute
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.shares import Claim, explanation, is_first_start, shares
@@ -78,7 +78,7 @@ class RunningRevision:
     def endpoints(self) -> RevisionEndpoints:
         """Return the addresses of the replicas that run."""
         found = tuple(
-            Endpoint(replica.endpoint.http_port, replica.endpoint.grpc_port, draining=not replica.ready)
+            replace(replica.endpoint, draining=not replica.ready)
             for replica in self.replicas
             if replica.endpoint is not None
         )

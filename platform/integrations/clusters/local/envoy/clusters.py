@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name, endpoints_file
-from integrations.clusters.local.envoy.words import Endpoint, RevisionEndpoints
+from integrations.clusters.local.envoy.words import Endpoint, Place, RevisionEndpoints
 
 _CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 _ASSIGNMENT = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
@@ -42,9 +42,9 @@ def endpoints(revision: RevisionEndpoints, use: ClusterUse, *, version: str) -> 
     }
 
 
-def port_of(endpoint: Endpoint, use: ClusterUse) -> int:
-    """Return the port that a cluster of this use talks to."""
-    return endpoint.grpc_port if use.is_grpc else endpoint.http_port
+def place_of(endpoint: Endpoint, use: ClusterUse) -> Place:
+    """Return the place that a cluster of this use talks to."""
+    return endpoint.grpc if use.is_grpc else endpoint.http
 
 
 def _cluster(revision: RevisionEndpoints, use: ClusterUse, folder: str) -> dict[str, Any]:
@@ -86,9 +86,9 @@ def _limits(most: int) -> dict[str, int]:
 
 
 def _endpoint(endpoint: Endpoint, use: ClusterUse) -> dict[str, Any]:
+    place = place_of(endpoint, use)
+    socket = {"address": endpoint.host, "port_value": place}
     return {
-        "endpoint": {
-            "address": {"socket_address": {"address": endpoint.host, "port_value": port_of(endpoint, use)}},
-        },
+        "endpoint": {"address": {"pipe": {"path": place}} if isinstance(place, str) else {"socket_address": socket}},
         "health_status": "DRAINING" if endpoint.draining else "HEALTHY",
     }

@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 from integrations.clusters.base import PREVIEW_SUFFIX, HeaderMatch, SessionAffinity
 from integrations.clusters.local.envoy.names import ClusterUse
 
+Place = int | str
+"""Where a replica listens: a port, or the path of a Unix socket."""
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One replica's address; a draining one finishes what it has and gets nothing new."""
+    """One replica's places; a draining one finishes what it has and gets nothing new. `host` is of ports."""
 
-    http_port: int
-    grpc_port: int
+    http: Place
+    grpc: Place
     draining: bool = False
     host: str = "127.0.0.1"
 

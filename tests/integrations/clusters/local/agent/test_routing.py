@@ -66,7 +66,7 @@ def wanted(*, endpoints: dict[str, tuple[Endpoint, ...]], shares: dict[str, int]
 
 
 def draining(endpoint: Endpoint) -> Endpoint:
-    return Endpoint(endpoint.http_port, endpoint.grpc_port, draining=True)
+    return Endpoint(endpoint.http, endpoint.grpc, draining=True)
 
 
 FIRST = wanted(endpoints={"r-00001": (OLD,)}, shares={"r-00001": 100})

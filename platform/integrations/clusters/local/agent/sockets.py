@@ -1,0 +1,126 @@
+"""Unix sockets of this machine's own processes, in folders that only this user may enter.
+
+A replica's sockets are bound by the agent and inherited by its process, which sees no file of them: a model that takes
+over its server can neither put a link in their place, by which the gateway would reach other sockets of this user, nor
+find those of another replica.
+"""
+
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from integrations.clusters.flags import value_of
+from integrations.clusters.local.files import Layout
+from integrations.clusters.local.runtime import environment
+
+ENDPOINTS = ("http", "grpc", "metrics")
+_LONGEST_PATH_BYTES = 107
+"""Linux: unix(7), `sun_path` without its closing zero."""
+_OFFERED = "fd:N"
+"""What the runtime's --help says of its addresses since it takes sockets that are bound."""
+_HELP_S = 30.0
+
+
+def short_folder(wanted: Path, longest: str) -> Path:
+    """Return a folder for sockets with names of at most this length: the wanted one, or one with a short path.
+
+    The second is made here, for this user alone.
+
+    Raises:
+        PermissionError: somebody else has made that folder, or may enter it.
+    """
+    if _fits(wanted / longest):
+        return wanted
+    own = f"fairlead-{os.getuid()}-{_short(os.fsencode(wanted))}"
+    places = [os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"]  # noqa: S108 - a folder of its own there
+    folder = next(Path(place, own) for place in places if place and _fits(Path(place, own, longest)))
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise PermissionError(f"{folder} is not a folder that this user alone may enter; remove it")
+    return folder
+
+
+def replicas_folder(layout: Layout) -> Path:
+    """Return the folder in which each replica has one for its sockets; raises PermissionError as `short_folder`."""
+    return short_folder(layout.sockets, f"{_short(b'')}/{max(ENDPOINTS, key=len)}")
+
+
+class ReplicaSockets:
+    """The sockets of one process of a replica, bound and not listening yet."""
+
+    def __init__(self, layout: Layout, replica: str) -> None:
+        """Bind them in the place of what an earlier process left; raises OSError where that is not possible.
+
+        Args:
+            replica: its name, unique among all of the agent's.
+        """
+        every = replicas_folder(layout)
+        every.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.folder = every / _short(replica.encode())
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(mode=0o700)
+        self._bound: dict[str, socket.socket] = {}
+        try:
+            for name in ENDPOINTS:
+                self._bound[name] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                self._bound[name].bind(str(self.path(name)))
+                self.path(name).chmod(0o600)
+        except OSError:
+            self.close()
+            raise
+
+    def path(self, name: str) -> Path:
+        """Return where an endpoint is reached."""
+        return self.folder / name
+
+    @property
+    def flags(self) -> list[str]:
+        """Return what the runtime is started with to listen on them."""
+        return [f"--{name}-address=fd:{sock.fileno()}" for name, sock in self._bound.items()]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Return the descriptors that its process has to inherit."""
+        return [sock.fileno() for sock in self._bound.values()]
+
+    def close(self) -> None:
+        """Leave them to the process alone, so that they end with it."""
+        for sock in self._bound.values():
+            sock.close()
+
+    def remove(self) -> None:
+        """Remove their files."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def takes_sockets(runtime: Sequence[str]) -> bool:
+    """Return whether a runtime that is started so takes sockets that are bound; earlier releases and grpcio do not."""
+    if value_of(runtime, "--grpc-server") == "grpcio":
+        return False
+    try:
+        done = subprocess.run(
+            [*runtime, "--help"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_HELP_S,
+            check=False,
+            env=environment({}, is_code=False),
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0 and _OFFERED.encode() in done.stdout
+
+
+def _fits(path: Path) -> bool:
+    return len(os.fsencode(path)) <= _LONGEST_PATH_BYTES
+
+
+def _short(name: bytes) -> str:
+    return hashlib.sha256(name).hexdigest()[:16]
