@@ -147,7 +147,7 @@ def test_another_replica_sees_none_of_the_sockets(tmp_path: Path) -> None:
                 attempt.connect(str(sockets.path(name)))  # it is there, outside
         paths = [str(sockets.path(name)) for name in ("http", "grpc", "metrics")]
         program = [sys.executable, "-I", "-c", code, *paths]
-        network = network_of(program, is_code=False, has_logger=False, on_sockets=True)
+        network = network_of(is_code=False, posts=False, on_sockets=True)
         wall = confined(program, read=[], write=[own], network=network)
         done = outcome(command(program, sandbox=wall, folder=str(own)))
         assert done.split() == ["FileNotFoundError", "False"] * 3
