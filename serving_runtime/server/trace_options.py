@@ -16,6 +16,7 @@ from serving_runtime.telemetry.tracing.settings import (
 )
 
 _COMMON = {"rate": "trace_rate", "level": "trace_level", "count": "trace_count"}
+_TEXTS = {(TRITON, "file"): "file", (OPENTELEMETRY, "socket"): "through"}
 _BATCHING = ("bsp_max_queue_size", "bsp_schedule_delay", "bsp_max_export_batch_size")
 
 
@@ -60,15 +61,13 @@ def _with(options: TraceOptions, mode: str, name: str, value: str) -> TraceOptio
         change = {"settings": changed(settings, settings, {_COMMON[name]: [TIMESTAMPS, TENSORS] if both else value})}
     elif mode == TRITON and name == "log-frequency":
         change = {"settings": changed(settings, settings, {"log_frequency": value})}
-    elif mode == TRITON and name == "file":
-        change = {"file": value}
+    elif (mode, name) in _TEXTS:
+        change = {_TEXTS[mode, name]: value}
     elif mode == OPENTELEMETRY and name == "url":
         url = value if "://" in value else f"http://{value}"
         if not url.startswith(("http://", "https://")):
             raise ValueError("spans are sent over http or https")
         change = {"url": url}
-    elif mode == OPENTELEMETRY and name == "socket":
-        change = {"through": value}
     elif mode == OPENTELEMETRY and name == "resource":
         key, equals, attribute = value.partition("=")
         if not (key and equals):

@@ -1,4 +1,4 @@
-"""Relay: connections of a process without a network, each to one fixed host, carried by a process outside of its sandbox.
+"""Relay: carries connections of a process without a network, each to one fixed host.
 
-`program.py` is that process, `start` says how it is started and what it may reach itself.
+`program.py` is a process outside of the other's sandbox; `start` says how it is started and what it may reach itself.
 """

@@ -15,8 +15,6 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, json.loads(sys.argv[1])["packages"])
@@ -35,16 +33,15 @@ class Route:
     """One listening socket and where its connections lead.
 
     Args:
-        given: `descriptor` of the socket, `host`, `port`, and `allowed`, the networks that it may be in although they
-            are not public.
+        allowed: networks that the host may be in although they are not public, separated by commas.
         idle_s: so long neither side sends anything before a connection is closed.
     """
 
-    def __init__(self, given: Mapping[str, Any], *, idle_s: float) -> None:
-        self._listener = socket.socket(fileno=given["descriptor"])
-        self._host: str = given["host"]
-        self._port: int = given["port"]
-        self._allowed = networks(given["allowed"])
+    def __init__(self, listener: socket.socket, host: str, port: int, *, allowed: str, idle_s: float) -> None:
+        self._listener = listener
+        self._host = host
+        self._port = port
+        self._allowed = networks(allowed)
         self._idle_s = idle_s
         self._problem = ""
 
@@ -53,12 +50,12 @@ class Route:
         while True:
             near, _ = self._listener.accept()
             with near:
-                far = self._connected()
+                far = self.connected()
                 if far is not None:
                     with far:
                         carry(near, far, idle_s=self._idle_s)
 
-    def _connected(self) -> socket.socket | None:
+    def connected(self) -> socket.socket | None:
         """Return a connection to one of the addresses; None, and a line in the log, where there is none to be had."""
         deadline = time.monotonic() + CONNECT_S
         problem = ""
@@ -138,7 +135,9 @@ def carry(near: socket.socket, far: socket.socket, *, idle_s: float) -> None:
     far.setblocking(False)
     there, back = _Way(near, far), _Way(far, near)
     while not (there.ended and back.ended):
-        waiting = select.poll()  # a socket of which nothing is wanted would be reported again and again once it has ended
+        waiting = (
+            select.poll()
+        )  # a socket of which nothing is wanted would be reported again and again once it has ended
         if there.reads or back.writes:
             waiting.register(near, select.POLLIN * there.reads | select.POLLOUT * back.writes)
         if back.reads or there.writes:
@@ -162,7 +161,8 @@ def main() -> None:
     threading.stack_size(_STACK_BYTES)
     asked = json.loads(sys.argv[1])
     for given in asked["routes"]:
-        route = Route(given, idle_s=asked["idle_s"])
+        listener = socket.socket(fileno=given["descriptor"])
+        route = Route(listener, given["host"], given["port"], allowed=given["allowed"], idle_s=asked["idle_s"])
         for _ in range(CONNECTIONS):
             threading.Thread(target=route.serve).start()
 

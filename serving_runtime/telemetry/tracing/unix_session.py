@@ -1,6 +1,6 @@
-"""A session of requests, by which spans are sent, whose connections all go through one Unix socket.
+"""HTTP session of requests, which sends spans, with all connections through one Unix socket.
 
-TLS is spoken with the URL's host over the socket, and the host's name is not resolved. Imported with the extra `tracing`.
+TLS is spoken with the URL's host over the socket; the host's name is not resolved. Needs the extra `tracing`.
 """
 
 import socket

@@ -41,9 +41,11 @@ def behind_a_relay(folder: Path, scheme: str, name: str, monkeypatch: pytest.Mon
     # The relay is the way, whatever a proxy of the environment could do.
     monkeypatch.setenv(f"{scheme}_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with receiving(context) as receiver:
-        with relaying(folder, Target("127.0.0.1", receiver.server_port, networks("127.0.0.0/8"))):
-            yield receiver
+    with (
+        receiving(context) as receiver,
+        relaying(folder, Target("127.0.0.1", receiver.server_port, networks("127.0.0.0/8"))),
+    ):
+        yield receiver
 
 
 def infer(target: ServerProcess) -> None:
@@ -80,9 +82,7 @@ def test_the_logger_posts_through_it(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_traces_go_through_it(
-    repository: Path, tmp_path: Path, scheme: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_traces_go_through_it(repository: Path, tmp_path: Path, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with behind_a_relay(tmp_path, scheme, HOST, monkeypatch) as collector:
         given = (
             *("mode=opentelemetry", "level=TIMESTAMPS", "rate=1", "opentelemetry,bsp_schedule_delay=20"),

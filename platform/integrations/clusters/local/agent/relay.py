@@ -16,7 +16,6 @@ import shutil
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.request import proxy_bypass_environment
 
 import httpx

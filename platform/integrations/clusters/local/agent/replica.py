@@ -118,9 +118,7 @@ class Replica:
         self._metrics_url = ""
         self._process: Process | None = None
         self._sockets: ReplicaSockets | None = None
-        self._outgoing = outgoing(
-            revision.logger, workshop.runtime, workshop.egress_allowed, relays=workshop.relays
-        )
+        self._outgoing = outgoing(revision.logger, workshop.runtime, workshop.egress_allowed, relays=workshop.relays)
         self._relay: Relay | None = None
         self._left_at = self._busy_at = 0.0
         self._told_to_end = False

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +35,9 @@ def found(
         pytest.param(None, ("serve",), [], id="nothing"),
         pytest.param(LOGGER, ("serve",), [("receiver.example", 443)], id="a logger, at its scheme's port"),
         pytest.param(Logger("http://[fd00::1]:81/", Logged.ALL), ("serve",), [("fd00::1", 81)], id="IPv6"),
-        pytest.param(Logger("http://münchen.example/", Logged.ALL), ("serve",), [("xn--mnchen-3ya.example", 80)], id="IDN"),
+        pytest.param(
+            Logger("http://münchen.example/", Logged.ALL), ("serve",), [("xn--mnchen-3ya.example", 80)], id="IDN"
+        ),
         pytest.param(LOGGER, TRACES, [("receiver.example", 443), ("collector", 4318)], id="a logger and traces"),
         pytest.param(None, (*TRACES, "--trace-config=mode=triton"), [], id="traces in a file"),
         pytest.param(None, ("serve", "--trace-config=mode=opentelemetry"), [("localhost", 4318)], id="by default"),
@@ -91,6 +94,11 @@ def logged(cluster: Any) -> Any:
             cluster.stop()
 
 
+def network(pid: int) -> Path:
+    """Return which network a process sees."""
+    return Path(f"/proc/{pid}/ns/net").readlink()
+
+
 def infer_until_posted(cluster: Any, receiver: Receiver) -> None:
     posted = len(receiver.posts)
     assert cluster.request(INFER, "POST", infer_json())[0] == 200
@@ -101,7 +109,7 @@ def test_a_relay_that_ends_is_started_again_and_goes_with_its_replica(logged: An
     cluster, receiver = logged
     infer_until_posted(cluster, receiver)
     relay, replica = cluster.pid("default.digits-00001-0.relay"), cluster.pid("default.digits-00001-0")
-    assert os.readlink(f"/proc/{replica}/ns/net") != os.readlink("/proc/self/ns/net")
+    assert network(replica) != network(os.getpid())
     os.kill(relay, signal.SIGKILL)
     until(lambda: cluster.pid("default.digits-00001-0.relay") != relay, "another one")
     infer_until_posted(cluster, receiver)
@@ -114,7 +122,7 @@ def test_a_relay_that_ends_is_started_again_and_goes_with_its_replica(logged: An
     assert [name for name in cluster.records() if name.endswith(".relay")] == ["default.digits-00001-0.relay"]
     cluster.apply(2)
     until(lambda: not [name for name in cluster.records() if name != "gateway"], "all of it is gone")
-    assert not [path for path in cluster.layout.sockets.iterdir()]
+    assert not list(cluster.layout.sockets.iterdir())
 
 
 def test_what_a_killed_agent_leaves_is_ended(logged: Any) -> None:
@@ -136,5 +144,5 @@ def test_traces_reach_a_collector_from_a_replica_without_a_network(cluster: Any)
         assert cluster.request(INFER, "POST", infer_json())[0] == 200
         until(lambda: any(b"InferRequest" in body for _, body in list(collector.posts)), f"spans come: {cluster.log()}")
         replica = cluster.pid("default.digits-00001-0")
-        assert os.readlink(f"/proc/{replica}/ns/net") != os.readlink("/proc/self/ns/net")
+        assert network(replica) != network(os.getpid())
         cluster.stop()
