@@ -43,7 +43,7 @@ def session_through(path: str) -> Session:
 
     class Adapter(HTTPAdapter):
         def init_poolmanager(self, *arguments: Any, **more: Any) -> None:
-            super().init_poolmanager(*arguments, **more)  # type: ignore[no-untyped-call]
+            super().init_poolmanager(*arguments, **more)
             self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
 
     session = Session()
