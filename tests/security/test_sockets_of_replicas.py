@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from integrations.clusters.local.agent.sockets import ReplicaSockets
-from integrations.clusters.local.confinement import confined, network_of
+from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
 from integrations.clusters.local.files import Layout
+from integrations.pages import read, unix_url
 from integrations.sandbox import ability
 from integrations.sandbox.command import command
-from integrations.sandbox.policy import Mode
-from tests.integrations._support.runtimes import RUNTIME, Cluster, infer_json
+from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox
+from tests.integrations._support.runtimes import RUNTIME, Cluster, infer_json, until
+from tests.serving_runtime import onnx_models
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the sandbox is made of is Linux's")
 
@@ -153,6 +155,43 @@ def test_another_replica_sees_none_of_the_sockets(tmp_path: Path) -> None:
         assert done.split() == ["FileNotFoundError", "False"] * 3
     finally:
         sockets.close()
+        sockets.remove()
+
+
+def test_without_namespaces_a_server_answers_on_sockets_and_listens_nowhere_else(tmp_path: Path) -> None:
+    """As in a container: the sandbox lets it make no Unix socket, and it takes the agent's."""
+    model = tmp_path / "models" / "mlp" / "1" / "model.onnx"
+    onnx_models.mlp(model)
+    own = tmp_path / "own"
+    own.mkdir()
+    sockets = ReplicaSockets(Layout(tmp_path / "cluster"), "default.digits-00001-0")
+    runtime = [sys.executable, "-I", "-m", "serving_runtime"]
+    program = [*runtime, f"--model-repository={tmp_path / 'models'}", f"--port-file={own / 'ports'}", *sockets.flags]
+    network = network_of(is_code=False, posts=False, on_sockets=True)
+    wall = confined(program, read=[tmp_path / "models"], write=[own], network=network)
+    every = tuple(map(str, Path("/").iterdir()))
+    outer = command([], sandbox=Sandbox(read=every, write=(str(tmp_path),), network=NetworkAccess.ALL))
+    inside = command(program, sandbox=wall, limits=REPLICA_LIMITS, folder=str(own))
+    inside[4] = Launch(os.getpid(), sandbox=wall).to_json()  # its parent is the outer launcher's process
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*outer, *inside],
+            stdout=log,
+            stderr=log,
+            pass_fds=sockets.numbers,
+            env={"PATH": os.environ["PATH"], **private(own)},
+        )
+    sockets.close()
+    try:
+        until(lambda: (own / "ports").exists() or process.poll() is not None, "it has started")
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        assert "nv_cpu_utilization" in read(unix_url(sockets.path("metrics"), "/metrics"))
+        assert read(unix_url(sockets.path("http"), "/v2/health/ready")) == '{"ready":true}'
+        listens = listening(process.pid, "/proc/net/tcp") | listening(process.pid, "/proc/net/tcp6")
+        assert listens == set()
+    finally:
+        process.terminate()
+        process.wait(60)
         sockets.remove()
 
 

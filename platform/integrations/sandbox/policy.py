@@ -14,7 +14,7 @@ class NetworkAccess(StrEnum):
     LOOPBACK = "loopback"
     """An empty one but for a loopback, for a program that asks itself."""
     LISTEN = "listen"
-    """The machine's, where it answers TCP connections and opens none."""
+    """The machine's, where it answers TCP connections and opens none: for runtimes that take no Unix sockets."""
     ALL = "all"
     """The machine's."""
 

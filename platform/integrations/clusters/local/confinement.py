@@ -51,7 +51,7 @@ def confined(
 
 
 def network_of(*, is_code: bool, posts: bool, on_sockets: bool) -> NetworkAccess:
-    """Return the network of a replica: models in Python call others. All else answers, on sockets or ports.
+    """Return the network of a replica: models in Python call others. All else answers, on Unix sockets or on ports.
 
     Args:
         posts: whether it has a logger or traces, and no relay to them.

@@ -11,16 +11,13 @@ that nothing is in flight any more.
 """
 
 import asyncio
-import json
 import logging
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -37,11 +34,12 @@ from integrations.clusters.base import (
     reason_of_exit,
 )
 from integrations.clusters.flags import CLOSED, allows_python, logger_flags
+from integrations.clusters.local.agent.addresses import FREE_PORTS, Addresses, client_of, is_ready, written
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.relay import Relay, outgoing
 from integrations.clusters.local.agent.room import lack, machine
-from integrations.clusters.local.agent.sockets import ENDPOINTS, ReplicaSockets
+from integrations.clusters.local.agent.sockets import ReplicaSockets
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
 from integrations.clusters.local.envoy.words import Endpoint
@@ -49,15 +47,11 @@ from integrations.clusters.local.files import Layout
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.local.runtime import RUNTIME, environment
-from integrations.pages import unix_url
 from integrations.sandbox.policy import Sandbox
 from serving_runtime.shared.egress import Network
 
 log = logging.getLogger(__name__)
 
-_HOST = "127.0.0.1"
-_PORTS = [flag for name in ENDPOINTS for flag in (f"--{name}-address={_HOST}", f"--{name}-port=0")]
-_READY = "/v2/health/ready"
 _POLL_S = 0.02
 
 
@@ -222,7 +216,7 @@ class Replica:
 
     def _started(self, restarts: int, before: str) -> Process:
         if not self._workshop.on_sockets:
-            return Process(self._program(_PORTS), restarts=restarts, message=before)
+            return Process(self._program(FREE_PORTS), restarts=restarts, message=before)
         self._sockets = ReplicaSockets(self._workshop.layout, self._full_name)
         try:
             program = self._program(self._sockets.flags, self._sockets.numbers)
@@ -245,7 +239,7 @@ class Replica:
 
     async def _watch(self, before: str) -> str:
         """Wait until it is ready, then look at it again and again; returns why it has to be killed."""
-        async with self._client() as client:
+        async with client_of(self._sockets, self._workshop.client) as client:
             return await self._watch_by(client, before)
 
     async def _watch_by(self, client: httpx.AsyncClient, before: str) -> str:
@@ -262,7 +256,7 @@ class Replica:
         served_since, silent = loop.time(), 0
         while silent < timing.probe_failures:
             await asyncio.sleep(timing.probe_s)
-            ready = await self._probe(client, found.ready_url)
+            ready = await self._ask(client, found)
             silent = silent + 1 if ready is None else 0
             if ready is False and self._phase is ReplicaPhase.READY:
                 self._note(ReplicaPhase.STARTING, "the runtime says that it is not ready")
@@ -272,36 +266,13 @@ class Replica:
                 self._failures = 0
         return f"did not answer {silent} health checks in a row and was killed"
 
-    @asynccontextmanager
-    async def _client(self) -> AsyncIterator[httpx.AsyncClient]:
-        """Yield what asks the process for its health."""
-        if self._sockets is None:
-            yield self._workshop.client
-            return
-        way = httpx.AsyncHTTPTransport(uds=str(self._sockets.path("http")))
-        async with httpx.AsyncClient(transport=way) as client:
-            yield client
+    async def _serving(self, client: httpx.AsyncClient) -> Addresses | None:
+        """Return where the runtime answers, once it is ready."""
+        found = written(self._ports_file, self._sockets)
+        return found if found is not None and await self._ask(client, found) else None
 
-    async def _serving(self, client: httpx.AsyncClient) -> "_Addresses | None":
-        """Return where the runtime answers, once it has written its port file, in one step, and is ready.
-
-        Of a runtime on sockets the file says nothing that counts: the model may have written it.
-        """
-        if not self._ports_file.exists():
-            return None
-        if self._sockets is not None:
-            found = _Addresses.of_sockets(self._sockets)
-        else:
-            found = _Addresses.of_ports(json.loads(self._ports_file.read_bytes()))
-        return found if await self._probe(client, found.ready_url) else None
-
-    async def _probe(self, client: httpx.AsyncClient, url: str) -> bool | None:
-        """Return whether the runtime is ready; None where it does not answer."""
-        try:
-            answer = await client.get(url, timeout=self._workshop.timing.probe_timeout_s)
-        except httpx.HTTPError:
-            return None
-        return answer.status_code == 200
+    async def _ask(self, client: httpx.AsyncClient, at: Addresses) -> bool | None:
+        return await is_ready(client, at.ready_url, timeout_s=self._workshop.timing.probe_timeout_s)
 
     def _note(self, phase: ReplicaPhase, message: str) -> None:
         self._phase = phase
@@ -365,26 +336,6 @@ class Replica:
             write=[self._private, self._tap.folder(self.index)],
             network=network_of(is_code=is_code, posts=self._outgoing.direct, on_sockets=self._workshop.on_sockets),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Addresses:
-    """Where a process answers."""
-
-    endpoint: Endpoint
-    ready_url: str
-    metrics_url: str
-
-    @classmethod
-    def of_sockets(cls, sockets: ReplicaSockets) -> "_Addresses":
-        http, grpc, metrics = map(sockets.path, ENDPOINTS)
-        return cls(Endpoint(str(http), str(grpc)), f"http://localhost{_READY}", unix_url(metrics, "/metrics"))
-
-    @classmethod
-    def of_ports(cls, told: Mapping[str, Any]) -> "_Addresses":
-        """Return those of a port file; raises ValueError and KeyError for one that is none."""
-        http, grpc, metrics = (int(told[name]) for name in ENDPOINTS)
-        return cls(Endpoint(http, grpc), f"http://{_HOST}:{http}{_READY}", f"http://{_HOST}:{metrics}/metrics")
 
 
 def _empty(folder: Path) -> None:

@@ -1,10 +1,10 @@
 """A hard limit of requests at once in each replica, over HTTP and gRPC together, with real Envoy and real runtimes."""
 
-import urllib.request
-
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from prometheus_client.parser import text_string_to_metric_families
+
+from integrations.pages import read
 
 LIMIT = 2
 
@@ -42,8 +42,7 @@ def test_further_requests_wait_and_none_fails(cluster, traffic, runtime, eventua
     pages = []
 
     def all_are_there() -> bool:
-        with urllib.request.urlopen(replica.metrics_url) as answer:
-            pages.append(gauges(answer.read().decode()))
+        pages.append(gauges(read(replica.metrics_url)))
         return pages[-1]["fairlead_inflight_requests"] == 2 * 4
 
     def queue_is_full() -> bool:
