@@ -134,7 +134,9 @@ async def main() -> None:
                         found[name].append(taken)
     for name, rounds in found.items():
         parts = [statistics.median(values) for values in zip(*rounds, strict=True)]
-        print(f"{name}: " + ", ".join(f"{what} {us:.0f} us" for what, us in zip(("server", "relay"), parts, strict=False)))
+        print(
+            f"{name}: " + ", ".join(f"{what} {us:.0f} us" for what, us in zip(("server", "relay"), parts, strict=False))
+        )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import shutil
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.request import proxy_bypass_environment
+from urllib.request import proxy_bypass
 
 import httpx
 
@@ -122,7 +122,7 @@ def _has_proxy(url: str, environ: Mapping[str, str]) -> bool:
     scheme, _, rest = url.partition("://")
     if not (proxies.get(scheme) or proxies.get("all")):
         return False
-    return not proxy_bypass_environment(rest.partition("/")[0], proxies)
+    return not proxy_bypass(rest.partition("/")[0], proxies)
 
 
 class Relay:
