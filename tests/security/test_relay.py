@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 from contextlib import ExitStack, closing
@@ -16,10 +17,11 @@ from integrations.relay import start
 from integrations.relay.program import CONNECTIONS, Route
 from integrations.relay.start import Target
 from integrations.sandbox import ability
-from integrations.sandbox.policy import Mode
+from integrations.sandbox.command import command
+from integrations.sandbox.policy import Mode, NetworkAccess, Sandbox
 from serving_runtime.shared.egress import networks
 from tests.integrations._support.relays import connected, received, relaying, serving
-from tests.integrations._support.runtimes import Cluster, until
+from tests.integrations._support.runtimes import ROOT, Cluster, until
 from tests.serving_runtime.telemetry.tap.receiver import receiving
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the sandbox is made of is Linux's")
@@ -99,6 +101,22 @@ def test_a_replica_with_a_logger_reaches_it_and_nothing_else(tmp_path: Path) -> 
         assert len(receiver.posts) == 2
     for each in found:
         assert {name for name, outcome in each.items() if outcome == "ok"} == {"logger"}
+
+
+def test_where_models_may_open_no_sockets_in_files_there_is_no_relay(tmp_path: Path) -> None:
+    """Without namespaces, as in a container, whose own filter refuses `unshare`: the replica posts by itself then."""
+    if lacks := ability.shortfall(Mode.BEST):
+        pytest.skip(lacks)
+    every = tuple(map(str, Path("/").iterdir()))
+    outer = command([], sandbox=Sandbox(read=every, write=(str(tmp_path),), network=NetworkAccess.ALL))
+    code = "from integrations.sandbox import ability; print(ability.opens_socket_files())"
+    asked = [sys.executable, "-c", code]
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "platform")}
+    said = [
+        subprocess.run([*before, *asked], capture_output=True, text=True, check=True, timeout=60, env=env).stdout
+        for before in ([], outer)
+    ]
+    assert said == ["True\n", "False\n"]
 
 
 @pytest.mark.parametrize(

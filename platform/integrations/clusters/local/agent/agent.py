@@ -101,6 +101,9 @@ class Agent:
         self._workshop = replace(self._workshop, on_sockets=on_sockets, relays=inside and RELAYED in said)
         if not on_sockets:
             log.info("replicas listen on ports of 127.0.0.1: their runtime's --help offers no fd:N, or it is grpcio's")
+        if not self._workshop.relays:
+            why = "sockets in files are closed to models here" if RELAYED in said else f"--help offers no {RELAYED}"
+            log.info("replicas with a logger or traces have the machine's network, and no relay: %s", why)
         adopt_orphans()
         self._read_desired()
         self._router.announce(self._routing().services)
