@@ -4,6 +4,7 @@ import argparse
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from serving_runtime.server.flag_types import positive
@@ -22,6 +23,7 @@ class LoggerOptions:
     attributes: Mapping[str, str]
     max_pending_bytes: int
     allowed: tuple[Network, ...] | None = None
+    through: Path | None = None
 
     @classmethod
     def parsed(cls, found: argparse.Namespace) -> "LoggerOptions":
@@ -31,12 +33,13 @@ class LoggerOptions:
             attributes=dict(found.payload_logger_attribute),
             max_pending_bytes=found.payload_logger_max_pending_bytes,
             allowed=found.payload_logger_allowed_networks,
+            through=found.payload_logger_socket,
         )
 
 
 def open_logger(options: LoggerOptions, source: str) -> Tap:
     """Return the tap that tells all requests."""
-    sink = LoggerSink(options.url, options.attributes, options.allowed)
+    sink = LoggerSink(options.url, options.attributes, options.allowed, through=options.through)
     return Tap(sink, source=source, share=Share(1.0), max_pending_bytes=options.max_pending_bytes, told=options.told)
 
 
@@ -74,6 +77,12 @@ def add(group: "argparse._ArgumentGroup") -> None:
         type=_networks,
         metavar="NETWORKS",
         help="post to public addresses and to these networks only, such as 10.0.0.0/8,fd00::/8 (anywhere)",
+    )
+    group.add_argument(
+        "--payload-logger-socket",
+        type=Path,
+        metavar="PATH",
+        help="connect to the URL's host through this Unix socket; what listens there resolves and checks it (off)",
     )
 
 

@@ -16,6 +16,7 @@ from serving_runtime.telemetry.tracing.settings import (
 )
 
 _COMMON = {"rate": "trace_rate", "level": "trace_level", "count": "trace_count"}
+_TEXTS = {(TRITON, "file"): "file", (OPENTELEMETRY, "socket"): "through"}
 _BATCHING = ("bsp_max_queue_size", "bsp_schedule_delay", "bsp_max_export_batch_size")
 
 
@@ -28,7 +29,8 @@ def add(group: "argparse._ArgumentGroup") -> None:
         default=[],
         metavar="[MODE,]NAME=VALUE",
         help="mode=triton or opentelemetry, level=TIMESTAMPS, TENSORS or OFF, rate=N, count=N; triton,file=PATH, "
-        "triton,log-frequency=N; opentelemetry,url=URL, opentelemetry,resource=KEY=VALUE; may be given several times",
+        "triton,log-frequency=N; opentelemetry,url=URL, opentelemetry,socket=PATH, opentelemetry,resource=KEY=VALUE; "
+        "may be given several times",
     )
 
 
@@ -59,8 +61,8 @@ def _with(options: TraceOptions, mode: str, name: str, value: str) -> TraceOptio
         change = {"settings": changed(settings, settings, {_COMMON[name]: [TIMESTAMPS, TENSORS] if both else value})}
     elif mode == TRITON and name == "log-frequency":
         change = {"settings": changed(settings, settings, {"log_frequency": value})}
-    elif mode == TRITON and name == "file":
-        change = {"file": value}
+    elif (mode, name) in _TEXTS:
+        change = {_TEXTS[mode, name]: value}
     elif mode == OPENTELEMETRY and name == "url":
         url = value if "://" in value else f"http://{value}"
         if not url.startswith(("http://", "https://")):

@@ -11,6 +11,9 @@ that was checked. A host of which one address is refused is refused whole.
 import ipaddress
 from collections.abc import Iterable, Sequence
 
+OTLP_URL = "http://localhost:4318/v1/traces"
+"""Where traces go where the operator names no collector (OpenTelemetry: OTLP/HTTP)."""
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -27,8 +27,13 @@ def allows_python(command: Sequence[str]) -> bool:
 
 def value_of(command: Sequence[str], flag: str) -> str:
     """Return the last value that a command line gives a flag; empty where it gives none."""
-    words = [part for word in command for part in word.split("=", 1)]
-    return next((value for name, value in reversed(list(pairwise(words))) if name == flag), "")
+    return next(iter(values_of(command, flag)[::-1]), "")
+
+
+def values_of(command: Sequence[str], flag: str) -> list[str]:
+    """Return all values that a command line gives a flag, in its order."""
+    words = [part for word in command for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    return [value for name, value in pairwise(words) if name == flag]
 
 
 def logger_flags(namespace: str, revision: DesiredRevision, allowed: Sequence[Network]) -> list[str]:

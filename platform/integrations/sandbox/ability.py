@@ -5,11 +5,12 @@ import subprocess
 import sys
 
 from integrations.sandbox import launch
-from integrations.sandbox.command import VARIABLE, mode_of
+from integrations.sandbox.command import VARIABLE, command, mode_of
 from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox
 
 WHOLE = "models run in a sandbox that is whole"
 _TIMEOUT_S = 30.0
+_OPENS_SOCKET = "import socket; socket.socket(socket.AF_UNIX)"
 _SYSTEM = ("/bin", "/etc", "/lib", "/lib64", "/usr")
 
 
@@ -36,6 +37,21 @@ def shortfall(mode: Mode) -> str:
         lacks = lacks.removeprefix(launch.REFUSAL)
     outcome = "and none is started" if mode is Mode.REQUIRED else "and they are started with the rest of it"
     return f"this machine cannot give models all of the sandbox ({lacks}), {outcome}"
+
+
+def opens_socket_files() -> bool:
+    """Return whether a process inside the wall that this machine gives can connect to sockets in files.
+
+    Without namespaces it cannot. Without a wall it can, and needs no such socket.
+    """
+    if mode_of(os.environ) is Mode.OFF:
+        return False
+    wall = Sandbox(read=(*_SYSTEM, sys.base_prefix), network=NetworkAccess.NONE)
+    inside = command([os.path.realpath(sys.executable), "-I", "-S", "-c", _OPENS_SOCKET], sandbox=wall)
+    try:
+        return subprocess.run(inside, capture_output=True, timeout=_TIMEOUT_S, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def described() -> tuple[bool, str]:

@@ -7,6 +7,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from urllib.parse import quote
 
 import httpx
@@ -30,14 +31,23 @@ class LoggerSink:
         attributes: of every event, beside its own.
         allowed: networks that may be posted to although they are not public; connections go to the addresses that
             were checked, and to no proxy. None posts anywhere, for a server whose operator has chosen the URL.
+        through: a Unix socket behind which the receiver is; then no name is resolved here, and no address checked.
     """
 
     gather_s = 0.0
 
-    def __init__(self, url: str, attributes: Mapping[str, str], allowed: Sequence[Network] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        attributes: Mapping[str, str],
+        allowed: Sequence[Network] | None = None,
+        *,
+        through: Path | None = None,
+    ) -> None:
         self._url = url
         self._attributes = {f"ce-{name}": _value(value) for name, value in attributes.items()}
-        self._targets = _Targets(httpx.URL(url), allowed)
+        self._targets = _Targets(httpx.URL(url), allowed if through is None else None)
+        self._through = through
         self._runner = asyncio.Runner()
         self._client: httpx.AsyncClient | None = None
 
@@ -57,17 +67,24 @@ class LoggerSink:
     async def _posted(self, events: list[Event]) -> list[str]:
         """Return why each event was not taken, empty where it was."""
         if self._client is None:
-            self._client = httpx.AsyncClient(
-                limits=httpx.Limits(max_connections=_AT_ONCE, max_keepalive_connections=_AT_ONCE),
-                timeout=httpx.Timeout(_TIMEOUT_S, pool=None),
-                trust_env=not self._targets.is_limited,  # a proxy would resolve the name itself
-                follow_redirects=False,
-            )
+            self._client = self._opened()
         try:
             targets = await self._targets.now()
         except (EgressRefusedError, OSError, UnicodeError) as error:
             return [f"{self._url}: {error}"] * len(events)
         return await asyncio.gather(*[self._post(self._client, targets, event) for event in events])
+
+    def _opened(self) -> httpx.AsyncClient:
+        limits = httpx.Limits(max_connections=_AT_ONCE, max_keepalive_connections=_AT_ONCE)
+        # A proxy would resolve the name itself, and is not behind the socket.
+        proxies = self._through is None and not self._targets.is_limited
+        transport = None
+        if self._through is not None:
+            transport = httpx.AsyncHTTPTransport(uds=str(self._through), limits=limits)
+        timeout = httpx.Timeout(_TIMEOUT_S, pool=None)
+        return httpx.AsyncClient(
+            limits=limits, timeout=timeout, trust_env=proxies, follow_redirects=False, transport=transport
+        )
 
     async def _post(self, client: httpx.AsyncClient, targets: Sequence[httpx.URL], event: Event) -> str:
         attributes = {f"ce-{name}": _value(value) for name, value in event.items() if name not in _NO_HEADER}

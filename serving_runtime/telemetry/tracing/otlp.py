@@ -35,7 +35,12 @@ class OtlpSink:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
         resource = Resource.create({"service.name": server, "service.version": __version__, **options.resource})
-        exporter = OTLPSpanExporter(endpoint=options.url, timeout=_EXPORT_TIMEOUT_S)
+        session = None
+        if options.through:
+            from serving_runtime.telemetry.tracing.unix_session import session_through  # noqa: PLC0415 - of the extra
+
+            session = session_through(options.through)
+        exporter = OTLPSpanExporter(endpoint=options.url, timeout=_EXPORT_TIMEOUT_S, session=session)
         batching: dict[str, Any] = {_ARGUMENTS[name]: value for name, value in options.batching.items()}
         self._provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(exporter, **batching))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from serving_runtime.errors import InvalidArgument
+from serving_runtime.shared.egress import OTLP_URL
 
 TRITON, OPENTELEMETRY = "triton", "opentelemetry"
 
@@ -40,6 +41,7 @@ class TraceOptions:
         mode: TRITON for a JSON file, OPENTELEMETRY for spans to a collector.
         file: of mode triton; empty for none.
         url: of the collector's OTLP/HTTP traces.
+        through: a Unix socket behind which the collector is; empty to connect to its host.
         resource: attributes of the spans' resource.
         batching: of the span processor, by the names of --trace-config.
     """
@@ -47,7 +49,8 @@ class TraceOptions:
     mode: str = TRITON
     settings: TraceSettings = field(default_factory=TraceSettings)
     file: str = ""
-    url: str = "http://localhost:4318/v1/traces"
+    url: str = OTLP_URL
+    through: str = ""
     resource: Mapping[str, str] = field(default_factory=dict)
     batching: Mapping[str, int] = field(default_factory=dict)
 

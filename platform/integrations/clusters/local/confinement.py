@@ -50,13 +50,13 @@ def confined(
     )
 
 
-def network_of(runtime: Sequence[str], *, is_code: bool, has_logger: bool, on_sockets: bool) -> NetworkAccess:
-    """Return the network of a replica that is started by the command `runtime`.
+def network_of(*, is_code: bool, posts: bool, on_sockets: bool) -> NetworkAccess:
+    """Return the network of a replica: models in Python call others. All else answers, on Unix sockets or on ports.
 
-    Models in Python call others, loggers and traces are posted. All else answers, on Unix sockets or on ports.
+    Args:
+        posts: whether it has a logger or traces, and no relay to them.
     """
-    has_traces = any(word.startswith("--trace") for word in runtime)
-    if is_code or has_logger or has_traces:
+    if is_code or posts:
         return NetworkAccess.ALL
     return NetworkAccess.NONE if on_sockets else NetworkAccess.LISTEN
 

@@ -1,5 +1,6 @@
 """A receiver of events, over real HTTP."""
 
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +13,10 @@ class Receiver(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        if context is not None:  # the handshake is for the connection's thread, where it may take its time
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.posts: list[tuple[Message, bytes]] = []
         self.answers: list[int] = []
         self.lock = threading.Lock()
@@ -41,10 +44,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def receiving() -> Iterator[Receiver]:
-    with Receiver() as server:
+def receiving(context: ssl.SSLContext | None = None) -> Iterator[Receiver]:
+    """Yield one that runs; over TLS where a context is given."""
+    with Receiver(context) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

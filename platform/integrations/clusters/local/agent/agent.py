@@ -21,10 +21,11 @@ from integrations.clusters.local.agent.gateway import Gateway, fresh_folder
 from integrations.clusters.local.agent.memory_limit import MemoryPolicy
 from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Tenant
 from integrations.clusters.local.agent.processes import adopt_orphans
+from integrations.clusters.local.agent.relay import RELAYED
 from integrations.clusters.local.agent.replica import Replica, Workshop
 from integrations.clusters.local.agent.routing import Router, Routing
 from integrations.clusters.local.agent.service import Service
-from integrations.clusters.local.agent.sockets import replicas_folder, takes_sockets
+from integrations.clusters.local.agent.sockets import help_of, replicas_folder, takes_sockets
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.envoy.words import Place
 from integrations.clusters.local.files import (
@@ -94,12 +95,19 @@ class Agent:
         shutil.rmtree(self._layout.private, ignore_errors=True)
         shutil.rmtree(replicas_folder(self._layout), ignore_errors=True)
         self._layout.desired.mkdir(parents=True, exist_ok=True)
-        self._sandbox, on_sockets = await asyncio.gather(
-            asyncio.to_thread(_sandbox), asyncio.to_thread(takes_sockets, self._workshop.runtime)
+        runtime = self._workshop.runtime
+        self._sandbox, said, inside = await asyncio.gather(
+            asyncio.to_thread(_sandbox),
+            asyncio.to_thread(help_of, runtime),
+            asyncio.to_thread(ability.opens_socket_files),
         )
-        self._workshop = replace(self._workshop, on_sockets=on_sockets)
+        on_sockets = takes_sockets(runtime, said)
+        self._workshop = replace(self._workshop, on_sockets=on_sockets, relays=inside and RELAYED in said)
         if not on_sockets:
             log.info("replicas listen on ports of 127.0.0.1: their runtime's --help offers no fd:N, or it is grpcio's")
+        if not self._workshop.relays:
+            why = "sockets in files are closed to models here" if RELAYED in said else f"--help offers no {RELAYED}"
+            log.info("replicas with a logger or traces have the machine's network, and no relay: %s", why)
         adopt_orphans()
         self._read_desired()
         self._router.announce(self._routing().services)

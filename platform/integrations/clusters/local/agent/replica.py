@@ -38,6 +38,7 @@ from integrations.clusters.local.agent.addresses import FREE_PORTS, Addresses, c
 from integrations.clusters.local.agent.memory_watchdog import Tenant
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
+from integrations.clusters.local.agent.relay import Relay, outgoing
 from integrations.clusters.local.agent.room import lack, machine
 from integrations.clusters.local.agent.sockets import ReplicaSockets
 from integrations.clusters.local.agent.timing import Timing
@@ -64,6 +65,7 @@ class Workshop:
         changed: called whenever a replica has something new to tell.
         egress_allowed: networks that payload loggers may be in although they are not public.
         on_sockets: the runtime takes Unix sockets that are bound; else it takes ports of 127.0.0.1.
+        relays: runtimes reach loggers and collectors through relays; else by themselves.
     """
 
     layout: Layout
@@ -73,6 +75,7 @@ class Workshop:
     runtime: Sequence[str] = RUNTIME
     egress_allowed: Sequence[Network] = ()
     on_sockets: bool = False
+    relays: bool = False
 
 
 class Replica:
@@ -110,6 +113,8 @@ class Replica:
         self._metrics_url = ""
         self._process: Process | None = None
         self._sockets: ReplicaSockets | None = None
+        self._outgoing = outgoing(revision.logger, workshop.runtime, workshop.egress_allowed, relays=workshop.relays)
+        self._relay: Relay | None = None
         self._left_at = self._busy_at = 0.0
         self._told_to_end = False
         self._life = asyncio.create_task(self._run(), name=self._full_name)
@@ -200,6 +205,9 @@ class Replica:
         try:
             await self._repository.prepare()
             _empty(self._private)
+            if self._relay is None and self._outgoing.relayed:
+                layout, timing = self._workshop.layout, self._workshop.timing
+                self._relay = Relay(layout, timing, self._full_name, self._outgoing.relayed)
             restarts = self._restarts + (self._process is not None)
             self._process = self._started(restarts, before)
             self._restarts = restarts
@@ -285,6 +293,8 @@ class Replica:
         if self._process is not None:
             await self._process.stop(self._workshop.timing.exit_s)
             self._process.forget()
+        if self._relay is not None:
+            await self._relay.close()
         self.endpoint, self._metrics_url = None, ""
         shutil.rmtree(self._private, ignore_errors=True)
         if self._sockets is not None:
@@ -307,6 +317,7 @@ class Replica:
                 *listeners,
                 *limits,
                 *self._tap.flags(self.index),
+                *(self._relay.flags if self._relay else ()),
                 *logger_flags(self._namespace, self._revision, self._workshop.egress_allowed),
                 f"--port-file={self._ports_file}",
                 f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
@@ -330,14 +341,9 @@ class Replica:
         runtime = self._workshop.runtime
         return confined(
             runtime,
-            read=[self._repository.folder, self._tap.switches],
+            read=[self._repository.folder, self._tap.switches, *([self._relay.folder] if self._relay else [])],
             write=[self._private, self._tap.folder(self.index)],
-            network=network_of(
-                runtime,
-                is_code=is_code,
-                has_logger=self._revision.logger is not None,
-                on_sockets=self._workshop.on_sockets,
-            ),
+            network=network_of(is_code=is_code, posts=self._outgoing.direct, on_sockets=self._workshop.on_sockets),
         )
 
 

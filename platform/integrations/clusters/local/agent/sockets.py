@@ -52,6 +52,16 @@ def replicas_folder(layout: Layout) -> Path:
     return short_folder(layout.sockets, f"{_short(b'')}/{max(ENDPOINTS, key=len)}")
 
 
+def own_folder(layout: Layout, name: str) -> Path:
+    """Return an empty folder for the sockets of `name`, in the place of an earlier one."""
+    every = replicas_folder(layout)
+    every.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = every / _short(name.encode())
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
 class ReplicaSockets:
     """The sockets of one process of a replica, bound and not listening yet."""
 
@@ -61,11 +71,7 @@ class ReplicaSockets:
         Args:
             replica: its name, unique among all of the agent's.
         """
-        every = replicas_folder(layout)
-        every.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.folder = every / _short(replica.encode())
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(mode=0o700)
+        self.folder = own_folder(layout, replica)
         self._bound: dict[str, socket.socket] = {}
         try:
             for name in ENDPOINTS:
@@ -100,10 +106,17 @@ class ReplicaSockets:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def takes_sockets(runtime: Sequence[str]) -> bool:
-    """Return whether a runtime that is started so takes sockets that are bound; earlier releases and grpcio do not."""
-    if value_of(runtime, "--grpc-server") == "grpcio":
-        return False
+def takes_sockets(runtime: Sequence[str], said: str) -> bool:
+    """Return whether a runtime that is started so takes sockets that are bound; earlier releases and grpcio do not.
+
+    Args:
+        said: its --help.
+    """
+    return value_of(runtime, "--grpc-server") != "grpcio" and _OFFERED in said
+
+
+def help_of(runtime: Sequence[str]) -> str:
+    """Return what a runtime says of its flags, empty where it says nothing: earlier releases have not all of them."""
     try:
         done = subprocess.run(
             [*runtime, "--help"],
@@ -114,8 +127,8 @@ def takes_sockets(runtime: Sequence[str]) -> bool:
             env=environment({}, is_code=False),
         )
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0 and _OFFERED.encode() in done.stdout
+        return ""
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
 
 
 def _fits(path: Path) -> bool:

@@ -10,7 +10,8 @@ import pytest
 from integrations import pages
 from integrations.clusters.base import ReplicaPhase
 from integrations.clusters.local.agent.admin import admin_socket
-from integrations.clusters.local.agent.sockets import ReplicaSockets, replicas_folder, takes_sockets
+from integrations.clusters.local.agent.relay import RELAYED
+from integrations.clusters.local.agent.sockets import ReplicaSockets, help_of, replicas_folder, takes_sockets
 from integrations.clusters.local.confinement import network_of
 from integrations.clusters.local.files import Layout
 from integrations.sandbox.policy import NetworkAccess
@@ -93,10 +94,14 @@ def test_a_runtime_that_takes_no_sockets_listens_on_ports(cluster, runtime, flag
 
 
 def test_what_a_runtime_offers_is_found_in_its_help():
-    assert takes_sockets(RUNTIME.split())
-    assert not takes_sockets([sys.executable, str(V2_SERVER)])
-    assert not takes_sockets(["/nowhere/fairlead-serve"])
-    assert not takes_sockets([*RUNTIME.split(), "--grpc-server", "grpcio"])
+    runtime = RUNTIME.split()
+    said = help_of(runtime)
+    assert takes_sockets(runtime, said)
+    assert RELAYED in said
+    assert not takes_sockets([*runtime, "--grpc-server", "grpcio"], said)
+    assert RELAYED not in (other := help_of([sys.executable, str(V2_SERVER)]))
+    assert not takes_sockets([sys.executable, str(V2_SERVER)], other)
+    assert help_of(["/nowhere/fairlead-serve"]) == ""
 
 
 def test_sockets_are_their_users_alone_and_end_with_who_holds_them(tmp_path: Path):
@@ -122,18 +127,17 @@ def test_sockets_are_their_users_alone_and_end_with_who_holds_them(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("more", "flags", "expected"),
+    ("more", "expected"),
     [
-        pytest.param({}, [], NetworkAccess.NONE, id="a model without code on sockets: none"),
-        pytest.param({"on_sockets": False}, [], NetworkAccess.LISTEN, id="on ports: it listens"),
-        pytest.param({"is_code": True}, [], NetworkAccess.ALL, id="a model in Python calls others"),
-        pytest.param({"has_logger": True}, [], NetworkAccess.ALL, id="a payload logger posts"),
-        pytest.param({}, ["--trace-config=mode=opentelemetry"], NetworkAccess.ALL, id="traces are posted"),
+        pytest.param({}, NetworkAccess.NONE, id="a model without code on sockets: none"),
+        pytest.param({"on_sockets": False}, NetworkAccess.LISTEN, id="on ports: it listens"),
+        pytest.param({"is_code": True}, NetworkAccess.ALL, id="a model in Python calls others"),
+        pytest.param({"posts": True}, NetworkAccess.ALL, id="a logger or traces without a relay post"),
         pytest.param(
-            {"is_code": True, "on_sockets": False}, [], NetworkAccess.ALL, id="a model in Python on ports calls others"
+            {"is_code": True, "on_sockets": False}, NetworkAccess.ALL, id="a model in Python on ports calls others"
         ),
     ],
 )
-def test_the_network_of_a_replica(more: dict[str, bool], flags: list[str], expected: NetworkAccess):
-    facts = {"is_code": False, "has_logger": False, "on_sockets": True, **more}
-    assert network_of([*RUNTIME.split(), *flags], **facts) is expected
+def test_the_network_of_a_replica(more: dict[str, bool], expected: NetworkAccess):
+    facts = {"is_code": False, "posts": False, "on_sockets": True, **more}
+    assert network_of(**facts) is expected
