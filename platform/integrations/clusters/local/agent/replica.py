@@ -30,6 +30,7 @@ from integrations.clusters.base import (
     ReplicaPhase,
     hidden,
     last_lines,
+    may_connect,
     printable,
     reason_of_exit,
 )
@@ -308,9 +309,9 @@ class Replica:
         )
 
     def _sandbox(self, *, is_code: bool) -> Sandbox:
-        """Return the wall around its process. Loggers and traces may go anywhere; models in Python call others."""
+        """Return the wall around its process. Loggers and traces may go anywhere, and models with `egress`."""
         traces = any(word.startswith("--trace") for word in self._workshop.runtime)
-        connects = is_code or traces or self._revision.logger is not None
+        connects = may_connect(self._revision.egress, is_code=is_code) or traces or self._revision.logger is not None
         return confined(
             self._workshop.runtime,
             read=[self._repository.folder, self._tap.switches],
