@@ -46,7 +46,8 @@ def check_egress(
     granted = wanted and not (before is not None and before.egress) and not has_egress(stable, cluster)
     if granted and not may_grant:
         raise NotPermitted(
-            f"{EGRESS} is true, by which the model may open connections to the network; only who administers the "
-            "installation may give it to a service: ask an administrator to apply the file once, or leave it out"
+            f"this gives the model egress ({EGRESS}: true), by which it may open connections to the network; only who "
+            "administers the installation may give it to a service: ask an administrator to apply a file with it once, "
+            "or leave it out"
         )
     return granted
