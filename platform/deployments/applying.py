@@ -13,7 +13,7 @@ def service_planned(token: ApiToken, *, document: object, namespace: str, name: 
     """Return what applying the file would do, after runtime, cluster and permissions were asked; changes nothing.
 
     Args:
-        wish: `actor`, `now` and `accept` as `service_apply` takes them.
+        wish: `actor`, `now`, `accept` and `may_grant_egress` as `service_apply` takes them.
 
     Raises:
         FairleadError: whatever would keep the file from being applied.

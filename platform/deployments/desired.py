@@ -45,7 +45,7 @@ class RevisionState:
 
     Attributes:
         artifact_origin: where the model's files were imported from; empty where they were pushed.
-        is_code: as of `DesiredRevision`.
+        is_code, egress: as of `DesiredRevision`.
         replicas: how many there should be now, within what `scaling` allows.
         transformer_replicas: the same of what stands before the predictor.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
@@ -62,6 +62,7 @@ class RevisionState:
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     is_code: bool = False
+    egress: bool | None = False
     resources: Resources = field(default_factory=Resources)
     logger: Logger | None = None
     scaling: Scaling = field(default_factory=lambda: Scaling(1, 1))
@@ -212,6 +213,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 model_config=revision.model_config,
                 env=revision.env,
                 is_code=revision.is_code,
+                egress=revision.egress,
                 resources=revision.resources,
                 mirror_percent=mirror_of(service, revision),
                 match=match_of(service, revision),

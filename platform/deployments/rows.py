@@ -29,7 +29,7 @@ from deployments.spec import (
     transformer_json,
 )
 from deployments.waits import Condition, ServiceFacts, condition_of
-from integrations.clusters.base import DriftPolicy, Patch, Resources, behavior_from_json, behavior_json
+from integrations.clusters.base import DriftPolicy, Patch, Resources, behavior_from_json, behavior_json, may_connect
 from registry.lineage import origin_of
 
 
@@ -81,6 +81,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         *([revision.logger] if revision.logger else []),
         *([revision.patches] if any(revision.patches.values()) else []),
         *([revision.transformer] if revision.transformer else []),
+        *(["egress"] if revision.egress else []),
     ]
     return approvals.Subject(
         state.attempt,
@@ -125,6 +126,7 @@ def revision_state(row: Revision) -> RevisionState:
         model_config=row.model_config,
         env=row.env,
         is_code=is_code(row.model_version.platform),
+        egress=row.egress,
         resources=placed_resources(row),
         arrangement=stored_placement(row.placement_wish).replicas,
         logger=stored_logger(row.logger),
@@ -135,6 +137,11 @@ def revision_state(row: Revision) -> RevisionState:
         retire_at=row.retire_at,
         stopped_at=row.stopped_at,
     )
+
+
+def egress_of(row: Revision) -> bool:
+    """Return whether a revision's model may open connections on a cluster that runs code."""
+    return may_connect(row.egress, is_code=is_code(row.model_version.platform))
 
 
 def resources_of(row: Revision) -> Resources:
@@ -266,4 +273,5 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.transformer == transformer_json(spec.transformer)
         and row.placement_wish == placement_json(spec.placement)
         and resources_of(row) == spec.resources
+        and spec.egress in (None, egress_of(row))
     )

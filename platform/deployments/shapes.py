@@ -259,6 +259,7 @@ class RevisionView:
         model_state: Pending, Standby, Loading, Loaded or FailedToLoad.
         is_failing: whether `last_failure` keeps a replica from serving now.
         placement: None without a GPU.
+        egress: whether its model may open connections to the network.
     """
 
     name: str
@@ -283,6 +284,7 @@ class RevisionView:
     is_failing: bool = False
     last_failure: FailureView | None = None
     placement: PlacementView | None = None
+    egress: bool = False
 
 
 @dataclass(frozen=True, slots=True)

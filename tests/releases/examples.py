@@ -36,6 +36,7 @@ ORDER = Order(
                 model_config={"dynamic_batching": {"preferred_batch_size": [4]}},
                 env={"A": "b"},
                 is_code=True,  # what an earlier release does not say is left to the agent
+                egress=None,
                 resources=Resources(0.5, 1 << 30),
                 autoscaling=Autoscaling(4, {"concurrency": 7.5}),
                 logger=Logger("http://receiver/", Logged.REQUEST),
@@ -49,6 +50,7 @@ ORDER = Order(
                 replicas=1,
                 weight_percent=20,
                 is_code=True,
+                egress=None,
                 match=(HeaderMatch("x-group", MatchKind.ANY_OF, ("beta", "in-house")),),
                 tap=Tap(0.25),
             ),

@@ -149,7 +149,7 @@ def test_another_replica_sees_none_of_the_sockets(tmp_path: Path) -> None:
                 attempt.connect(str(sockets.path(name)))  # it is there, outside
         paths = [str(sockets.path(name)) for name in ("http", "grpc", "metrics")]
         program = [sys.executable, "-I", "-c", code, *paths]
-        network = network_of(is_code=False, posts=False, on_sockets=True)
+        network = network_of(connects=False, posts=False, on_sockets=True)
         wall = confined(program, read=[], write=[own], network=network)
         done = outcome(command(program, sandbox=wall, folder=str(own)))
         assert done.split() == ["FileNotFoundError", "False"] * 3
@@ -167,7 +167,7 @@ def test_without_namespaces_a_server_answers_on_sockets_and_listens_nowhere_else
     sockets = ReplicaSockets(Layout(tmp_path / "cluster"), "default.digits-00001-0")
     runtime = [sys.executable, "-I", "-m", "serving_runtime"]
     program = [*runtime, f"--model-repository={tmp_path / 'models'}", f"--port-file={own / 'ports'}", *sockets.flags]
-    network = network_of(is_code=False, posts=False, on_sockets=True)
+    network = network_of(connects=False, posts=False, on_sockets=True)
     wall = confined(program, read=[tmp_path / "models"], write=[own], network=network)
     every = tuple(map(str, Path("/").iterdir()))
     outer = command([], sandbox=Sandbox(read=every, write=(str(tmp_path),), network=NetworkAccess.ALL))

@@ -289,6 +289,7 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
     is_failing = serializers.BooleanField(help_text="Whether its last failure keeps a replica from serving now.")
     last_failure = FailureSerializer(allow_null=True)
     placement = PlacementSerializer(allow_null=True, help_text="null without a GPU.")
+    egress = serializers.BooleanField(help_text="Whether its model may open connections to the network.")
     created_at = serializers.DateTimeField()
 
 

@@ -141,6 +141,7 @@ class ServiceDetailView(APIView):
         accept = accepted_in_query(request, namespace)
         wish: dict[str, Any] = {"document": request.data, "namespace": namespace, "name": name, "now": timezone.now()}
         wish |= {"actor": actor_of(request), "accept": accept}
+        wish |= {"may_grant_egress": is_administrator(caller_token(request))}
         plan = service_planned(caller_token(request), **wish)
         if is_dry_run(request):
             return Response(PlanSerializer(plan).data)
@@ -170,6 +171,7 @@ class ServiceRollbackView(APIView):
             revision=asked.validated_data.get("revision"),
             actor=actor_of(request),
             now=timezone.now(),
+            may_grant_egress=is_administrator(caller_token(request)),
         )
         return Response(RolloutSerializer(selectors.rollout_detail(rollout_id=rollout.pk)).data, status=201)
 

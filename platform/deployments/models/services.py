@@ -167,6 +167,8 @@ class Revision(models.Model):
         number: counts up within the service; the name is `<service>-<5 digits>`.
         role: where it stands (`deployments.desired.Role`).
         patches: as they were when it was made: {"cluster": [...], "service": [...]}, as the files have them.
+        egress: whether the model's process may open connections; None where an earlier release made it, which let code
+            (`integrations.clusters.base.may_connect`).
         accelerator: the GPU, or slice of one, that each replica asks for by the file; `auto` leaves it open.
         placement: which that is, and why: {"accelerator", "products", "why"}; empty without a GPU.
         placement_wish: how replicas should be placed by the file: {"replicas", "latency"}; empty where it says nothing.
@@ -198,6 +200,7 @@ class Revision(models.Model):
     container_concurrency = models.PositiveIntegerField(default=0)
     model_config = models.JSONField(default=dict)
     env = models.JSONField(default=dict)
+    egress = models.BooleanField(null=True)
     patches = models.JSONField(default=dict)
     logger = models.JSONField(default=dict)
     cpu_cores = models.FloatField(null=True)

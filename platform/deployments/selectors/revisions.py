@@ -89,6 +89,7 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         is_failing=is_failing,
         last_failure=failures.failure_view(revision.last_failure),
         placement=_placement_view(revision),
+        egress=rows.egress_of(revision),
     )
 
 

@@ -25,7 +25,14 @@ from integrations.clusters.base import Desired
 
 
 def service_plan(
-    *, document: object, namespace: str, name: str, actor: str, now: datetime, accept: str | None = None
+    *,
+    document: object,
+    namespace: str,
+    name: str,
+    actor: str,
+    now: datetime,
+    accept: str | None = None,
+    may_grant_egress: bool = False,
 ) -> Plan:
     """Return what `service_apply` would do, having changed nothing; raises what that raises."""
     with transaction.atomic():
@@ -36,7 +43,13 @@ def service_plan(
         revisions = 0 if old is None else old.revision_seq
         newest = Rollout.objects.filter(service=old).order_by("-pk").first() if old is not None else None
         service, created = service_apply(
-            document=document, namespace=namespace, name=name, actor=actor, now=now, accept=accept
+            document=document,
+            namespace=namespace,
+            name=name,
+            actor=actor,
+            now=now,
+            accept=accept,
+            may_grant_egress=may_grant_egress,
         )
         contract = _contract(service, newest)
         if not created and service.event_seq == changes:

@@ -30,6 +30,7 @@ from deployments.recording import changing
 from deployments.selectors.recordings import recording_get
 from deployments.selectors.replays import replay_summary, replay_terms
 from deployments.services.claims import broke_off, columns_of, due, put_back, state_of
+from deployments.services.egress import service_egress
 from deployments.services.rollouts import version_of
 from deployments.services.serving import service_named, spec_of
 from deployments.services.turning import check_ready
@@ -197,6 +198,7 @@ def _candidate(row: Replay) -> Candidate:
         model_config=spec.model_config,
         env=spec.env,
         is_code=is_code(row.model_version.platform),
+        egress=service_egress(row.service, spec),
         namespace=row.service.namespace,
         service=row.service.name,
         replay=str(row.pk),

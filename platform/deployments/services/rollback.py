@@ -13,6 +13,7 @@ from deployments.models import InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.recording import Change, changing
 from deployments.selectors import earlier_stable_query, revision_query, stable_before
+from deployments.services.egress import check_egress, has_egress
 from deployments.services.serving import service_named, spec_of
 from deployments.services.turning import begin_back, check_agreed, check_ready
 from deployments.spec import RevisionContent, file_saying, stored_logger, stored_placement, stored_transformer
@@ -20,7 +21,9 @@ from registry.approval import Approval
 
 
 @transaction.atomic
-def service_rollback(*, namespace: str, name: str, revision: str | None, actor: str, now: datetime) -> Rollout:
+def service_rollback(
+    *, namespace: str, name: str, revision: str | None, actor: str, now: datetime, may_grant_egress: bool = False
+) -> Rollout:
     """Start a rollout without steps to a revision that was stable before; one in progress is superseded.
 
     One that still runs gets all traffic at once. One that was stopped is started again, the same revision under the
@@ -29,11 +32,13 @@ def service_rollback(*, namespace: str, name: str, revision: str | None, actor: 
 
     Args:
         revision: its name, or its number in decimal; None means the one that was stable before.
+        may_grant_egress: whether `actor` administers the installation, and so may give the service egress.
 
     Raises:
         NotFound: no such service or revision.
         Conflict: the revision is live, on its way, or never was stable; there is none before; its version is not READY,
             or was declined, and its model asks for approvals.
+        NotPermitted: the revision has egress, which was taken from the service since, and the actor may not give it.
     """
     found = service_named(namespace, name)
     with changing(found.pk, now=now) as change:
@@ -46,6 +51,13 @@ def service_rollback(*, namespace: str, name: str, revision: str | None, actor: 
         check_ready(earlier.model_version)
         if earlier.model_version.approval == Approval.DECLINED:  # one that served before approvals were asked for may
             check_agreed(earlier.model_version)
+        granted = check_egress(
+            wanted=has_egress(earlier, service.cluster),
+            before=spec_of(service),
+            stable=stable,
+            cluster=service.cluster,
+            may_grant=may_grant_egress,
+        )
         row = begin_back(change, stable, earlier, actor=actor)
         _write_into_document(service, row.to_revision)
         audit_record(
@@ -55,7 +67,7 @@ def service_rollback(*, namespace: str, name: str, revision: str | None, actor: 
             now=now,
             before={"revision": stable.name, "version": stable.model_version.uri},
             after={"revision": earlier.name, "version": earlier.model_version.uri},
-            detail={"rollout": row.pk},
+            detail={"rollout": row.pk, **({"egress": "granted"} if granted else {})},
         )
     hints.reconcile_soon(found.pk)
     return row
@@ -100,7 +112,8 @@ def _check(change: Change, stable: Revision, earlier: Revision) -> None:
 
 def _write_into_document(service: InferenceService, revision: Revision) -> None:
     """Let the service's file say what the revision serves, so that applying another file is a change."""
-    follows_alias = spec_of(service).follows_alias
+    spec = spec_of(service)
+    follows_alias = spec.follows_alias
     content = RevisionContent(
         storage_uri=None if follows_alias else revision.model_version.uri,
         scaling=rows.scaling_of(revision),
@@ -111,8 +124,9 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
         patches=rows.patches_of_service(revision),
         transformer=stored_transformer(revision.transformer),
         placement=stored_placement(revision.placement_wish),
+        egress=None if spec.egress is None else has_egress(revision, service.cluster),
     )
-    service.document = file_saying(service.document, spec_of(service), content)
+    service.document = file_saying(service.document, spec, content)
     if not follows_alias:
         service.model_version = revision.model_version
         service.awaited_import, service.import_note = None, ""

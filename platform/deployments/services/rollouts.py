@@ -25,6 +25,7 @@ from deployments.recording import Change, changing
 from deployments.rollout import RolloutState
 from deployments.rollout.approvals import Author
 from deployments.services.contracts import accepted
+from deployments.services.egress import check_egress, has_egress
 from deployments.services.serving import policy_named, service_named, spec_of
 from deployments.services.turning import begin, check_agreed, check_ready
 from registry.models import ModelVersion
@@ -123,6 +124,7 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = 
     Raises:
         InvalidTransition: it is in another phase, is not the service's newest, or the service went elsewhere meanwhile.
         Conflict: the service is stopped; its version is not approved any more, and its model asks for that.
+        NotPermitted: its revision has egress, which was taken from the service since.
     """
     check_comment(comment)
 
@@ -133,6 +135,14 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = 
             newest = row.pk if row is not None else None
             raise InvalidTransition(
                 f"rollout {rollout_id} is not the newest of its service, {newest} is; retry that one"
+            )
+        if has_egress(row.to_revision, change.service.cluster):
+            check_egress(
+                wanted=True,
+                before=spec_of(change.service),
+                stable=stable,
+                cluster=change.service.cluster,
+                may_grant=False,
             )
         after = machine.retry(state, now)
         if stable is None or stable.pk != row.from_revision_id:

@@ -10,6 +10,7 @@ from common.errors import Conflict, FairleadError, InvalidInput, NotFound
 from deployments import hints
 from deployments.connecting import allows_python
 from deployments.contract import Contract
+from deployments.desired import Role
 from deployments.history import Kind
 from deployments.models import InferenceService, Revision, RolloutPolicy
 from deployments.phases import ServicePhase
@@ -18,6 +19,7 @@ from deployments.rollout.approvals import Author
 from deployments.rows import placed_resources
 from deployments.services.choosing import check_stays, cluster_chosen
 from deployments.services.contracts import accepted
+from deployments.services.egress import check_egress
 from deployments.services.importing import begin_import, must_import
 from deployments.services.stopping import follow_stop
 from deployments.services.turning import check_ready, give_up, turn_to
@@ -39,6 +41,7 @@ def service_apply(
     actor: str,
     now: datetime,
     accept: str | None = None,
+    may_grant_egress: bool = False,
 ) -> tuple[InferenceService, bool]:
     """Make or change the service that a service file says; returns it and whether it is new.
 
@@ -48,6 +51,7 @@ def service_apply(
 
     Args:
         accept: why `actor` accepts what would break clients; None where that is refused.
+        may_grant_egress: whether `actor` administers the installation, and so may give the service egress.
 
     Raises:
         InvalidInput: the file is wrong, names files elsewhere that may not be imported, or sets a variable that the
@@ -56,6 +60,7 @@ def service_apply(
         Conflict: the version is not READY, or not approved where its model asks for that; the service is being deleted,
             or runs on another cluster.
         ContractBroken: what it serves would break clients of what is live.
+        NotPermitted: it says `egress: true`, which the service does not have, and the actor may not give it.
     """
     spec = parse_service(document, namespace=namespace, name=name)
     _refuse_name_of_preview(spec)
@@ -89,6 +94,13 @@ def service_apply(
         runs_code = is_code(spec.model_format if version is None else version.platform)
         check_env(spec, is_code=runs_code and allows_python(change.service.cluster))
         earlier = None if created else spec_of(change.service)
+        granted = check_egress(
+            wanted=spec.egress is True,
+            before=earlier,
+            stable=change.revision(Role.STABLE),
+            cluster=change.service.cluster,
+            may_grant=may_grant_egress,
+        )
         check_stays(change.service, spec.cluster)
         is_to_import = must_import(change.service, earlier, spec)
         if created:
@@ -124,7 +136,11 @@ def service_apply(
             now=now,
             before=before,
             after={"document": document},
-            detail=accepted(Contract.stored(rollout.contract or {})) if rollout is not None else None,
+            detail={
+                **(accepted(Contract.stored(rollout.contract or {})) if rollout is not None else {}),
+                **({"egress": "granted"} if granted else {}),
+            }
+            or None,
         )
     hints.reconcile_soon(service.pk)
     return change.service, created

@@ -20,6 +20,7 @@ from deployments.models import Tuning
 from deployments.selectors.tunings import tuning_get
 from deployments.services.choosing import cluster_default
 from deployments.services.claims import begin, broke_off, due, put_back, state_of, write_end
+from deployments.services.egress import service_egress
 from deployments.services.serving import runs_with, service_named, spec_of
 from deployments.services.turning import check_ready
 from deployments.spec import content_of, is_code
@@ -168,6 +169,7 @@ def _job(row: Tuning) -> Job:
         model_config=row.model_config,
         env={} if spec is None else spec.env,
         is_code=is_code(version.platform),
+        egress=row.service is not None and spec is not None and service_egress(row.service, spec),
         resources=Resources() if row.service is None else runs_with(row.service),
     )
 

@@ -23,6 +23,7 @@ from deployments.rollout import Portion, RolloutState
 from deployments.rollout.approvals import Author
 from deployments.selectors import stable_before
 from deployments.services.contracts import contract_agreed
+from deployments.services.egress import egress_after
 from deployments.services.placing import placed
 from deployments.spec import ServiceSpec, logger_json, patches_json, placement_json, transformer_json
 from deployments.spec.resources import limit_of
@@ -134,7 +135,8 @@ def begin(
     give_up(change, by)
     replicas = spec.scaling.within(stable.replicas)
     placement = placed(change.service, spec, version, replicas, in_place=not chosen.surge)
-    canary = _create_revision(change, spec, version, Role.CANARY, actor=actor, placement=placement)
+    egress = egress_after(spec, stable, change.service.cluster)
+    canary = _create_revision(change, spec, version, Role.CANARY, actor=actor, placement=placement, egress=egress)
     if not chosen.surge:
         canary.replicas = 0  # until stable has given up some
         canary.save(update_fields=["replicas"])
@@ -249,7 +251,8 @@ def _replace(
         until = "before it served" if old.served_until is None else "before it served again"
         change.event(Kind.REVISION_STOPPED, f"{old.name} was replaced {until}{knowingly}", revision=old.name)
     placement = placed(change.service, spec, version, spec.scaling.min_replicas, in_place=True)
-    _create_revision(change, spec, version, Role.STABLE, actor=actor, placement=placement)
+    egress = egress_after(spec, old, change.service.cluster)
+    _create_revision(change, spec, version, Role.STABLE, actor=actor, placement=placement, egress=egress)
 
 
 def _knowingly(contract: Contract, actor: str) -> str:
@@ -257,7 +260,14 @@ def _knowingly(contract: Contract, actor: str) -> str:
 
 
 def _create_revision(
-    change: Change, spec: ServiceSpec, version: ModelVersion, role: Role, *, actor: str, placement: dict[str, Any]
+    change: Change,
+    spec: ServiceSpec,
+    version: ModelVersion,
+    role: Role,
+    *,
+    actor: str,
+    placement: dict[str, Any],
+    egress: bool,
 ) -> Revision:
     service = change.service
     _refuse_without_image(service.cluster, spec)
@@ -273,6 +283,7 @@ def _create_revision(
         replicas=spec.scaling.min_replicas,
         model_config=dict(spec.model_config),
         env=dict(spec.env),
+        egress=egress,
         logger=logger_json(spec.logger),
         patches=_patches(change.service.cluster, spec),
         cpu_cores=spec.resources.cpu_cores,
@@ -288,7 +299,8 @@ def _create_revision(
     )
     change.revisions.append(revision)
     on = f" on {placement['accelerator']}: {placement['why']}" if placement else ""
-    change.event(Kind.REVISION_CREATED, f"{revision.name} serves {version}{on}", revision=revision.name)
+    connects = "; it may open connections to the network" if egress else ""
+    change.event(Kind.REVISION_CREATED, f"{revision.name} serves {version}{on}{connects}", revision=revision.name)
     return revision
 
 

@@ -9,7 +9,7 @@ from deployments.spec.delivery import rolling_json, stored_rolling
 from deployments.spec.environment import check_env, is_code, left_out
 from deployments.spec.file import imported_model, parse_service
 from deployments.spec.logger import logger_json, stored_logger
-from deployments.spec.model import CONFIG, STORAGE_URI, check_format
+from deployments.spec.model import CONFIG, EGRESS, STORAGE_URI, check_format
 from deployments.spec.patches import PATCHES, parse_patches, patches_json, stored_patches
 from deployments.spec.placement import placement_json, stored_placement
 from deployments.spec.rewrite import file_saying, file_stopped
@@ -18,6 +18,7 @@ from deployments.spec.values import PlacementWish, RevisionContent, ServiceSpec,
 
 __all__ = [
     "CONFIG",
+    "EGRESS",
     "PATCHES",
     "STORAGE_URI",
     "PlacementWish",

@@ -8,7 +8,7 @@ from deployments.spec.batcher import with_batcher
 from deployments.spec.clusters import parse_drift
 from deployments.spec.delivery import parse_rolling, parse_timeout
 from deployments.spec.logger import parse_logger
-from deployments.spec.model import parse_config, parse_env, parse_format, parse_storage_uri
+from deployments.spec.model import parse_config, parse_egress, parse_env, parse_format, parse_storage_uri
 from deployments.spec.patches import parse_patches
 from deployments.spec.placement import parse_placement
 from deployments.spec.resources import parse_resources
@@ -59,6 +59,7 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         storage_uri=parse_storage_uri(model),
         scaling=scaling,
         env=parse_env(model),
+        egress=parse_egress(model),
         resources=resources,
         model_config=with_batcher(predictor, parse_config(model)),
         logger=parse_logger(predictor),

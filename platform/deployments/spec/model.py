@@ -20,6 +20,7 @@ FORMATS = {
 FORMAT = "spec.predictor.model.modelFormat.name"
 STORAGE_URI = "spec.predictor.model.storageUri"
 CONFIG = "spec.predictor.model.config"
+EGRESS = "spec.predictor.model.egress"
 
 # In UTF-8 below the 128 KiB that Linux gives one variable.
 _MAX_ENV_CHARACTERS = 30_000
@@ -92,6 +93,11 @@ def parse_env(model: Document) -> dict[str, str]:
             field=model.path("env"),
         )
     return env
+
+
+def parse_egress(model: Document) -> bool | None:
+    """Return whether the model's process may open connections; None where the file does not say."""
+    return None if model.raw("egress", None) is None else model.flag("egress", default=False)
 
 
 def parse_config(model: Document) -> dict[str, object]:

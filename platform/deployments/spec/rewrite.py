@@ -36,6 +36,8 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
         put_scaling(predictor, content.scaling)
     if dict(content.env) != dict(spec.env):
         model["env"] = [{"name": name, "value": value} for name, value in content.env.items()]
+    if content.egress != spec.egress:
+        model["egress"] = content.egress
     if dict(content.model_config) != dict(spec.model_config):
         model["config"] = dict(content.model_config)
         predictor.pop("batcher", None)  # the configuration says it too

@@ -29,6 +29,8 @@ class ServiceSpec:
     """What a service file asks for.
 
     Attributes:
+        egress: whether the model's process may open connections; None where the file does not say, which leaves it
+            as it is.
         storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere.
         model_config: fields of a Triton ModelConfig laid over the model's own.
         logger: who is told of every request and answer; None for nobody.
@@ -61,6 +63,7 @@ class ServiceSpec:
     request_timeout_s: int = 0
     rolling: Rolling | None = None
     placement: PlacementWish = PlacementWish()
+    egress: bool | None = None
 
     @property
     def follows_alias(self) -> bool:
@@ -86,6 +89,7 @@ class RevisionContent:
     patches: tuple[Patch, ...]
     transformer: Transformer | None
     placement: PlacementWish
+    egress: bool | None
 
 
 def content_of(spec: ServiceSpec) -> RevisionContent:
@@ -100,4 +104,5 @@ def content_of(spec: ServiceSpec) -> RevisionContent:
         patches=spec.patches,
         transformer=spec.transformer,
         placement=spec.placement,
+        egress=spec.egress,
     )

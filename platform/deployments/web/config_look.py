@@ -8,6 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils import timezone
 
+from accounts.access import is_administrator
 from accounts.permissions import page_actor, page_token
 from common.errors import FairleadError
 from deployments.applying import service_planned
@@ -23,6 +24,7 @@ def looked_at(request: HttpRequest, service: InferenceService, document: Mapping
 
     def planned(accept: str | None) -> Plan:
         wish: dict[str, Any] = {"namespace": service.namespace, "name": service.name, "actor": actor, "now": now}
+        wish |= {"may_grant_egress": is_administrator(token)}
         return service_planned(token, document=document, **wish, accept=accept)
 
     try:

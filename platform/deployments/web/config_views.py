@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, may
+from accounts.access import Place, is_administrator, may
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.scopes import Scope
 from common.errors import Conflict, FairleadError
@@ -66,6 +66,7 @@ def service_config_apply(request: HttpRequest, namespace: str, name: str) -> Htt
     document = document_of(request.POST.get("document", ""))  # JSON is YAML
     wish: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "now": timezone.now()}
     wish |= {"actor": page_actor(request), "accept": accept}
+    wish |= {"may_grant_egress": is_administrator(page_token(request))}
     service_planned(page_token(request), **wish)
     service_apply(**wish)
     messages.success(request, f"Applied the file of {service}.")

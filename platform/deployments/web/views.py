@@ -1,6 +1,7 @@
 """The pages of services and what their buttons do."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -9,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import Place, may, require
+from accounts.access import Place, is_administrator, may, require
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.scopes import Scope
 from common.errors import NotFound
@@ -119,7 +120,9 @@ def service_rollback_action(request: HttpRequest, namespace: str, name: str) -> 
     """Go back to an earlier revision; answer htmx with the rollout that does it, others with the service's page."""
     revision = request.POST.get("revision", "")
     actor = request.actor  # type: ignore[attr-defined]
-    service_rollback(namespace=namespace, name=name, revision=revision, actor=actor, now=timezone.now())
+    may_grant = is_administrator(page_token(request))
+    wish: dict[str, Any] = {"revision": revision, "actor": actor, "may_grant_egress": may_grant}
+    service_rollback(namespace=namespace, name=name, now=timezone.now(), **wish)
     return _done(request, namespace, name, f"Going back to {revision}.")
 
 

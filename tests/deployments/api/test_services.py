@@ -69,6 +69,7 @@ def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -
         "is_failing": False,
         "last_failure": None,
         "placement": None,
+        "egress": False,
     }
     assert (stable["role"], stable["weight_wanted"], stable["weight_actual"]) == ("stable", 90, 90)
     rollout = body["rollout"]

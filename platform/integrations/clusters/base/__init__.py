@@ -19,6 +19,7 @@ from integrations.clusters.base.desired import (
     Resources,
     SessionAffinity,
     Tap,
+    may_connect,
 )
 from integrations.clusters.base.drift import Drift, DriftPolicy
 from integrations.clusters.base.driver import ClusterDriver
@@ -123,6 +124,7 @@ __all__ = [
     "failure_from_json",
     "hidden",
     "last_lines",
+    "may_connect",
     "permitted",
     "printable",
     "reason_of_exit",

@@ -163,6 +163,7 @@ class DesiredRevision:
             where they were pushed.
         is_code: a model in Python, or an ensemble that may have such steps; where the cluster runs no such models it is
             none. Code gets more of `env` (`environment`).
+        egress: whether the model's process may open connections (`may_connect`).
         replicas: how many should run; 0 keeps the revision known but stopped.
         weight_percent: share of requests it should get, 0..100; over the ready revisions of a service they sum to 100.
         model_config: fields of a Triton ModelConfig laid over what the artifact brings; empty leaves it alone.
@@ -189,6 +190,7 @@ class DesiredRevision:
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     is_code: bool = False
+    egress: bool | None = False
     resources: Resources = Resources()
     mirror_percent: int = 0
     restart_number: int = 0
@@ -225,3 +227,13 @@ class Desired:
     drift: DriftPolicy = DriftPolicy.HEAL
     request_timeout_s: int = 0
     rolling: Rolling | None = None
+
+
+def may_connect(egress: bool | None, *, is_code: bool) -> bool:
+    """Return whether a model's process may open connections to the network.
+
+    Args:
+        egress: of the revision; None where it was made before revisions had the field, when code could connect.
+        is_code: the model is code, and its cluster runs such.
+    """
+    return is_code if egress is None else egress

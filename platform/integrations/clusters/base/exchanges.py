@@ -44,7 +44,7 @@ class Candidate:
         timeout_s: for loading the model, and for each answer.
         namespace, service: whose requests they are; it runs beside that service's replicas.
         replay: which replay of the service it is for; what an earlier attempt at the same one left is removed.
-        artifact_digest, artifact_origin, is_code, resources, patches: as of a revision.
+        artifact_digest, artifact_origin, is_code, egress, resources, patches: as of a revision.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Candidate:
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     is_code: bool = False
+    egress: bool | None = False
     timeout_s: float = 60.0
     namespace: str = ""
     service: str = ""

@@ -36,7 +36,7 @@ class Job:
 
     Attributes:
         artifact_digest: digest that the files must have, where they are laid out by others than who stored them.
-        artifact_origin, model_config, env, is_code: as of a revision.
+        artifact_origin, model_config, env, is_code, egress: as of a revision.
         resources: as of a revision; by them it may be asked on a GPU.
         arguments: of the question, beside the model's folder.
         request: a V2 request that the model is to answer; only of the kind TRY.
@@ -58,6 +58,7 @@ class Job:
     model_config: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     is_code: bool = False
+    egress: bool | None = False
     resources: Resources = field(default_factory=Resources)
 
 

@@ -50,13 +50,14 @@ def confined(
     )
 
 
-def network_of(*, is_code: bool, posts: bool, on_sockets: bool) -> NetworkAccess:
-    """Return the network of a replica: models in Python call others. All else answers, on Unix sockets or on ports.
+def network_of(*, connects: bool, posts: bool, on_sockets: bool) -> NetworkAccess:
+    """Return the network of a replica, which answers on Unix sockets or on ports.
 
     Args:
+        connects: whether its model may open connections.
         posts: whether it has a logger or traces, and no relay to them.
     """
-    if is_code or posts:
+    if connects or posts:
         return NetworkAccess.ALL
     return NetworkAccess.NONE if on_sockets else NetworkAccess.LISTEN
 

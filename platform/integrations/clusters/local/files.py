@@ -248,6 +248,7 @@ def _revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
         "patches": (),
         # An earlier release does not say; then the agent's own permission to run models in Python decides.
         "is_code": bool(value.get("is_code", True)),
+        "egress": value.get("egress"),  # None where an earlier release wrote it
         "resources": _resources_from_json(value.get("resources", {})),
         "match": _match_from_json(value),
         "tap": Tap(**value["tap"]) if value.get("tap") else None,

@@ -20,7 +20,7 @@ from pathlib import Path
 from common.errors import FairleadError, Unavailable
 from common.processes import start_ticks
 from integrations.artifacts import folder_of
-from integrations.clusters.base import Job, JobKind, JobResult, Made, Told, without_folders
+from integrations.clusters.base import Job, JobKind, JobResult, Made, Told, may_connect, without_folders
 from integrations.clusters.flags import python_flags
 from integrations.clusters.local.confinement import confined, private
 from integrations.clusters.local.materialise import lay_out
@@ -87,7 +87,7 @@ def run(
                 own,
                 _limits(job, allow_python_models=allow_python_models),
                 network=NetworkAccess.ALL
-                if is_code
+                if may_connect(job.egress, is_code=is_code)
                 else NetworkAccess.LOOPBACK
                 if job.kind is JobKind.TUNE
                 else NetworkAccess.NONE,

@@ -16,7 +16,7 @@ from typing import IO
 
 from common.errors import InvalidInput, Unavailable
 from integrations.artifacts import folder_of
-from integrations.clusters.base import Candidate, Exchange, without_folders
+from integrations.clusters.base import Candidate, Exchange, may_connect, without_folders
 from integrations.clusters.flags import python_flags
 from integrations.clusters.local.confinement import private
 from integrations.clusters.local.jobs import enclosed, memory_limit, scratch_in
@@ -55,7 +55,8 @@ def replay(
         with (scratch / "stderr").open("w+b") as stderr:
             is_code = candidate.is_code and allow_python_models
             asked = [*runtime, "replay", str(model), *python_flags(allowed=allow_python_models)]
-            network = NetworkAccess.ALL if is_code else NetworkAccess.NONE
+            connects = may_connect(candidate.egress, is_code=is_code)
+            network = NetworkAccess.ALL if connects else NetworkAccess.NONE
             command = enclosed(asked, repository, own, {**memory_limit(), "core": 0}, network=network)
             env = {**environment(candidate.env, is_code=is_code), **private(own)}
             process = _started(candidate, command, env, stderr)

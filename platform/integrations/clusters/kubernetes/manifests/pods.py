@@ -9,6 +9,7 @@ from integrations.clusters.base import Desired, DesiredRevision, permitted
 from integrations.clusters.flags import CLOSED, NO_CODE_FILES, logger_flags, python_flags
 from integrations.clusters.kubernetes.manifests import accelerators, calling, scheduling, taps
 from integrations.clusters.kubernetes.manifests.names import (
+    EGRESS,
     GRPC_PORT,
     HTTP_PORT,
     METRICS_PORT,
@@ -40,7 +41,7 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
     source = source_of(revision, options)
     return {
         "metadata": {
-            "labels": revision_labels(desired.service, revision.name),
+            "labels": revision_labels(desired.service, revision.name) | ({EGRESS: "true"} if revision.egress else {}),
             "annotations": {
                 MODEL_VERSION: revision.model_version,
                 RESTART: str(revision.restart_number),

@@ -19,6 +19,7 @@ _OF_REVISION = {
     "model_config",
     "env",
     "is_code",
+    "egress",
     "resources",
     "mirror_percent",
     "match",

@@ -30,6 +30,7 @@ from integrations.clusters.base import (
     ReplicaPhase,
     hidden,
     last_lines,
+    may_connect,
     printable,
     reason_of_exit,
 )
@@ -339,11 +340,12 @@ class Replica:
     def _sandbox(self, *, is_code: bool) -> Sandbox:
         """Return the wall around its process."""
         runtime = self._workshop.runtime
+        connects = may_connect(self._revision.egress, is_code=is_code)
         return confined(
             runtime,
             read=[self._repository.folder, self._tap.switches, *([self._relay.folder] if self._relay else [])],
             write=[self._private, self._tap.folder(self.index)],
-            network=network_of(is_code=is_code, posts=self._outgoing.direct, on_sockets=self._workshop.on_sockets),
+            network=network_of(connects=connects, posts=self._outgoing.direct, on_sockets=self._workshop.on_sockets),
         )
 
 

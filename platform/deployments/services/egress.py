@@ -1,0 +1,53 @@
+"""Egress of a service's model: an administrator of the installation grants it, and the service keeps it.
+
+A service has it while its stable revision has it, or its file says so: both went through `check_egress`.
+"""
+
+from common.errors import NotPermitted
+from deployments.connecting import allows_python
+from deployments.desired import Role
+from deployments.models import Cluster, InferenceService, Revision
+from deployments.spec import EGRESS, ServiceSpec, is_code
+from integrations.clusters.base import may_connect
+
+
+def has_egress(revision: Revision | None, cluster: Cluster) -> bool:
+    """Return whether the model of a revision of the cluster may open connections."""
+    if revision is None:
+        return False
+    runs_code = is_code(revision.model_version.platform) and allows_python(cluster)
+    return may_connect(revision.egress, is_code=runs_code)
+
+
+def egress_after(spec: ServiceSpec, stable: Revision | None, cluster: Cluster) -> bool:
+    """Return what a new revision gets: what the file says, else what the stable revision has."""
+    return has_egress(stable, cluster) if spec.egress is None else spec.egress
+
+
+def service_egress(service: InferenceService, spec: ServiceSpec) -> bool:
+    """Return what a new revision of the service would get; reads the stable one."""
+    stable = Revision.objects.filter(service=service, role=Role.STABLE).select_related("model_version").first()
+    return egress_after(spec, stable, service.cluster)
+
+
+def check_egress(
+    *, wanted: bool, before: ServiceSpec | None, stable: Revision | None, cluster: Cluster, may_grant: bool
+) -> bool:
+    """Return whether a change grants egress to a service that does not have it.
+
+    Args:
+        wanted: what would be served has egress.
+        before: what the service's file said until now; None of a new service.
+        may_grant: whether the actor administers the installation.
+
+    Raises:
+        NotPermitted: it does, and the actor may not.
+    """
+    granted = wanted and not (before is not None and before.egress) and not has_egress(stable, cluster)
+    if granted and not may_grant:
+        raise NotPermitted(
+            f"this gives the model egress ({EGRESS}: true), by which it may open connections to the network; only who "
+            "administers the installation may give it to a service: ask an administrator to apply a file with it once, "
+            "or leave it out"
+        )
+    return granted
