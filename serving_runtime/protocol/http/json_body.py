@@ -7,6 +7,7 @@ import numpy as np
 import orjson
 
 from serving_runtime.errors import InvalidArgument
+from serving_runtime.protocol.http import json_pieces
 
 _LARGE_BYTES = 64 * 1024
 """Shorter texts cannot become so much that it matters."""
@@ -37,8 +38,8 @@ def json_object(text: bytes | memoryview, most_objects: int = _MAX_OBJECTS) -> d
         text = bytes(text)
         _check_counts(text, most_objects)
     try:
-        content = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
+        content = json_pieces.loads(text) if len(text) > json_pieces.PIECE_BYTES else orjson.loads(text)
+    except (orjson.JSONDecodeError, json_pieces.MalformedError) as error:
         raise InvalidArgument(f"the request is not valid JSON: {error}") from error
     if type(content) is not dict:
         raise InvalidArgument("the request must be a JSON object")
