@@ -32,8 +32,9 @@ class MalformedError(ValueError):
     """The text is not JSON; the message says why."""
 
 
-def loads(text: bytes) -> Any:
+def loads(text: bytes | memoryview) -> Any:
     """Return what a text holds; raises MalformedError."""
+    text = bytes(text)
     whole = _Whole(text)
     start = 0
     for cut, stack in _cuts(text):
@@ -107,8 +108,10 @@ def _key(text: bytes, value: int) -> Any:
     begin = end
     while True:
         begin = text.rindex(b'"', 0, begin)
-        before = text[max(0, begin - PIECE_BYTES) : begin]
-        if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:
+        unescaped = begin
+        while text[unescaped - 1 : unescaped] == b"\\":
+            unescaped -= 1
+        if (begin - unescaped) % 2 == 0:
             return orjson.loads(text[begin : end + 1])
 
 
