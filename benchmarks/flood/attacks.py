@@ -22,14 +22,22 @@ MODEL, BOMB = "small", "bomb"
 _GIVE_UP_S = 60.0
 _LOOK_EVERY_S = 0.02
 _METHOD = b"/inference.GRPCInferenceService/ModelInfer"
-_CALL_HEADERS = (
-    (b":method", b"POST"),
-    (b":scheme", b"http"),
-    (b":path", _METHOD),
-    (b":authority", b"x"),
-    (b"te", b"trailers"),
-    (b"content-type", b"application/grpc"),
-)
+
+
+def _call_headers(authority: str = "x") -> bytes:
+    """Return the header block of an infer call."""
+    return encode(
+        [
+            (b":method", b"POST"),
+            (b":scheme", b"http"),
+            (b":path", _METHOD),
+            (b":authority", authority.encode()),
+            (b"te", b"trailers"),
+            (b"content-type", b"application/grpc"),
+        ]
+    )
+
+
 _WINDOW_BYTES = 60_000
 """Of one call: a little less than a client may send before the server widens its window."""
 
@@ -60,7 +68,7 @@ async def unfinished_bodies(target: Target, *, clients: int, size_bytes: int, ho
 
 async def unfinished_heads(target: Target, *, clients: int, hold_s: float) -> Answers:
     """Begin requests over HTTP/1.1, and header blocks over HTTP/2, and go no further."""
-    block = encode(_CALL_HEADERS)
+    block = _call_headers()
     begun = frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0) + frames.frame(frames.HEADERS, 0, 1, block)
     plain = b"POST /v2 HTTP/1.1\r\nX: " + b"a" * 60_000
     return await _together(
@@ -69,12 +77,14 @@ async def unfinished_heads(target: Target, *, clients: int, hold_s: float) -> An
     )
 
 
-async def unfinished_calls(target: Target, *, connections: int, calls: int, hold_s: float) -> Answers:
+async def unfinished_calls(
+    target: Target, *, connections: int, calls: int, hold_s: float, authority: str = "x"
+) -> Answers:
     """Send calls over HTTP/2 that lack the end of their message, as much as each may without being asked."""
     prefix = b"\x00" + (2 * _WINDOW_BYTES).to_bytes(4, "big")
     pieces = [prefix + bytes(16_000 - len(prefix)), *[bytes(16_000)] * 2, bytes(_WINDOW_BYTES - 48_000)]
     content = [frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0)]
-    block = encode(_CALL_HEADERS)
+    block = _call_headers(authority)
     for number in range(1, 2 * calls, 2):
         content.append(frames.frame(frames.HEADERS, frames.END_HEADERS, number, block))
         content += [frames.frame(frames.DATA, 0, number, piece) for piece in pieces]
@@ -105,7 +115,7 @@ async def many_fields(target: Target, *, fields: int) -> Answers:
     whole = b"\x00" + len(message).to_bytes(4, "big") + message
     reader, writer = await asyncio.open_connection("127.0.0.1", target.grpc)
     try:
-        headers = frames.frame(frames.HEADERS, frames.END_HEADERS, 1, encode(_CALL_HEADERS))
+        headers = frames.frame(frames.HEADERS, frames.END_HEADERS, 1, _call_headers())
         writer.write(frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0) + headers)
         return Counter([await asyncio.wait_for(_send_message(reader, writer, whole), _GIVE_UP_S)])
     finally:

@@ -11,7 +11,7 @@ import numpy as np
 
 from serving_runtime.datatypes import BYTES, Array, Datatype, element_count
 from serving_runtime.errors import InvalidArgument, Unsupported
-from serving_runtime.protocol.tensors import bytes_array
+from serving_runtime.protocol.tensors import STEP, bytes_array
 
 _ALLOWED: dict[str, frozenset[type]] = {"b": frozenset({bool}), "f": frozenset({int, float}), "O": frozenset({str})}
 _INTEGERS = frozenset({int})
@@ -22,7 +22,8 @@ def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -
     """Return the tensor in a request's `data`; raises InvalidArgument where it does not fit datatype and shape.
 
     Args:
-        data: what JSON holds; or its numbers as a flat array, FP64 for a floating-point datatype, else 64-bit integers.
+        data: what JSON holds, which is emptied where it is much; or its numbers as a flat array, FP64 for a
+            floating-point datatype, else 64-bit integers.
     """
     if not datatype.json:
         raise Unsupported(
@@ -35,11 +36,22 @@ def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -
         raise InvalidArgument(f"input '{tensor}': data must be an array")
     elements = flat(data, shape, tensor)
     _check_counted(len(elements), shape, tensor)
+    if len(elements) <= STEP:
+        return _array(elements, datatype, tensor).reshape(shape)
+    array: Array = np.empty(len(elements), datatype.dtype)
+    for at in reversed(range(0, len(elements), STEP)):  # what is converted is given up at once, from the end
+        part = elements[at:]
+        del elements[at:]
+        array[at : at + len(part)] = _array(part, datatype, tensor)
+    return array.reshape(shape)
+
+
+def _array(elements: list[Any], datatype: Datatype, tensor: str) -> Array:
     kind = datatype.dtype.kind
     if not set(map(type, elements)) <= _ALLOWED.get(kind, _INTEGERS):
         raise InvalidArgument(f"input '{tensor}': {datatype.name} data must be {_KINDS.get(kind, 'integers')}")
     if datatype is BYTES:
-        return bytes_array([element.encode("utf-8") for element in elements]).reshape(shape)
+        return bytes_array([element.encode("utf-8") for element in elements])
     try:
         with np.errstate(over="ignore"):  # told below, as a refusal
             array: Array = np.array(elements, dtype=datatype.dtype)
@@ -47,7 +59,7 @@ def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -
         raise _unfit(datatype, tensor) from error
     if datatype.name == "FP32" and not np.isfinite(array).all():  # JSON has no infinity: it was a larger number
         raise _unfit(datatype, tensor)
-    return array.reshape(shape)
+    return array
 
 
 def _check_counted(found: int, shape: tuple[int, ...], tensor: str) -> None:
@@ -93,7 +105,7 @@ def encode(array: Array, datatype: Datatype, tensor: str) -> Any:
 
 
 def flat(data: list[Any], shape: Sequence[int], tensor: str) -> list[Any]:
-    """Return the elements of flat or nested data; nested data must be nested as the shape says."""
+    """Return the elements of flat or nested data; nested data must be nested as the shape says. Many are moved."""
     if not data or not isinstance(data[0], list):
         return data
     if shape and len(data) == shape[0]:
@@ -102,6 +114,16 @@ def flat(data: list[Any], shape: Sequence[int], tensor: str) -> list[Any]:
                 raise InvalidArgument(
                     f"input '{tensor}': data is not nested as its shape {list(shape)} says, at depth {depth}"
                 )
-            data = list(chain.from_iterable(data))
+            data = list(chain.from_iterable(data)) if element_count(shape) <= STEP else _joined(data)
         return data
     raise InvalidArgument(f"input '{tensor}': data has length {len(data)}, not as its shape {list(shape)} says")
+
+
+def _joined(data: list[Any]) -> list[Any]:
+    """Return the elements of lists, which are emptied."""
+    found: list[Any] = []
+    for part in data:
+        for at in range(0, len(part), STEP):
+            found += part[at : at + STEP]
+        part.clear()
+    return found

@@ -17,6 +17,9 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 MAX_TENSORS = 4096
 """Inputs of one request, and outputs that it may name."""
 
+STEP = 64 * 1024
+"""Elements that are converted in one go: other threads have their turns in between."""
+
 _LENGTH = struct.Struct("<I")
 
 
@@ -99,7 +102,8 @@ def encode_bytes(elements: Iterable[bytes]) -> bytes:
 def bytes_array(elements: Sequence[bytes]) -> Array:
     """Return a one-dimensional BYTES array."""
     array = np.empty(len(elements), dtype=object)
-    array[:] = elements
+    for at in range(0, len(elements), STEP):
+        array[at : at + STEP] = elements[at : at + STEP]
     return array
 
 

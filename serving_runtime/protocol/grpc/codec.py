@@ -14,6 +14,7 @@ from serving_runtime.datatypes import BYTES, Array, Datatype, element_count
 from serving_runtime.engine.shared_memory import SharedMemory, Slice
 from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
 from serving_runtime.protocol import parameters, tensors
+from serving_runtime.protocol.decoding import LARGE_BYTES
 from serving_runtime.protocol.shared_memory import parameters_of, slice_of
 from serving_runtime.request import NO_PARAMETERS, InferRequest, InferResponse, Tensor
 
@@ -40,6 +41,12 @@ NO_PARTS: Parts = {}
 _FINAL = "triton_final_response"
 
 _ModelStreamInferResponse = proto.message("inference.ModelStreamInferResponse")
+
+
+def is_slow(message: Any) -> bool:
+    """Return whether a ModelInferRequest is one to decode off the event loop: it is large, in elements one by one."""
+    one_by_one = any(item.datatype == "BYTES" or item.HasField("contents") for item in message.inputs)
+    return one_by_one and message.ByteSize() > LARGE_BYTES
 
 
 def decode(message: Any, memory: SharedMemory) -> tuple[InferRequest, Parts]:
@@ -163,10 +170,14 @@ def _decode_contents(contents: Any, datatype: Datatype, shape: tuple[int, ...], 
         raise InvalidArgument(
             f"input '{tensor}' got {len(values)} elements in {field}, expecting {count} for shape {list(shape)}"
         )
-    if datatype is BYTES:
-        return tensors.bytes_array(list(values)).reshape(shape)
+    array: Array = np.empty(count, datatype.dtype)
     try:
-        return np.array(list(values), dtype=datatype.dtype).reshape(shape)
+        for at in range(0, count, tensors.STEP):
+            part = values[at : at + tensors.STEP]
+            array[at : at + tensors.STEP] = (
+                tensors.bytes_array(part) if datatype is BYTES else np.array(part, datatype.dtype)
+            )
+        return array.reshape(shape)
     except OverflowError as error:
         raise InvalidArgument(f"input '{tensor}' has a number that does not fit {datatype.name}") from error
 

@@ -2,6 +2,7 @@
 
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.proto import wire
+from serving_runtime.protocol.decoding import LARGE_BYTES
 from serving_runtime.protocol.tensors import MAX_TENSORS
 
 _WORTH_BYTES = 64 * 1024
@@ -13,8 +14,38 @@ _MOST_FIELDS = 4 * MAX_TENSORS
 _TENSOR_FIELDS = (5, 6)
 """ModelInferRequest: inputs and outputs."""
 
+_RAW_FIELD = 7
+"""ModelInferRequest: raw_input_contents."""
+
+_CONTENTS = 5
+"""ModelInferRequest.InferInputTensor: contents."""
+
+_MOST_ELEMENTS = 1_000_000
+"""Of typed contents, where each is a field of its own: all of BYTES, and numbers that are not packed."""
+
 _SHAPE, _MOST_SHAPE_BYTES = 3, 4096
 """ModelInferRequest.InferInputTensor: shape."""
+
+
+def is_slow(content: memoryview) -> bool:
+    """Return whether a ModelInferRequest of more than LARGE_BYTES is one to decode off the event loop.
+
+    Raw tensors are views of their bytes; numbers in typed contents, and elements of BYTES, are taken one by one.
+    """
+    others = len(content)
+    try:
+        for count, (number, wire_type, begin, end) in enumerate(wire.fields(content)):
+            if count > _MOST_FIELDS:
+                return True
+            if wire_type != wire.BYTES:
+                continue
+            if number == _RAW_FIELD:
+                others -= end - begin
+            elif number in _TENSOR_FIELDS and (end - begin > LARGE_BYTES or b"BYTES" in content[begin:end].tobytes()):
+                return True
+    except wire.MalformedError:
+        return True
+    return others > LARGE_BYTES
 
 
 def check(kind: str, content: memoryview) -> None:
@@ -46,5 +77,17 @@ def _check_tensor(content: memoryview) -> None:
     if len(content) <= _WORTH_BYTES:
         return
     for number, wire_type, begin, end in _counted("tensor", content):
+        if number == _CONTENTS and wire_type == wire.BYTES:
+            _check_contents(content[begin:end])
         if number == _SHAPE and wire_type == wire.BYTES and end - begin > _MOST_SHAPE_BYTES:
             raise InvalidArgument(f"a tensor has a shape of {end - begin} bytes; at most {_MOST_SHAPE_BYTES} are read")
+
+
+def _check_contents(content: memoryview) -> None:
+    if len(content) <= 2 * _MOST_ELEMENTS:
+        return
+    for count, _ in enumerate(wire.fields(content)):
+        if count >= _MOST_ELEMENTS:
+            raise InvalidArgument(
+                f"the contents of a tensor have more than {_MOST_ELEMENTS} elements one by one; send raw_input_contents"
+            )

@@ -9,14 +9,15 @@ from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
-from serving_runtime.protocol.grpc import codec, repository
+from serving_runtime.protocol.decoding import LARGE_BYTES, Decoding, in_thread
+from serving_runtime.protocol.grpc import codec, counting, repository
 from serving_runtime.protocol.grpc.access import with_metadata
 from serving_runtime.protocol.grpc.known import KnownRequests
 from serving_runtime.protocol.grpc.methods import DirectMethod, Metadata, Method, Reply, StreamMethod, Write
 from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.grpc.stream import InferStream
 from serving_runtime.protocol.request_memory import RequestMemory
-from serving_runtime.request import Cancellable, Outcome
+from serving_runtime.request import Cancellable, InferRequest, Outcome
 
 
 class V2Service:
@@ -105,14 +106,33 @@ class V2Service:
         return self._engine.infer(request, on_done)
 
     def _infer_parsed(self, content: memoryview, reply: Reply) -> Cancellable:
-        message = parsed(proto.ModelInferRequest, content)
         memory = self._engine.shared_memory
+        if len(content) > LARGE_BYTES and not memory.allowed and counting.is_slow(content):
+            return self._decode_later(content, reply)
+        message = parsed(proto.ModelInferRequest, content)
         try:
             request, parts = codec.decode(message, memory)
         except ServingError as error:
             refusals.count(self._engine, message.model_name, message.model_version, error)
             raise
         self._known.learn(content, message, request)
+        return self._begin(request, parts, reply)
+
+    def _decode_later(self, content: memoryview, reply: Reply) -> Cancellable:
+        named: list[Any] = []
+
+        def decode() -> tuple[InferRequest, codec.Parts]:
+            named.append(parsed(proto.ModelInferRequest, content))
+            return codec.decode(named[0], self._engine.shared_memory)
+
+        def count(error: ServingError) -> None:
+            for message in named:
+                refusals.count(self._engine, message.model_name, message.model_version, error)
+
+        return Decoding(decode, lambda found: self._begin(*found, reply), count, reply)
+
+    def _begin(self, request: InferRequest, parts: codec.Parts, reply: Reply) -> Cancellable:
+        memory = self._engine.shared_memory
 
         def on_done(outcome: Outcome) -> None:
             answer: bytes | ServingError
@@ -129,7 +149,10 @@ class V2Service:
         answered: asyncio.Future[Any] = self._loop.create_future()
         memory = self._engine.shared_memory
         with refusals.counted(self._engine, message.model_name, message.model_version):
-            request, parts = codec.decode(message, memory)
+            if not memory.allowed and codec.is_slow(message):
+                request, parts = await in_thread(lambda: codec.decode(message, memory))
+            else:
+                request, parts = codec.decode(message, memory)
             request = with_metadata(context.within(request, context.CALL.get()))
 
         def on_done(outcome: Outcome) -> None:

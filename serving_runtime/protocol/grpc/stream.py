@@ -18,13 +18,14 @@ from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError, Unavailable
 from serving_runtime.protocol import context
-from serving_runtime.protocol.grpc import codec
+from serving_runtime.protocol.decoding import LARGE_BYTES, in_thread
+from serving_runtime.protocol.grpc import codec, counting
 from serving_runtime.protocol.grpc.access import with_metadata
 from serving_runtime.protocol.grpc.known import KnownRequest, KnownRequests
 from serving_runtime.protocol.grpc.methods import Write
 from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.request_memory import RequestMemory
-from serving_runtime.request import InferResponse, Outcome, RequestContext, Streaming
+from serving_runtime.request import InferRequest, InferResponse, Outcome, RequestContext, Streaming
 
 MAX_IN_FLIGHT = 1024
 MAX_IN_FLIGHT_BYTES = 64 * 1024 * 1024
@@ -34,6 +35,8 @@ either, reading pauses."""
 HIGH_WATER_BYTES = 4 * 1024 * 1024
 LOW_WATER_BYTES = 1024 * 1024
 """Of responses the client has not taken: above the first, models and reading pause until it falls to the second."""
+
+_Decoded = tuple[InferRequest, codec.Parts]
 
 _EMPTY_FINAL = "triton_enable_empty_final_response"
 
@@ -135,11 +138,18 @@ class InferStream:
             if self._draining:
                 return
             found = self._known.find(content)
-            asked, known = found or (parsed(proto.ModelInferRequest, content), None)
+            decoded = None
+            if found is not None:
+                asked, known = found
+            elif len(content) > LARGE_BYTES and not self._engine.shared_memory.allowed and counting.is_slow(content):
+                asked, decoded = await in_thread(lambda content=content: self._decoded(content))
+                known = None
+            else:
+                asked, known = parsed(proto.ModelInferRequest, content), None
             if self._engine.sleeps(asked.model_name):
                 with contextlib.suppress(ServingError):  # the request itself will be told
                     await self._engine.arrive(asked.model_name, len(content))
-            self._begin(_Request(asked, known, len(content)), content)
+            self._begin(_Request(asked, known, len(content)), content, decoded)
             while self._is_full():
                 self._room.clear()
                 await self._room.wait()
@@ -151,7 +161,15 @@ class InferStream:
             or self._in_flight_bytes > MAX_IN_FLIGHT_BYTES
         )
 
-    def _begin(self, request: _Request, content: memoryview) -> None:
+    def _decoded(self, content: memoryview) -> tuple[Any, "_Decoded | ServingError"]:
+        """Return the message, and the request in it with its parts, or why there is none; raises InvalidArgument."""
+        message = parsed(proto.ModelInferRequest, content)
+        try:
+            return message, codec.decode(message, self._engine.shared_memory)
+        except ServingError as error:
+            return message, error
+
+    def _begin(self, request: _Request, content: memoryview, decoded: "_Decoded | ServingError | None") -> None:
         self._in_flight.add(request)
         self._in_flight_bytes += request.size_bytes
         self._memory.held_bytes += request.size_bytes
@@ -159,11 +177,13 @@ class InferStream:
             if request.known is None:
                 message = request.asked
                 with refusals.counted(self._engine, message.model_name, message.model_version):
-                    request.asked, request.parts = codec.decode(message, self._engine.shared_memory)
+                    if isinstance(decoded, ServingError):
+                        raise decoded
+                    request.asked, request.parts = decoded or codec.decode(message, self._engine.shared_memory)
                 self._known.learn(content, message, request.asked)
-            decoded = with_metadata(context.within(request.asked, self._next_context()))
-            request.shows_empty_final = decoded.parameters.get(_EMPTY_FINAL) is True
-            request.job = self._engine.stream(decoded, lambda outcome: self._answer(request, outcome))
+            whole = with_metadata(context.within(request.asked, self._next_context()))
+            request.shows_empty_final = whole.parameters.get(_EMPTY_FINAL) is True
+            request.job = self._engine.stream(whole, lambda outcome: self._answer(request, outcome))
             request.waits_in_line = not request.job.decoupled
         except ServingError as error:
             self._line.append(request)

@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._finished:
             if self._lingering:
-                self._pause_for(self._listener.discard_delay_s())
+                self._pause(self._listener.discard_delay_s())
             return
         reader = self._reader
         try:
@@ -136,14 +136,19 @@ class Connection(asyncio.Protocol):
 
     def take_turns(self) -> None:
         """Read no more until other connections had their turn: the loop would go on with one that sends without end."""
-        self._pause_for(0)
+        self._pause()
 
-    def _pause_for(self, seconds: float) -> None:
+    def _pause(self, seconds: float = 0) -> None:
+        """Read no more until it is this connection's turn, which comes no earlier than after so many seconds."""
         if self._reading_paused or self._turn_over:
             return
         self._turn_over = True
         self._transport.pause_reading()
-        asyncio.get_running_loop().call_later(seconds, self._go_on)
+        turns = self._listener.turns
+        if seconds > 0:
+            asyncio.get_running_loop().call_later(seconds, turns.wait, self._go_on)
+        else:
+            turns.wait(self._go_on)
 
     def _go_on(self) -> None:
         self._turn_over = False
@@ -162,6 +167,7 @@ class Connection(asyncio.Protocol):
         if reader.bytes_to_come >= large_body.WORTH_BYTES:
             self._large = True
             self._transport.set_protocol(large_body.LargeBody(self, reader, self._body_arrived))
+            self.take_turns()
 
     def _body_arrived(self) -> None:
         self._large = False

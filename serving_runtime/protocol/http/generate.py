@@ -13,37 +13,44 @@ import orjson
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
 from serving_runtime.datatypes import Array
-from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import json_tensors, parameters
+from serving_runtime.protocol.http.decoded import begun
 from serving_runtime.protocol.http.events import EventStream
 from serving_runtime.protocol.http.infer_head import request_id
 from serving_runtime.protocol.http.message import JSON, Reply, Request, Response, error_response
 from serving_runtime.protocol.http.routes import EVENTS, Call, Route, of_versions
-from serving_runtime.request import InferRequest, InferResponse, Outcome, Streaming, Tensor
+from serving_runtime.request import Cancellable, InferRequest, InferResponse, Outcome, Streaming, Tensor
 
 
 def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequest]) -> list[Route]:
     """Return the routes of the generate extension; `complete` adds what headers say to a request."""
 
-    def decoded(call: Call) -> InferRequest:
+    def decoded(call: Call, begin: Callable[[InferRequest], Cancellable]) -> Cancellable:
         config = engine.servable(call.model, call.version).config
-        with refusals.counted(engine, call.model, call.version):
+
+        def decode() -> InferRequest:
             return complete(request_of(call.content(), config, call.version), call.request)
 
-    def generate(call: Call) -> Streaming:
-        request = decoded(call)
-        once = _Once(call.reply)
-        once.job = engine.stream(request, once.on_done)
-        return once.job
+        return begun(call, engine, decode, begin)
 
-    def generate_stream(call: Call) -> Streaming:
-        request = decoded(call)
-        empty_final = request.parameters.get("triton_enable_empty_final_response") is True
-        events = EventStream(call.reply, text_of, shows_empty_final=empty_final)
-        events.job = engine.stream(request, events.on_done)
-        return events.job
+    def generate(call: Call) -> Cancellable:
+        def begin(request: InferRequest) -> Cancellable:
+            once = _Once(call.reply)
+            once.job = engine.stream(request, once.on_done)
+            return once.job
+
+        return decoded(call, begin)
+
+    def generate_stream(call: Call) -> Cancellable:
+        def begin(request: InferRequest) -> Cancellable:
+            empty_final = request.parameters.get("triton_enable_empty_final_response") is True
+            events = EventStream(call.reply, text_of, shows_empty_final=empty_final)
+            events.job = engine.stream(request, events.on_done)
+            return events.job
+
+        return decoded(call, begin)
 
     return [
         *of_versions(

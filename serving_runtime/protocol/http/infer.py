@@ -15,7 +15,7 @@ from serving_runtime.datatypes import BYTES, Array
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.errors import InvalidArgument
-from serving_runtime.protocol import json_tensors, tensors
+from serving_runtime.protocol import decoding, json_tensors, tensors
 from serving_runtime.protocol.http import json_body, raw_infer
 from serving_runtime.protocol.http.answer_head import HEADERS, AnswerHead
 from serving_runtime.protocol.http.head_cache import HeadCache
@@ -42,6 +42,19 @@ class InferCodec:
         self._engine = engine
         self._memory: SharedMemory = engine.shared_memory
         self._heads = HeadCache()
+
+    def is_slow(self, request: Request) -> bool:
+        """Return whether a request that is large is one to decode off the event loop.
+
+        One that may read shared memory is not: the loop opens and closes its windows.
+        """
+        if self._memory.allowed:
+            return False
+        start, json_length = request.body_offset, request.json_length
+        if json_length is None or json_length > decoding.LARGE_BYTES:
+            return True
+        text = bytes(memoryview(request.body)[start : start + json_length])
+        return b'"BYTES"' in text or b"\\" in text  # as which any word may be written
 
     def decode(self, request: Request) -> tuple[InferRequest, InferHead]:
         """Return the inference request in an HTTP request; raises InvalidArgument, NotFound or Unsupported."""

@@ -1,12 +1,13 @@
 """A request body as a JSON object; refused before it is parsed where it would take far more memory than its bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import orjson
 
 from serving_runtime.errors import InvalidArgument
+from serving_runtime.protocol.http import json_pieces
 
 _LARGE_BYTES = 64 * 1024
 """Shorter texts cannot become so much that it matters."""
@@ -33,12 +34,15 @@ _CHUNK_BYTES = 1024 * 1024
 
 def json_object(text: bytes | memoryview, most_objects: int = _MAX_OBJECTS) -> dict[str, Any]:
     """Return the object; raises InvalidArgument for anything else, and for one with more objects in it."""
+    loads: Callable[[bytes | memoryview], Any] = orjson.loads
     if len(text) > _LARGE_BYTES:
         text = bytes(text)
         _check_counts(text, most_objects)
+        if len(text) > json_pieces.PIECE_BYTES:
+            loads = json_pieces.loads
     try:
-        content = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
+        content = loads(text)
+    except (orjson.JSONDecodeError, json_pieces.MalformedError) as error:
         raise InvalidArgument(f"the request is not valid JSON: {error}") from error
     if type(content) is not dict:
         raise InvalidArgument("the request must be a JSON object")

@@ -7,12 +7,13 @@ whole. What is out of the ordinary in any respect is left to json_numbers.py.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
+from numpy.typing import NDArray
 
-from serving_runtime.protocol.http.compiled.compiler import Compiler, Read
+from serving_runtime.protocol.http.compiled.compiler import Compiler
 
 compiler = Compiler()
 """Of this process."""
@@ -24,6 +25,9 @@ _MOST_REST_BYTES = 64 * 1024
 _KEY = b'"data"'
 _FLAT = re.compile(rb'"data"[ \t\r\n]*:[ \t\r\n]*\[(?![ \t\r\n]*\[)')
 
+Reads = Callable[[bytes, int, int, int], NDArray[Any] | None]
+"""As `Read`, into an array of any datatype."""
+
 Part = tuple[int, int]
 """Of a text: behind an array's opening bracket, and at its closing one."""
 
@@ -33,11 +37,11 @@ def infer_object(text: bytes) -> dict[str, Any] | None:
     if len(text) < _WORTH_BYTES:
         return None
     read = compiler.reader(len(text))
-    return None if read is None else object_read(text, read)
+    return None if read is None else object_read(text, {"FP32": read})
 
 
-def object_read(text: bytes, read: Read) -> dict[str, Any] | None:
-    """Return the same by this reader."""
+def object_read(text: bytes, readers: Mapping[str, Reads]) -> dict[str, Any] | None:
+    """Return the same by these readers, of arrays of their datatypes."""
     parts = _parts(text)
     content = None if parts is None else _rest(text, parts)
     inputs = None if content is None else content.get("inputs")
@@ -46,7 +50,7 @@ def object_read(text: bytes, read: Read) -> dict[str, Any] | None:
     if [item.get("data") for item in inputs] != list(range(len(parts))):  # one of them stands elsewhere
         return None
     for item, (start, end) in zip(inputs, parts, strict=True):
-        numbers = _numbers(text, start, end, item, read)
+        numbers = _numbers(text, start, end, item, readers)
         if numbers is None:
             return None
         item["data"] = numbers
@@ -72,8 +76,10 @@ def _rest(text: bytes, parts: Sequence[Part]) -> dict[str, Any] | None:
     for number, (start, end) in enumerate(parts):
         pieces += [text[at : start - 1], b"%d" % number]
         at = end + 1
-    rest = b"".join([*pieces, text[at : at + _MOST_REST_BYTES]])
-    if len(text) - at > _MOST_REST_BYTES or b"\\" in rest:  # a name could be written otherwise than it is searched for
+    if sum(map(len, pieces)) + len(text) - at > _MOST_REST_BYTES:
+        return None
+    rest = b"".join([*pieces, text[at:]])
+    if b"\\" in rest:  # a name could be written otherwise than it is searched for
         return None
     try:
         content = orjson.loads(rest)
@@ -82,15 +88,17 @@ def _rest(text: bytes, parts: Sequence[Part]) -> dict[str, Any] | None:
     return content if type(content) is dict else None
 
 
-def _numbers(text: bytes, start: int, end: int, item: dict[str, Any], read: Read) -> Any:
-    """Return what an array holds, FP32 of numpy's where it is large, else a list; None to read it otherwise."""
+def _numbers(text: bytes, start: int, end: int, item: dict[str, Any], readers: Mapping[str, Reads]) -> Any:
+    """Return what an array holds, one of numpy's where it is large, else a list; None to read it otherwise."""
     if end - start < _WORTH_BYTES:
         try:
             return orjson.loads(text[start - 1 : end + 1])
         except orjson.JSONDecodeError:
             return None
     dims = item.get("shape")
-    if item.get("datatype") != "FP32" or type(dims) is not list or not all(type(dim) is int for dim in dims):
+    datatype = item.get("datatype")
+    read = readers.get(datatype) if isinstance(datatype, str) else None
+    if read is None or type(dims) is not list or not all(type(dim) is int for dim in dims):
         return None
     count = math.prod(dims)
     if not 0 < count <= end - start:  # each takes a digit

@@ -4,12 +4,16 @@ simdjson finds out where everything is and hands the numbers over as one block o
 respect is read here; for anything else, right or wrong, there is json_body.py, which also says what is wrong with it.
 """
 
+import functools
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from serving_runtime.datatypes import BYTES, DATATYPES
+from serving_runtime.protocol.http import json_floats
 
 try:
     import simdjson
@@ -22,8 +26,11 @@ _WORTH_BYTES = 1024
 _MANY = 1000
 """Arrays, and objects, of a request that is read here: many inputs have two arrays and two objects each."""
 
-_KEPT_BYTES = 4 * 1024 * 1024
-"""A parser keeps memory of several times the longest text that it was given; for longer ones a new one is made."""
+_MOST_BYTES = 4 * 1024 * 1024
+"""Of a text that is parsed at once: it takes the GIL, and memory of several times its size, which a parser keeps."""
+
+_PIECE_BYTES = 256 * 1024
+"""Of the arrays of longer texts."""
 
 _CODES = {
     datatype.name: {"f": "d", "u": "u"}.get(datatype.dtype.kind, "i")
@@ -47,14 +54,40 @@ def infer_object(text: bytes) -> dict[str, Any] | None:
     """
     if simdjson is None or len(text) < _WORTH_BYTES or text[:1] != b"{" or b'"data"' not in text:
         return None
+    if len(text) > _MOST_BYTES:
+        return json_floats.object_read(text, _READERS)
     brackets = _count(text, b"[")
     if brackets > _MANY or _count(text, b"{") > _MANY:
         return None
-    parser = _kept if len(text) <= _KEPT_BYTES else simdjson.Parser()
+    parser = _kept.parser
     try:
         return _read(parser.parse(text), brackets)
     except (_OutOfOrdinaryError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         return None
+
+
+def _read_pieces(code: str, text: bytes, start: int, end: int, count: int) -> NDArray[Any] | None:
+    """Return the numbers of an array that is read a piece at a time; None where it does not hold so many."""
+    whole = np.empty(count, _DTYPES[code])
+    at = 0
+    while start < end:
+        comma = text.find(b",", min(start + _PIECE_BYTES, end), end)
+        cut = comma if comma >= 0 else end
+        try:
+            array = _kept.parser.parse(b"[%s]" % text[start:cut])
+            found = np.frombuffer(array.as_buffer(of_type=code), whole.dtype)
+        except (AttributeError, RuntimeError, TypeError, ValueError):
+            return None
+        del array  # the parser is used again
+        if not 0 < len(found) <= count - at or cut + 1 == end:
+            return None
+        whole[at : at + len(found)] = found
+        at += len(found)
+        start = cut + 1
+    return whole if at == count else None
+
+
+_READERS = {name: functools.partial(_read_pieces, code) for name, code in _CODES.items()}
 
 
 def _count(text: bytes, byte: bytes) -> int:
@@ -110,4 +143,11 @@ def _plain(value: Any) -> Any:
     return value.as_list() if type(value) is simdjson.Array else value
 
 
-_kept = simdjson.Parser() if simdjson is not None else None
+class _Kept(threading.local):
+    """The parser that a thread keeps."""
+
+    def __init__(self) -> None:
+        self.parser = simdjson.Parser() if simdjson is not None else None
+
+
+_kept = _Kept()

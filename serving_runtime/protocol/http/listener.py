@@ -8,6 +8,7 @@ from serving_runtime.protocol.http.limits import DISCARD_EVERY_S, HttpLimits
 from serving_runtime.protocol.http.message import STATUS_LINES, Application
 from serving_runtime.protocol.http.reader import KeepsHeader
 from serving_runtime.protocol.request_memory import RequestMemory
+from serving_runtime.protocol.turns import ReadTurns
 
 _QUIET_S = 0.25
 """How long a kept-alive connection must have been silent before a drain closes it: a request may be on its way."""
@@ -21,6 +22,7 @@ class Listener:
 
     Attributes:
         memory: what unfinished requests hold, of all listeners that share it.
+        turns: of connections that send much.
         keeps_header: which headers requests carry to the application, None for none.
         begun: how an answer begins, by its status: the status line, and what all answers have.
         now: the loop's time, renewed once a second: timeouts need no better, and requests need not ask for it.
@@ -40,6 +42,7 @@ class Listener:
         self.application = application
         self.limits = limits
         self.memory = memory if memory is not None else RequestMemory()
+        self.turns = ReadTurns()
         self.keeps_header = keeps_header
         self.begun = {status: line + own_headers for status, line in STATUS_LINES.items()}
         self.draining = False

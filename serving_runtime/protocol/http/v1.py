@@ -16,10 +16,10 @@ import orjson
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
 from serving_runtime.datatypes import BYTES, MAX_DIMS, Array
-from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import InvalidArgument, NotFound, ServingError, Unsupported
 from serving_runtime.protocol import json_tensors, tensors
+from serving_runtime.protocol.http.decoded import begun
 from serving_runtime.protocol.http.message import (
     JSON,
     Reply,
@@ -107,19 +107,29 @@ class _Views:
 
     def predict(self, call: Call) -> Cancellable:
         config = self._engine.servable(call.model, call.version).config
-        with refusals.counted(self._engine, call.model, call.version):
+
+        def decode() -> tuple[bool, InferRequest]:
             by_row, request = request_of(call.content(), config, call.version)
-            request = self._complete(request, call.request)
-        shown = predictions if by_row else outputs
-        return self._engine.infer(request, _answer(call.reply, shown))
+            return by_row, self._complete(request, call.request)
+
+        def begin(found: tuple[bool, InferRequest]) -> Cancellable:
+            by_row, request = found
+            return self._engine.infer(request, _answer(call.reply, predictions if by_row else outputs))
+
+        return begun(call, self._engine, decode, begin)
 
     def explain(self, call: Call) -> Cancellable:
         servable = self._engine.servable(call.model, call.version)
-        with refusals.counted(self._engine, call.model, call.version):
+
+        def decode() -> InferRequest:
             servable.check_explains()
             _, request = request_of(call.content(), servable.config, call.version)
-            request = self._complete(request, call.request)
-        return self._engine.explain(request, _answer(call.reply, explanations))
+            return self._complete(request, call.request)
+
+        def begin(request: InferRequest) -> Cancellable:
+            return self._engine.explain(request, _answer(call.reply, explanations))
+
+        return begun(call, self._engine, decode, begin)
 
 
 def _refuse(_call: Call) -> Response:

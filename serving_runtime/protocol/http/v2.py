@@ -12,10 +12,13 @@ from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import context
+from serving_runtime.protocol.decoding import LARGE_BYTES, Decoding
 from serving_runtime.protocol.http import docs, generate, memory_views, repository, settings_views, v1, views
 from serving_runtime.protocol.http.arriving import when_there
+from serving_runtime.protocol.http.decoded import begun
 from serving_runtime.protocol.http.events import EventStream
 from serving_runtime.protocol.http.infer import InferCodec
+from serving_runtime.protocol.http.infer_head import InferHead
 from serving_runtime.protocol.http.message import Reply, Request, error_response
 from serving_runtime.protocol.http.reader import KeepsHeader
 from serving_runtime.protocol.http.routes import EVENTS, Call, Route, Routes, of_versions
@@ -125,26 +128,46 @@ class V2Application:
     def _infer_stream(self, call: Call) -> Cancellable:
         """Answer with V2's JSON as events, one per response (MLServer)."""
         codec = InferCodec(call.model, call.version, self._engine)
-        with refusals.counted(self._engine, call.model, call.version):
-            decoded, head = codec.decode(call.request)
+
+        def decode() -> tuple[InferRequest, InferHead]:
+            found, head = codec.decode(call.request)
             if not head.forms.all_json:
                 raise InvalidArgument("infer_stream answers in JSON only; leave binary outputs and shared memory out")
-            decoded = self._completed(decoded, call.request)
-        empty_final = decoded.parameters.get("triton_enable_empty_final_response") is True
-        events = EventStream(
-            call.reply, lambda response: codec.encode(response, head).chunks[0], shows_empty_final=empty_final
-        )
-        events.job = self._engine.stream(decoded, events.on_done)
-        return events.job
+            return self._completed(found, call.request), head
+
+        def begin(found: tuple[InferRequest, InferHead]) -> Cancellable:
+            request, head = found
+            empty_final = request.parameters.get("triton_enable_empty_final_response") is True
+            events = EventStream(
+                call.reply, lambda response: codec.encode(response, head).chunks[0], shows_empty_final=empty_final
+            )
+            events.job = self._engine.stream(request, events.on_done)
+            return events.job
+
+        return begun(call, self._engine, decode, begin, slow=codec.is_slow(call.request))
 
     def _infer(self, codec: InferCodec, request: Request, reply: Reply) -> Cancellable | None:
+        if len(request.body) > LARGE_BYTES and codec.is_slow(request):
+            return Decoding(
+                lambda: self._decoded(codec, request),
+                lambda found: self._begin(codec, *found, reply),
+                lambda error: refusals.count(self._engine, codec.model, codec.version, error),
+                lambda error: reply(error_response(error)),
+            )
         try:
-            decoded, head = codec.decode(request)
-            if request.headers or self.with_context:
-                decoded = self._completed(decoded, request)
+            decoded, head = self._decoded(codec, request)
         except ServingError as error:
             refusals.count(self._engine, codec.model, codec.version, error)
             raise
+        return self._begin(codec, decoded, head, reply)
+
+    def _decoded(self, codec: InferCodec, request: Request) -> tuple[InferRequest, InferHead]:
+        decoded, head = codec.decode(request)
+        if request.headers or self.with_context:
+            decoded = self._completed(decoded, request)
+        return decoded, head
+
+    def _begin(self, codec: InferCodec, decoded: InferRequest, head: InferHead, reply: Reply) -> Cancellable | None:
         if head.answers is None:  # it is this request's alone: its JSON data are arrays now
             head.inputs = ()
 

@@ -25,6 +25,7 @@ from serving_runtime.protocol.http2.limits import (
 )
 from serving_runtime.protocol.http2.outbound import Outbound
 from serving_runtime.protocol.http2.stream import Stream
+from serving_runtime.protocol.turns import ReadTurns
 
 _DRAIN = b"draining"
 _DRAIN_ANSWER_S = 1.0
@@ -36,9 +37,11 @@ class Host(Protocol):
 
     Attributes:
         max_streams: requests of one connection at once; further ones are refused.
+        turns: of connections that send much.
     """
 
     max_streams: int
+    turns: ReadTurns
 
     def interpret(self, fields: Fields) -> Any:
         """Return what a stream is to know of its request's headers; the same for equal headers."""
@@ -122,7 +125,7 @@ class Connection(asyncio.Protocol):
         if len(data) >= MUCH_BYTES and not self._turn_over:
             self._turn_over = True
             self._transport.pause_reading()
-            self._loop.call_soon(self._go_on)
+            self.host.turns.wait(self._go_on)
         if self.out.paused and not self._deaf and self.write_buffer_bytes() > DEAF_BYTES:
             self._deaf = True
             if not self._turn_over:

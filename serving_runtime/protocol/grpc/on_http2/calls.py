@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from serving_runtime.errors import ServingError
+from serving_runtime.protocol.decoding import LARGE_BYTES, in_thread
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head
 from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.http2.connection import Connection
 from serving_runtime.protocol.http2.frames import ErrorCode
 from serving_runtime.protocol.http2.stream import Stream
-from serving_runtime.protocol.request_memory import LARGE_BYTES, RequestMemory
+from serving_runtime.protocol.request_memory import LARGE_BYTES as COUNTED_BYTES
+from serving_runtime.protocol.request_memory import RequestMemory
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +117,7 @@ class RunningCall(Stream):
 
     def _check_memory(self) -> None:
         memory = self._memory
-        most_bytes = memory.limit_bytes if self.held_bytes <= LARGE_BYTES else memory.arriving_limit_bytes
+        most_bytes = memory.limit_bytes if self.held_bytes <= COUNTED_BYTES else memory.arriving_limit_bytes
         if memory.held_bytes > most_bytes and memory.held_bytes > self.held_bytes:
             raise memory.refusal()
 
@@ -128,7 +130,10 @@ class RunningCall(Stream):
     async def _message(self, message: messages.Message) -> Any:
         """Return the message, or the ServingError that says why there is none."""
         try:
-            return parsed(self._endpoint.kind, await self._content(message))
+            content = await self._content(message)
+            if len(content) <= LARGE_BYTES:
+                return parsed(self._endpoint.kind, content)
+            return await in_thread(lambda: parsed(self._endpoint.kind, content))
         except ServingError as error:
             return error
 

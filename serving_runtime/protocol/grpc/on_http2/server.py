@@ -20,6 +20,7 @@ from serving_runtime.protocol.http2.connection import Connection
 from serving_runtime.protocol.http2.limits import MAX_STREAMS
 from serving_runtime.protocol.http2.stream import Stream
 from serving_runtime.protocol.request_memory import RequestMemory
+from serving_runtime.protocol.turns import ReadTurns
 
 _ZLIB_LEVELS = dict(zip(COMPRESSION_LEVELS, (0, 1, 6, 9), strict=True))
 _BACKLOG = 4096
@@ -55,6 +56,7 @@ class Http2GrpcServer:
             for name, endpoint in _endpoints(service, policy).items()
         }
         self.max_streams = MAX_STREAMS
+        self.turns = ReadTurns()
         self._connections: dict[Connection, Lifetime] = {}
         self._draining = False
         self._emptied = asyncio.Event()

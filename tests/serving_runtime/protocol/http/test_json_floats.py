@@ -31,7 +31,7 @@ SPELT_OTHERWISE = request("7", rest=f'"parameters": {{"data": [{VALUES}]}}, ').r
 
 
 def read(text: bytes) -> dict[str, Any] | None:
-    return json_floats.object_read(text, floats.read)
+    return json_floats.object_read(text, {"FP32": floats.read})
 
 
 def tensors(content: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ from serving_runtime.protocol.http2 import frames
 from serving_runtime.protocol.http2.connection import Connection
 from serving_runtime.protocol.http2.limits import MAX_STREAMS
 from serving_runtime.protocol.http2.stream import Stream
+from serving_runtime.protocol.turns import ReadTurns
 
 REQUEST = ((b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/"), (b":authority", b"x"))
 HEADERS = encode([(b":status", b"200")])
@@ -112,6 +113,7 @@ class Host:
 
     def __init__(self, stream: type[Echo] = Echo, max_streams: int = MAX_STREAMS) -> None:
         self.max_streams = max_streams
+        self.turns = ReadTurns()
         self.lifetime: Any = None  # who decides of pings
         self.streams: list[Any] = []
         self.interpreted = 0

@@ -10,6 +10,12 @@ ROUTES_FILE = "routes.json"
 _MAX_CONNECTIONS = (
     "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
 )
+_HEAP = "type.googleapis.com/envoy.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig"
+_HEAP_MONITOR = "envoy.resource_monitors.fixed_heap"
+MAX_HEAP_BYTES = 1024 * 1024 * 1024
+_TRACKED_POWER = 20
+"""Streams that hold 2 ** _TRACKED_POWER bytes and more are the first to be reset when memory runs out."""
+
 STARTED_AT_TAG = "fairlead_started_at"
 
 
@@ -29,8 +35,18 @@ def bootstrap(*, folder: str, host: str, port: int, admin_socket: str, started_a
                 {
                     "name": "envoy.resource_monitors.global_downstream_max_connections",
                     "typed_config": {"@type": _MAX_CONNECTIONS, "max_active_downstream_connections": 20_000},
-                }
-            ]
+                },
+                {
+                    "name": _HEAP_MONITOR,
+                    "typed_config": {"@type": _HEAP, "max_heap_size_bytes": MAX_HEAP_BYTES},
+                },
+            ],
+            "buffer_factory_config": {"minimum_account_to_track_power_of_two": _TRACKED_POWER},
+            "actions": [
+                _action("shrink_heap", {"threshold": {"value": 0.9}}),
+                _action("reset_high_memory_stream", {"scaled": {"scaling_threshold": 0.9, "saturation_threshold": 1}}),
+                _action("stop_accepting_requests", {"threshold": {"value": 0.95}}),
+            ],
         },
         "stats_config": {"stats_tags": [{"tag_name": STARTED_AT_TAG, "fixed_value": started_at}]},
         "static_resources": {
@@ -42,3 +58,8 @@ def bootstrap(*, folder: str, host: str, port: int, admin_socket: str, started_a
             "cds_config": {"resource_api_version": "V3", "path_config_source": {"path": f"{folder}/{CLUSTERS_FILE}"}},
         },
     }
+
+
+def _action(name: str, when: dict[str, Any]) -> dict[str, Any]:
+    """Return what Envoy does at a share of the most memory that it may have."""
+    return {"name": f"envoy.overload_actions.{name}", "triggers": [{"name": _HEAP_MONITOR, **when}]}

@@ -16,6 +16,9 @@ _HTTP_OPTIONS = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProt
 _NO_LIMIT = 1_000_000
 # A shadow that hangs holds so many copies (and as many that wait for a connection); all further ones fail at once.
 MIRROR_LIMIT = 100
+# Of one call, each way, where a replica does not read it or its client does not; Envoy's own default is 16 MiB.
+STREAM_WINDOW_BYTES = 65_536
+CONNECTION_BUFFER_BYTES = 256 * 1024
 # Below the runtime's own, so that it is Envoy who closes an idle connection and no request meets a closing one.
 UPSTREAM_IDLE_TIMEOUT_S = 60
 
@@ -49,7 +52,9 @@ def place_of(endpoint: Endpoint, use: ClusterUse) -> Place:
 
 def _cluster(revision: RevisionEndpoints, use: ClusterUse, folder: str) -> dict[str, Any]:
     path = f"{folder}/{endpoints_file(revision.namespace, revision.revision, use)}"
-    protocol = "http2_protocol_options" if use.is_grpc else "http_protocol_options"
+    protocol: dict[str, Any] = {"http_protocol_options": {}}
+    if use.is_grpc:
+        protocol = {"http2_protocol_options": {"initial_stream_window_size": STREAM_WINDOW_BYTES}}
     return {
         "@type": _CLUSTER,
         "name": cluster_name(revision.namespace, revision.revision, use),
@@ -62,6 +67,7 @@ def _cluster(revision: RevisionEndpoints, use: ClusterUse, folder: str) -> dict[
             }
         },
         "connect_timeout": "1s",
+        "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
         "lb_policy": "LEAST_REQUEST",
         # Envoy would send to unhealthy endpoints when most are; here unhealthy means draining.
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
@@ -70,7 +76,7 @@ def _cluster(revision: RevisionEndpoints, use: ClusterUse, folder: str) -> dict[
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
                 "@type": _HTTP_OPTIONS,
                 "common_http_protocol_options": {"idle_timeout": f"{UPSTREAM_IDLE_TIMEOUT_S}s"},
-                "explicit_http_config": {protocol: {}},
+                "explicit_http_config": protocol,
             }
         },
     }

@@ -10,6 +10,17 @@ from integrations.clusters.local.envoy.routes import ROUTES_NAME
 
 STAT_PREFIX = "gateway"
 
+CONNECTION_BUFFER_BYTES = 256 * 1024
+"""Of one client's connection, each way, where nobody takes what it sends or it reads nothing: then Envoy stops."""
+
+STREAM_WINDOW_BYTES = 1024 * 1024
+CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024
+"""What a client may send over HTTP/2 before it is taken, in one call and in all calls of one connection together."""
+
+MAX_STREAMS = 128
+"""Calls at once of one connection; clients keep further ones for later. What each sends may wait for the runtime, up to
+STREAM_WINDOW_BYTES of clusters.py, and no window counts that."""
+
 Json = dict[str, Any]
 
 
@@ -19,6 +30,7 @@ def listener(*, host: str, port: int, routes_file: str) -> Json:
         "name": "gateway",
         "address": {"socket_address": {"address": host, "port_value": port}},
         "enable_reuse_port": False,  # else a second gateway would share the port instead of failing
+        "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
         "filter_chains": [
             {
                 "filters": [
@@ -55,6 +67,11 @@ def _manager(routes_file: str) -> Json:
         "stream_idle_timeout": "3600s",
         "request_headers_timeout": "10s",
         "common_http_protocol_options": {"idle_timeout": "3600s"},
+        "http2_protocol_options": {
+            "max_concurrent_streams": MAX_STREAMS,
+            "initial_stream_window_size": STREAM_WINDOW_BYTES,
+            "initial_connection_window_size": CONNECTION_WINDOW_BYTES,
+        },
         "local_reply_config": _local_replies(),
     }
 

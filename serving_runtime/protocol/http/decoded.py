@@ -1,0 +1,41 @@
+"""Bodies on their way to the engine: small ones are decoded at once, large ones off the event loop."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from serving_runtime.engine import refusals
+from serving_runtime.engine.engine import Engine
+from serving_runtime.errors import ServingError
+from serving_runtime.protocol.decoding import LARGE_BYTES, Decoding
+from serving_runtime.protocol.http.message import error_response
+from serving_runtime.protocol.http.routes import Call
+from serving_runtime.request import Cancellable
+
+Found = TypeVar("Found")
+
+
+def begun(
+    call: Call,
+    engine: Engine,
+    decode: Callable[[], Found],
+    begin: Callable[[Found], Cancellable],
+    *,
+    slow: bool = True,
+) -> Cancellable:
+    """Decode a request and begin with what it holds; its refusal is counted with its model.
+
+    Args:
+        slow: whether it is decoded off the event loop where it is large.
+    """
+
+    def counted(error: ServingError) -> None:
+        refusals.count(engine, call.model, call.version, error)
+
+    if slow and len(call.request.body) > LARGE_BYTES:
+        return Decoding(decode, begin, counted, lambda error: call.reply(error_response(error)))
+    try:
+        found = decode()
+    except ServingError as error:
+        counted(error)
+        raise
+    return begin(found)
