@@ -23,7 +23,7 @@ _VIA = OpenApiParameter(
     str,
     enum=[_CONTROL_PLANE],
     description="`control-plane` lists every replica's page as this API serves it, for the same token; left out, those "
-    "that replicas serve on ports, which get no token.",
+    "that replicas serve on ports are listed there, where they get no token.",
 )
 
 
@@ -45,7 +45,8 @@ class ScrapeTargetsView(APIView):
             raise InvalidInput(f"via is {via[:40]!r}; expected {_CONTROL_PLANE}, or nothing", field="via")
         targets = selectors.scrape_targets(
             only=visible(caller_token(request), Owned.NAMESPACE, "namespace"),
-            control_plane=f"{request.scheme}://{request.get_host()}" if via else "",
+            control_plane=f"{request.scheme}://{request.get_host()}",
+            every_page_there=bool(via),
         )
         return Response(TargetSerializer(targets, many=True).data)
 

@@ -16,12 +16,14 @@ from integrations.clusters.base import ReplicaPhase
 _SERVES = (ReplicaPhase.READY, ReplicaPhase.DRAINING)
 
 
-def scrape_targets(*, only: Q, control_plane: str = "") -> list[TargetView]:
+def scrape_targets(*, only: Q, control_plane: str, every_page_there: bool = False) -> list[TargetView]:
     """Return the replicas' metrics pages by revision, of the services that fit the condition, as last seen.
 
+    A Prometheus reads no Unix sockets: the pages of replicas that listen on such are listed at the control plane.
+
     Args:
-        control_plane: URL of the control plane, to read every page there; empty lists the pages that replicas serve
-            themselves on ports.
+        control_plane: its URL.
+        every_page_there: list those that replicas serve on ports there too.
     """
     rows = InferenceService.objects.filter(only)
     services = {service.pk: service for service in rows.only("namespace", "name", "observed")}
@@ -32,7 +34,9 @@ def scrape_targets(*, only: Q, control_plane: str = "") -> list[TargetView]:
         if service is None:
             continue  # it came meanwhile
         seen = service.observed.get(revision.name, {})
-        for url in _at(control_plane, service, seen) if control_plane else _direct(seen):
+        urls = seen.get("metrics_urls", ())
+        is_there = every_page_there or any(not url.startswith("http://") for url in urls)
+        for url in _at(control_plane, service, seen) if is_there else urls:
             parts = urlsplit(url)
             labels = {
                 "__scheme__": parts.scheme,
@@ -41,7 +45,7 @@ def scrape_targets(*, only: Q, control_plane: str = "") -> list[TargetView]:
                 "service": service.name,
                 "revision": revision.name,
             }
-            if control_plane:
+            if is_there:
                 labels["instance"] = parts.path.split("/")[-2]
             found.append(TargetView((parts.netloc,), labels))
     return found
@@ -62,11 +66,6 @@ def replica_metrics(*, service: InferenceService, replica: str) -> str:
     raise NotFound(
         f"service {service.namespace}/{service.name} has no replica {replica[:100]!r} with metrics now", field="replica"
     )
-
-
-def _direct(seen: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a Prometheus can read itself, which knows no Unix sockets."""
-    yield from (url for url in seen.get("metrics_urls", ()) if url.startswith("http://"))
 
 
 def _at(control_plane: str, service: InferenceService, seen: Mapping[str, Any]) -> Iterator[str]:

@@ -90,7 +90,7 @@ def test_every_replica_is_a_target_with_its_revision_as_a_label(platform: Platfo
     }
 
 
-def test_pages_on_unix_sockets_are_targets_at_the_control_plane_alone(platform: Platform, api: Api) -> None:
+def test_pages_on_unix_sockets_are_targets_at_the_control_plane(platform: Platform, api: Api) -> None:
     platform.live()
     service = InferenceService.objects.get()
     phases = {"digits-00001-0": "Ready", "digits-00001-1": "Starting", "digits-00001-2": "Draining"}
@@ -101,8 +101,7 @@ def test_pages_on_unix_sockets_are_targets_at_the_control_plane_alone(platform: 
         }
     }
     service.save()
-    assert api(Scope.READ).get(URL).json() == []
-    first, second = api(Scope.READ).get(URL, {"via": "control-plane"}, headers={"host": "127.0.0.1:8080"}).json()
+    first, second = api(Scope.READ).get(URL, headers={"host": "127.0.0.1:8080"}).json()
     assert first == {
         "targets": ["127.0.0.1:8080"],
         "labels": {
@@ -115,6 +114,11 @@ def test_pages_on_unix_sockets_are_targets_at_the_control_plane_alone(platform: 
         },
     }
     assert second["labels"]["instance"] == "digits-00001-2"
+    service.observed["digits-00001"]["metrics_urls"] = ["http://10.0.0.7:8002/metrics"]
+    service.save()
+    assert [each["targets"] for each in api(Scope.READ).get(URL).json()] == [["10.0.0.7:8002"]]
+    answer = api(Scope.READ).get(URL, {"via": "control-plane"}, headers={"host": "127.0.0.1:8080"})
+    assert answer.json() == [first, second], "whatever they are on"
     refused = api(Scope.READ).get(URL, {"via": "proxy"})
     assert (refused.status_code, refused.json()["error"]["field"]) == (400, "via")
 

@@ -131,11 +131,9 @@ def test_sockets_are_their_users_alone_and_end_with_who_holds_them(tmp_path: Pat
     [
         pytest.param({}, NetworkAccess.NONE, id="a model without code on sockets: none"),
         pytest.param({"on_sockets": False}, NetworkAccess.LISTEN, id="on ports: it listens"),
-        pytest.param({"connects": True}, NetworkAccess.ALL, id="a model in Python calls others"),
+        pytest.param({"connects": True}, NetworkAccess.ALL, id="a model with egress"),
         pytest.param({"posts": True}, NetworkAccess.ALL, id="a logger or traces without a relay post"),
-        pytest.param(
-            {"connects": True, "on_sockets": False}, NetworkAccess.ALL, id="a model in Python on ports calls others"
-        ),
+        pytest.param({"connects": True, "on_sockets": False}, NetworkAccess.ALL, id="a model with egress on ports"),
     ],
 )
 def test_the_network_of_a_replica(more: dict[str, bool], expected: NetworkAccess):
