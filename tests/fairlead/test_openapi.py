@@ -98,6 +98,7 @@ def there(
             "namespace": "default",
             "alias": "champion",
             "number": 1,
+            "replica": "digits-00001-0",
             "rollout_id": rollout.pk,
             "token_id": ApiToken.objects.get(name="spare").pk,
             "team": "default",

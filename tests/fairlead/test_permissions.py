@@ -179,6 +179,7 @@ NAMES = {
     "namespace": "default",
     "alias": "champion",
     "number": "1",
+    "replica": "digits-00001-0",
 }
 
 

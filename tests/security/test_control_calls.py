@@ -3,8 +3,10 @@
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import grpc
 import httpx
@@ -45,9 +47,9 @@ CALLS = [
 METHODS = [method for method, group in GROUPS.items() if group in CONTROL]
 
 
-def refused(http: int, grpc_port: int) -> None:
+def refused(http: httpx.Client, grpc_target: str) -> None:
     """See that every control call of both protocols is refused, and that the model still answers."""
-    with httpx.Client(base_url=f"http://127.0.0.1:{http}") as client:
+    with http as client:
         for method, path, content in CALLS:
             answer = client.request(method, path, json=content)
             assert answer.status_code in (403, 404), (path, answer.text)
@@ -55,7 +57,7 @@ def refused(http: int, grpc_port: int) -> None:
                 assert "--allow-control-calls=false" in answer.json()["error"], (path, answer.text)
         assert client.get("/v2/models/digits/stats").status_code == 200
         assert client.post("/v2/models/digits/infer", content=infer_json()).status_code == 200
-    with grpc.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
+    with grpc.insecure_channel(grpc_target) as channel:
         for method in METHODS:
             with pytest.raises(grpc.RpcError) as caught:
                 channel.unary_unary(f"{SERVICE}/{method}")(b"", timeout=20)
@@ -63,12 +65,12 @@ def refused(http: int, grpc_port: int) -> None:
         channel.unary_unary(f"{SERVICE}/ModelStatistics")(b"", timeout=20)
 
 
-@pytest.fixture(scope="module")
-def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
-    """The ports of a replica that an agent runs."""
-    cluster = Cluster(tmp_path_factory.mktemp("home"))
+@contextmanager
+def replica(home: Path, runtime: str) -> Iterator[dict[str, Any]]:
+    """Have an agent run a replica until the block ends; yields what its port file says."""
+    cluster = Cluster(home)
     try:
-        cluster.start(runtime=RUNTIME)
+        cluster.start(runtime=runtime)
         cluster.apply(1, cluster.revision(1, 100, env=OPENED))
         cluster.until_ready(1)
         (file,) = cluster.layout.private.glob("*/ports")
@@ -77,16 +79,20 @@ def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
         cluster.close()
 
 
-def test_a_local_replica_takes_no_control_calls(ports: dict[str, int]) -> None:
-    refused(ports["http"], ports["grpc"])
+def test_a_local_replica_takes_no_control_calls(tmp_path: Path) -> None:
+    with replica(tmp_path, RUNTIME) as places:
+        way = httpx.HTTPTransport(uds=places["http"].removeprefix("unix:"))
+        refused(httpx.Client(base_url="http://localhost", transport=way, timeout=20), places["grpc"])
 
 
-@pytest.mark.parametrize("name", ["http", "grpc", "metrics"])
-def test_a_local_replica_listens_at_one_loopback_address_only(ports: dict[str, int], name: str) -> None:
-    with socket.create_connection(("127.0.0.1", ports[name]), timeout=10):
-        pass
-    with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.2", ports[name]), timeout=10):
-        pass
+def test_a_local_replica_on_ports_takes_none_either_and_listens_at_one_loopback_address_only(tmp_path: Path) -> None:
+    with replica(tmp_path, f"{RUNTIME} --grpc-server=grpcio") as ports:
+        refused(httpx.Client(base_url=f"http://127.0.0.1:{ports['http']}"), f"127.0.0.1:{ports['grpc']}")
+        for port in (ports["http"], ports["grpc"], ports["metrics"]):
+            with socket.create_connection(("127.0.0.1", port), timeout=10):
+                pass
+            with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.2", port), timeout=10):
+                pass
 
 
 @pytest.mark.parametrize("grpc_server", ["h2", "grpcio"])
@@ -96,7 +102,7 @@ def test_a_runtime_that_may_do_all_of_it_refuses_all_of_it(tmp_path: Path, grpc_
     flags = ["--model-control-mode=explicit", "--load-model=*", "--allow-client-shm", "--allow-control-calls=false"]
     flags += [f"--grpc-server={grpc_server}", "--http-restricted-api=logging:admin-key=secret"]
     with server(repository, *flags, scratch=tmp_path) as process:
-        refused(process.http, process.grpc)
+        refused(httpx.Client(base_url=process.url), f"127.0.0.1:{process.grpc}")
         answer = httpx.get(f"{process.url}/v2/logging", headers={"admin-key": "secret"})
         assert answer.status_code == 403, "no header opens what is closed"
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import HttpResponse
+from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -58,7 +59,8 @@ class ReplicaMetricsView(APIView):
     def get(self, request: Request, namespace: str, name: str, replica: str) -> HttpResponse:  # noqa: ARG002
         """Return the page in Prometheus' text format, as the replica serves it."""
         service = selectors.service_get(namespace=namespace, name=name)
-        return HttpResponse(selectors.replica_metrics(service=service, replica=replica), content_type=_PAGE)
+        page = selectors.replica_metrics(service=service, replica=replica, now=timezone.now())
+        return HttpResponse(page, content_type=_PAGE)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002
         """Let scrapers accept what they want: the page has one form, and errors are JSON."""

@@ -1,6 +1,7 @@
 """Where a Prometheus finds the metrics of the replicas that run, as its HTTP service discovery wants to be told."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,7 +9,7 @@ from django.db.models import Q
 from django.urls import reverse
 
 from common.errors import NotFound
-from deployments.connecting import driver_of
+from deployments.connecting import driver_now
 from deployments.models import InferenceService, Revision
 from deployments.shapes import TargetView
 from integrations.clusters.base import ReplicaPhase
@@ -51,14 +52,14 @@ def scrape_targets(*, only: Q, control_plane: str, every_page_there: bool = Fals
     return found
 
 
-def replica_metrics(*, service: InferenceService, replica: str) -> str:
+def replica_metrics(*, service: InferenceService, replica: str, now: datetime) -> str:
     """Return the metrics page of one of the service's replicas.
 
     Raises:
         NotFound: it has no such replica now, or that does not serve yet.
         Unavailable: the cluster or the replica does not answer.
     """
-    driver = driver_of(service.cluster)
+    driver = driver_now(service.cluster, now)
     for revision in driver.observe(service.namespace, service.name).revisions:
         for each in revision.replicas:
             if each.name == replica and each.metrics_url:
