@@ -29,7 +29,7 @@ from deployments.spec import (
     transformer_json,
 )
 from deployments.waits import Condition, ServiceFacts, condition_of
-from integrations.clusters.base import DriftPolicy, Patch, Resources, behavior_from_json, behavior_json, may_connect
+from integrations.clusters.base import DriftPolicy, Patch, Resources, behavior_from_json, behavior_json
 from registry.lineage import origin_of
 
 
@@ -140,8 +140,10 @@ def revision_state(row: Revision) -> RevisionState:
 
 
 def egress_of(row: Revision) -> bool:
-    """Return whether a revision's model may open connections on a cluster that runs code."""
-    return may_connect(row.egress, is_code=is_code(row.model_version.platform))
+    """Return whether a revision's model may open connections on a cluster that runs code; one of an earlier release
+    needs its model version loaded.
+    """
+    return is_code(row.model_version.platform) if row.egress is None else row.egress
 
 
 def resources_of(row: Revision) -> Resources:
@@ -273,5 +275,5 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.transformer == transformer_json(spec.transformer)
         and row.placement_wish == placement_json(spec.placement)
         and resources_of(row) == spec.resources
-        and spec.egress in (None, egress_of(row))
+        and (spec.egress is None or spec.egress == egress_of(row))
     )

@@ -21,7 +21,11 @@ from accounts.roles import Owned, Role
 from accounts.scopes import Scope
 from accounts.services import token_create, user_get_or_create
 from deployments.models import InferenceService, Revision
-from deployments.services import rollout_abort, service_apply
+from deployments.services import recording_start, rollout_abort, service_apply, tuning_start
+from deployments.services.recordings import RecordingOrder
+from deployments.services.replays import replay_begin
+from deployments.services.tunings import tuning_begin
+from deployments.tuning import TuningOrder
 from deployments.web.config_look import digest_of
 from deployments.web.service_text import text_of
 from integrations.artifacts import digest_of_folder
@@ -30,6 +34,7 @@ from integrations.clusters.local import jobs
 from integrations.clusters.local.replays import replay
 from integrations.clusters.local.runtime import RUNTIME
 from registry.models import ModelVersion
+from tests import scenes
 from tests.deployments._support.platform import Platform
 from tests.integrations._support.runtimes import Cluster
 
@@ -214,6 +219,25 @@ def test_a_revision_of_an_earlier_release(
     changed = saying(platform, egress=None, uri="models:/digits/2", model_format=name)
     assert client.put(URL, changed, format="json").status_code == 200
     assert [each.egress for each in Revision.objects.order_by("number")] == [None, keeps]
+
+
+@pytest.mark.parametrize("egress", [True, False])
+def test_tunings_and_replays_have_what_the_service_has(platform: Platform, egress: bool) -> None:
+    platform.live(policy=None)
+    if egress:
+        put(platform, egress=True)
+        settle(platform)
+    now, service = timezone.now(), {"namespace": "default", "name": "digits"}
+    order = RecordingOrder("The clients agreed to it in writing.")
+    recorded = scenes.replay(recording_start(**service, order=order, actor="test", now=now))
+    named = ("default", "digits")
+    tuned = tuning_start(model="digits", number=1, service=named, order=TuningOrder(10.0), actor="test", now=now)
+
+    replayed = replay_begin(replay_id=recorded.pk, now=timezone.now(), lease=timedelta(minutes=1))
+    asked = tuning_begin(tuning_id=tuned.pk, now=timezone.now(), lease=timedelta(minutes=1))
+    assert replayed is not None
+    assert asked is not None
+    assert (replayed.candidate.egress, asked.job.egress) == (egress, egress)
 
 
 def _accept_all(server: socket.socket) -> None:
