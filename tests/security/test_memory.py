@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 
 _MIB = 1 << 20
 REQUESTED = 512 * _MIB
-# Takes 64 MiB more at each request, in the way that the request names.
+# Takes 64 MiB more at each request, in the way that the request names; four times its limit at most.
 GROWING = """
 import mmap
 import os
@@ -35,9 +35,10 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         kept = []
-        while True:
+        while len(kept) < 32:
             kept.append(bytearray(os.urandom(1 << 20)) * 64)
             time.sleep(0.05)
+        time.sleep(120)
     os._exit(0)
 os.wait()
 '''
@@ -45,13 +46,17 @@ os.wait()
 class TritonPythonModel:
     def initialize(self, args):
         self.kept = []
+        self.asked = 0
 
     def execute(self, requests):
         return [self.answer(request) for request in requests]
 
     def answer(self, request):
         way = int(pb_utils.get_input_tensor_by_name(request, "x").as_numpy()[0])
-        if way == 1:
+        self.asked += 1
+        if self.asked > (1 if way == 3 else 32):
+            pass
+        elif way == 1:
             self.kept.append(bytearray(os.urandom(1 << 20)) * 64)
         elif way == 2:
             with open(f"/dev/shm/{len(os.listdir('/dev/shm'))}", "wb") as file:
@@ -136,6 +141,7 @@ import asyncio, os, sys
 from pathlib import Path
 from integrations.clusters.local.agent.memory_limit import MemoryPolicy
 from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Tenant
+from integrations.clusters.local.agent.process_memory import machine
 from integrations.clusters.local.agent.processes import Process, Program, adopt_orphans, orphans
 
 async def main(folder, leaves):
@@ -145,7 +151,9 @@ async def main(folder, leaves):
     )
     process = Process(program, restarts=0, message="")
     tenant = Tenant("one", process)
-    watching = asyncio.create_task(MemoryWatchdog(MemoryPolicy(reserve_percent=99)).run(lambda: [tenant], 0.1))
+    total, _ = machine()
+    policy = MemoryPolicy(reserve_percent=100 - 100 * (256 << 20) / total)  # each may have 256 MiB
+    watching = asyncio.create_task(MemoryWatchdog(policy).run(lambda: [tenant], 0.1))
     async with asyncio.timeout(50):
         while not (left := orphans()):
             await asyncio.sleep(0.01)
