@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from serving_runtime.protocol.headers.blocks import encode
 from serving_runtime.protocol.http2 import frames
 
-MODEL, BOMB = "small", "bomb"
+MODEL, WIDE, BOMB = "small", "wide", "bomb"
 
 _GIVE_UP_S = 60.0
 _LOOK_EVERY_S = 0.02
@@ -44,7 +44,7 @@ _WINDOW_BYTES = 60_000
 
 @dataclass(frozen=True)
 class Target:
-    """A runtime on this machine; it serves MODEL, and may be asked to load BOMB."""
+    """A runtime on this machine; it serves MODEL and WIDE, and may be asked to load BOMB."""
 
     http: int
     grpc: int
@@ -54,10 +54,10 @@ Answers: TypeAlias = Counter[str]
 Attack: TypeAlias = Callable[[Target], Awaitable[Answers]]
 
 
-def infer_head(length: int, *headers: str) -> bytes:
+def infer_head(length: int, *headers: str, model: str = MODEL) -> bytes:
     """Return the head of an infer request with a body of that length."""
     lines = "".join(f"{header}\r\n" for header in (f"Content-Length: {length}", *headers))
-    return f"POST /v2/models/{MODEL}/infer HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode()
+    return f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode()
 
 
 async def unfinished_bodies(target: Target, *, clients: int, size_bytes: int, hold_s: float) -> Answers:
@@ -109,9 +109,38 @@ async def many_inputs(target: Target, *, inputs: int) -> Answers:
     return Counter([await _ask(target.http, infer_head(len(body)) + body)])
 
 
+async def nested_numbers(target: Target, *, rows: int) -> Answers:
+    """Send JSON of rows of 100 numbers each to a model that takes any number of them."""
+    row = b"[" + b",".join([b"0.5"] * 100) + b"]"
+    begin = b'{"inputs":[{"name":"x","datatype":"FP32","shape":[%d,100],"data":[' % rows
+    body = begin + b",".join([row] * rows) + b']}],"outputs":[{"name":"y","parameters":{"binary_data":true}}]}'
+    return Counter([await _ask(target.http, infer_head(len(body), model=WIDE) + body)])
+
+
+async def typed_contents(target: Target, *, numbers: int) -> Answers:
+    """Send a message of very many numbers in typed contents, a byte each, over gRPC."""
+    contents = b"\x12" + _varint(numbers) + b"\x01" * numbers
+    shape = b"\x01" + _varint(numbers)
+    tensor = b"\x0a\x01x\x12\x04INT8\x1a" + _varint(len(shape)) + shape + b"\x2a" + _varint(len(contents)) + contents
+    return await _call(target, b"\x0a\x05small\x2a" + _varint(len(tensor)) + tensor)
+
+
 async def many_fields(target: Target, *, fields: int) -> Answers:
     """Send a message of very many inputs, of two bytes each, over gRPC."""
-    message = b"\x0a\x05small" + b"\x2a\x00" * fields
+    return await _call(target, b"\x0a\x05small" + b"\x2a\x00" * fields)
+
+
+def _varint(number: int) -> bytes:
+    """Return a number as protobuf writes it."""
+    found = bytearray()
+    while number >= 128:
+        found.append(number % 128 + 128)
+        number //= 128
+    return bytes([*found, number])
+
+
+async def _call(target: Target, message: bytes) -> Answers:
+    """Return the status of a call with one message."""
     whole = b"\x00" + len(message).to_bytes(4, "big") + message
     reader, writer = await asyncio.open_connection("127.0.0.1", target.grpc)
     try:

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.flood.attacks import BOMB, MODEL, Answers, Target
+from benchmarks.flood.attacks import BOMB, MODEL, WIDE, Answers, Target
 from benchmarks.serving.processes import Process, any_core
 
 MIB = 2**20
@@ -52,9 +52,10 @@ class Measured:
 
 
 def write_models(root: Path) -> None:
-    """Write MODEL, x [N,4] -> y, and BOMB, whose few bytes ask for a tensor of gigabytes."""
+    """Write MODEL, x [N,4] -> y, WIDE of variable dimensions, and BOMB, whose few bytes ask for gigabytes."""
     node = helper.make_node
     _save(root / MODEL, [node("Identity", ["x"], ["y"])], [])
+    _save(root / WIDE, [node("Identity", ["x"], ["y"])], [], shape=("N", "M"))
     side = numpy_helper.from_array(np.array([_BOMB_SIDE, _BOMB_SIDE], "i8"), "side")
     nodes = [
         node("ConstantOfShape", ["side"], ["large"]),
@@ -64,8 +65,14 @@ def write_models(root: Path) -> None:
     _save(root / BOMB, nodes, [side])
 
 
-def _save(folder: Path, nodes: list[onnx.NodeProto], initializers: list[onnx.TensorProto]) -> None:
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ("N", 4)) for name in "xy")
+def _save(
+    folder: Path,
+    nodes: list[onnx.NodeProto],
+    initializers: list[onnx.TensorProto],
+    *,
+    shape: tuple[str | int, ...] = ("N", 4),
+) -> None:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy")
     graph = helper.make_graph(nodes, "g", [x], [y], initializers)
     (folder / "1").mkdir(parents=True)
     onnx.save(
@@ -75,13 +82,12 @@ def _save(folder: Path, nodes: list[onnx.NodeProto], initializers: list[onnx.Ten
 
 @contextmanager
 def served(folder: Path, *, cores: str = "") -> Iterator[tuple[Process, Target]]:
-    """Serve MODEL until the block ends."""
+    """Serve MODEL and WIDE until the block ends."""
     write_models(folder / "models")
     ports = folder / "ports.json"
     flags = {
         "model-repository": folder / "models",
         "model-control-mode": "explicit",
-        "load-model": MODEL,
         "http-address": "127.0.0.1",
         "grpc-address": "127.0.0.1",
         "metrics-address": "127.0.0.1",
@@ -92,7 +98,14 @@ def served(folder: Path, *, cores: str = "") -> Iterator[tuple[Process, Target]]
         "max-request-memory-bytes": REQUEST_BYTES,
         "model-memory-budget-bytes": MODEL_BYTES,
     }
-    command = [sys.executable, "-m", "serving_runtime", *[f"--{name}={value}" for name, value in flags.items()]]
+    loaded = [f"--load-model={name}" for name in (MODEL, WIDE)]
+    command = [
+        sys.executable,
+        "-m",
+        "serving_runtime",
+        *loaded,
+        *[f"--{name}={value}" for name, value in flags.items()],
+    ]
     process = Process(command, folder / "log.txt", cores=cores or any_core())
     try:
         process.wait_until(ports.exists)

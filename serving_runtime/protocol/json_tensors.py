@@ -114,7 +114,7 @@ def flat(data: list[Any], shape: Sequence[int], tensor: str) -> list[Any]:
                 raise InvalidArgument(
                     f"input '{tensor}': data is not nested as its shape {list(shape)} says, at depth {depth}"
                 )
-            data = list(chain.from_iterable(data)) if element_count(shape) <= STEP else _joined(data)
+            data = list(chain.from_iterable(data)) if element_count(tuple(shape)) <= STEP else _joined(data)
         return data
     raise InvalidArgument(f"input '{tensor}': data has length {len(data)}, not as its shape {list(shape)} says")
 

@@ -33,7 +33,6 @@ LIBRARIES = 64 * MIB
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     scratch = tmp_path_factory.mktemp("flood")
     write_models(scratch / "models")
-    onnx_models.identity(scratch / "models" / "wide" / "1" / "model.onnx", shape=("N", "M"))
     flags = [
         "--model-control-mode=explicit",
         f"--load-model={attacks.MODEL}",

@@ -9,6 +9,7 @@ while the client does not read what there is.
 
 import asyncio
 import contextlib
+import functools
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
@@ -142,7 +143,7 @@ class InferStream:
             if found is not None:
                 asked, known = found
             elif len(content) > LARGE_BYTES and not self._engine.shared_memory.allowed and counting.is_slow(content):
-                asked, decoded = await in_thread(lambda content=content: self._decoded(content))
+                asked, decoded = await in_thread(functools.partial(self._decoded, content))
                 known = None
             else:
                 asked, known = parsed(proto.ModelInferRequest, content), None

@@ -74,7 +74,7 @@ def _read_pieces(code: str, text: bytes, start: int, end: int, count: int) -> ND
         comma = text.find(b",", min(start + _PIECE_BYTES, end), end)
         cut = comma if comma >= 0 else end
         try:
-            array = _kept.parser.parse(b"[%s]" % text[start:cut])
+            array: Any = _kept.parser.parse(b"[%s]" % text[start:cut])
             found = np.frombuffer(array.as_buffer(of_type=code), whole.dtype)
         except (AttributeError, RuntimeError, TypeError, ValueError):
             return None
