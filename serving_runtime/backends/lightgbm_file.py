@@ -39,6 +39,8 @@ def read_head(file: Path) -> dict[str, str]:
         content = file.read_bytes()
     except OSError as error:
         raise ModelError(f"{file.name} cannot be read: {error.strerror}") from error
+    if b"\x00" in content:  # behind the trees one holds LightGBM for ever
+        raise ModelError(f"{file.name} is not a LightGBM model in text form: it has bytes that are no text")
     if content.split(b"\n", 1)[0].strip() != b"tree":
         raise ModelError(f"{file.name} is not a LightGBM model in text form, as Booster.save_model writes it")
     start = content.find(b"\nTree=") + 1 or -1  # LightGBM's head ends at the first one, whatever its number is
@@ -49,7 +51,7 @@ def read_head(file: Path) -> dict[str, str]:
     for key in ("num_class", "num_tree_per_iteration", "max_feature_idx"):
         if not re.fullmatch("[0-9]{1,9}", found.get(key, "")):
             raise ModelError(f"{file.name} is not a LightGBM model: its head has no number {key}")
-    if len(found) != len(lines) or "\x00" in head or "\r" in head:
+    if len(found) != len(lines) or "\r" in head:
         raise ModelError(f"{file.name} is not a LightGBM model: its head has a line twice, or bytes that are no text")
     _check_classes(found, len(sizes), file.name)
     features, end = int(found["max_feature_idx"]) + 1, start

@@ -198,3 +198,14 @@ def test_inspect_answers_with_a_sentence(
         file.write_text(content)
         assert main(["inspect", str(file.parents[1]), "--json"]) == 2
         assert "a child is none of its" in capsys.readouterr().out
+
+
+def test_a_zero_byte_behind_a_lightgbm_models_trees_is_refused(lgb: str, tmp_path: Path) -> None:
+    """LightGBM looks for the end of such a line for ever."""
+    sound = lgb.encode()
+    file = tmp_path / "model.txt"
+    file.write_bytes(sound)
+    lightgbm_file.read_head(file)
+    file.write_bytes(sound.replace(b"\npandas_categorical", b"\npandas_\0categorical"))
+    with pytest.raises(ModelError, match="bytes that are no text"):
+        lightgbm_file.read_head(file)
