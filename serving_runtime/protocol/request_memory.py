@@ -80,6 +80,13 @@ class RequestMemory:
         """Return whether a large request of this size, of which nothing is held yet, has no room now."""
         return self.held_bytes > 0 and self.held_bytes + size_bytes > self.arriving_limit_bytes
 
+    def json_cost(self, size_bytes: int) -> int:
+        """Return how much a large JSON body of this size is counted for, once it is there.
+
+        One that is alone may be larger than the limit, but leaves what is kept for small requests to them.
+        """
+        return max(size_bytes, min(size_bytes * JSON_COST, self.arriving_limit_bytes))
+
     def refusal(self) -> TooMuchUnfinished:
         return TooMuchUnfinished(
             f"unfinished requests hold {self.held_bytes} bytes, and {self.limit_bytes} are allowed "
@@ -90,8 +97,3 @@ class RequestMemory:
 def default_limit_bytes(memory_bytes: int, largest_request_bytes: int, processes: int) -> int:
     """Return the limit of one process where none was given."""
     return max(LARGEST_AT_LEAST * largest_request_bytes, int(memory_bytes * SHARE) // processes)
-
-
-def json_cost(size_bytes: int) -> int:
-    """Return how much a large JSON body of this size is counted for, once it is there."""
-    return size_bytes * JSON_COST

@@ -37,7 +37,7 @@ from serving_runtime.protocol.http.message import (
 )
 from serving_runtime.protocol.http.reader import KeepsHeader, RequestReader
 from serving_runtime.protocol.progress import Progress
-from serving_runtime.protocol.request_memory import LARGE_BYTES, json_cost
+from serving_runtime.protocol.request_memory import LARGE_BYTES, RequestMemory
 from serving_runtime.request import Cancellable
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Connection(asyncio.Protocol):
         held_bytes = len(request.body)
         memory.held_bytes += held_bytes
         if held_bytes > LARGE_BYTES or reader.held_bytes:
-            cost = _cost(request)
+            cost = _cost(request, memory)
             memory.held_bytes += cost - held_bytes - reader.held_bytes  # what came in pieces is counted already
             held_bytes, reader.held_bytes = cost, 0
         if memory.held_bytes > memory.limit_bytes and memory.held_bytes > held_bytes:
@@ -235,7 +235,9 @@ class Connection(asyncio.Protocol):
             self._hand_over(request, reply)
         else:
             most_bytes = self._listener.limits.max_body_bytes
-            later = inflate(request, most_bytes, self._hold, lambda plain: self._hand_over(plain, reply))
+            later = inflate(
+                request, most_bytes, self._hold, self._memory.json_cost, lambda plain: self._hand_over(plain, reply)
+            )
             if later is not None:
                 self._job = later
 
@@ -395,7 +397,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
 
-def _cost(request: Request) -> int:
+def _cost(request: Request, memory: RequestMemory) -> int:
     """Return how much to count for a request until it is answered."""
     size = len(request.body)
-    return json_cost(size) if size > LARGE_BYTES and request.json_length is None else size
+    return memory.json_cost(size) if size > LARGE_BYTES and request.json_length is None else size

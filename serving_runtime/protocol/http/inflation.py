@@ -6,14 +6,18 @@ from collections.abc import Callable
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import inflating
 from serving_runtime.protocol.http.message import Request, Response, error_response, text_error
-from serving_runtime.protocol.request_memory import LARGE_BYTES, json_cost
+from serving_runtime.protocol.request_memory import LARGE_BYTES
 from serving_runtime.request import Cancellable
 
 _FAILURES = (inflating.MalformedError, inflating.TooLargeError, ServingError)
 
 
 def inflate(
-    request: Request, max_body_bytes: int, hold: Callable[[int], None], hand_over: Callable[[Request | Response], None]
+    request: Request,
+    max_body_bytes: int,
+    hold: Callable[[int], None],
+    cost: Callable[[int], int],
+    hand_over: Callable[[Request | Response], None],
 ) -> Cancellable | None:
     """Hand the request on with its plain body, or the refusal there is in its place, now or later.
 
@@ -21,13 +25,14 @@ def inflate(
 
     Args:
         hold: counts so many bytes more for the request; raises ServingError where there is no room for them.
+        cost: returns how much a large JSON body of that size is counted for.
     """
     body = memoryview(request.body)[request.body_offset :]
     bits = request.window_bits or 0
 
     def plain(found: bytes | memoryview) -> Request:
         if len(found) > LARGE_BYTES and request.json_length is None:
-            hold(json_cost(len(found)) - len(found))
+            hold(cost(len(found)) - len(found))
         return request._replace(body=found, body_offset=0, window_bits=None)
 
     async def later() -> None:
