@@ -1,6 +1,6 @@
 """Decodes large requests in a thread: the event loop goes on with others meanwhile.
 
-The thread keeps the GIL for a few milliseconds at a time: whoever decodes there does it in pieces. The collector, which
+The thread keeps the GIL for a few milliseconds at a time: code that decodes there works in pieces. The collector, which
 would go through all that a request becomes and keep the GIL for it, rests while one is decoded.
 """
 
@@ -69,7 +69,7 @@ class Decoding(Generic[Found]):
             self._job = self._begin(future.result())
         except ServingError as error:
             self._refuse(error)
-        except Exception:  # the client is told so, the others are served
+        except Exception:  # its client gets an error, the others are served
             logger.exception("a large request could not be decoded")
             self._refuse(ServingError("internal error"))
 

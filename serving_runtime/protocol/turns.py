@@ -1,6 +1,6 @@
 """Turns of connections that send much: a few of them read in each turn of the event loop, in the order they came.
 
-Without it a turn of the loop reads from all of them, and whoever asks for little waits for all that they sent.
+Without it a turn of the loop reads from all of them, and clients that ask for little wait for all that they sent.
 """
 
 import asyncio
