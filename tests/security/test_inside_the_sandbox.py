@@ -17,9 +17,10 @@ from onnx import TensorProto
 
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, private
 from integrations.clusters.local.runtime import RUNTIME, environment
-from integrations.sandbox import ability, landlock, launch
+from integrations.sandbox import ability, launch
 from integrations.sandbox.command import command
 from integrations.sandbox.policy import Mode, NetworkAccess
+from serving_runtime.shared import landlock
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.backends.python.python_repository import repository
 from tests.serving_runtime.processes import ServerProcess
@@ -223,7 +224,7 @@ def test_a_folder_of_devices_is_read_and_written_with_all_in_it_and_takes_no_mor
     code = """
 import ctypes, json, sys
 sys.path.insert(0, sys.argv[1])
-from integrations.sandbox import landlock
+from serving_runtime.shared import landlock
 ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
 landlock.restrict(read=[], listed=[], write=[], devices=[sys.argv[2]], connect=False)
 def tried(path, mode):

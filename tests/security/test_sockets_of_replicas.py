@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integrations.clusters.local.agent.sockets import ReplicaSockets
+from integrations.clusters.local.agent.sockets import ReplicaSockets, replicas_folder
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
 from integrations.clusters.local.files import Layout
 from integrations.pages import read, unix_url
@@ -90,7 +90,7 @@ def test_a_taken_over_server_finds_no_way_to_other_sockets(tmp_path: Path) -> No
         aims = {
             "port": victim.getsockname()[1],
             "admin": str(cluster.layout.envoy / "admin.sock"),
-            "sockets": str(cluster.layout.sockets),
+            "sockets": str(replicas_folder(cluster.layout)),
         }
         program.write_text(TAKEN_OVER.replace("AIMS", repr(json.dumps(aims))))
         cluster.start(runtime=f"{sys.executable} {program}")

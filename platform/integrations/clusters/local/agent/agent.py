@@ -121,6 +121,7 @@ class Agent:
             await self._close()
             for task in background:
                 task.cancel()
+        shutil.rmtree(replicas_folder(self._layout), ignore_errors=True)
         self._layout.cluster_status.unlink(missing_ok=True)
 
     async def _round(self) -> None:

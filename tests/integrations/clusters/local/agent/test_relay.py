@@ -9,6 +9,7 @@ import pytest
 
 from integrations.clusters.base import Logged, Logger
 from integrations.clusters.local.agent.relay import Outgoing, outgoing
+from integrations.clusters.local.agent.sockets import replicas_folder
 from integrations.relay.start import Target
 from serving_runtime.shared.egress import EgressRefusedError, networks, permitted
 from tests.integrations._support.runtimes import RUNTIME, infer_json, until
@@ -122,7 +123,7 @@ def test_a_relay_that_ends_is_started_again_and_goes_with_its_replica(logged: An
     assert [name for name in cluster.records() if name.endswith(".relay")] == ["default.digits-00001-0.relay"]
     cluster.apply(2)
     until(lambda: not [name for name in cluster.records() if name != "gateway"], "all of it is gone")
-    assert not list(cluster.layout.sockets.iterdir())
+    assert not list(replicas_folder(cluster.layout).iterdir())
 
 
 def test_what_a_killed_agent_leaves_is_ended(logged: Any) -> None:
