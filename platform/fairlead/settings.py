@@ -111,7 +111,7 @@ ALLOW_PYTHON_MODELS = env.flag("FAIRLEAD_ALLOW_PYTHON_MODELS", default=False)
 # Read where processes start (integrations/sandbox); here so that a value that is none is refused at the start.
 SANDBOX = env.choice("FAIRLEAD_SANDBOX", Mode.BEST, tuple(Mode))
 MEMORY_LIMIT = env.choice("FAIRLEAD_MEMORY_LIMIT", Limit.MACHINE, tuple(Limit))  # read by the local agent, as the next
-MEMORY_RESERVE_PERCENT = env.integer("FAIRLEAD_MEMORY_RESERVE_PERCENT", 10, maximum=99)
+MEMORY_RESERVE_MIB = env.integer("FAIRLEAD_MEMORY_RESERVE_MIB", 1024)
 DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
 KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
 GATEWAY_URL = env.text("FAIRLEAD_GATEWAY_URL", "http://127.0.0.1:8090").rstrip("/")

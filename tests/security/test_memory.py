@@ -152,7 +152,7 @@ async def main(folder, leaves):
     process = Process(program, restarts=0, message="")
     tenant = Tenant("one", process)
     total, _ = machine()
-    policy = MemoryPolicy(reserve_percent=100 - 100 * (256 << 20) / total)  # each may have 256 MiB
+    policy = MemoryPolicy(reserve_bytes=total - (256 << 20))  # each may have 256 MiB
     watching = asyncio.create_task(MemoryWatchdog(policy).run(lambda: [tenant], 0.1))
     async with asyncio.timeout(50):
         while not (left := orphans()):

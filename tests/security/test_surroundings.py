@@ -63,7 +63,7 @@ def test_with_compose_the_container_of_models_has_no_secret_and_no_socket_of_a_s
     assert set(gateway["environment"]) == {
         "FAIRLEAD_EGRESS_ALLOWED_NETWORKS",
         "FAIRLEAD_MEMORY_LIMIT",
-        "FAIRLEAD_MEMORY_RESERVE_PERCENT",
+        "FAIRLEAD_MEMORY_RESERVE_MIB",
         "FAIRLEAD_SANDBOX",
     }
     assert gateway["volumes"] == ["home:/var/lib/fairlead"]

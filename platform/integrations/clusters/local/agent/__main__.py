@@ -33,7 +33,6 @@ log = logging.getLogger("fairlead.agent")
 
 _TIMINGS = ", ".join(each.name for each in fields(Timing))
 
-_MOST_PERCENT = 99
 
 # The second is what the first was called before.
 _EGRESS_VARIABLES = ("FAIRLEAD_EGRESS_ALLOWED_NETWORKS", "FAIRLEAD_WEBHOOK_ALLOWED_NETWORKS")
@@ -63,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         port_number = claim_address(host, int(port))
     except (PortTakenError, OSError) as error:
         return _refuse(str(error))
-    memory = MemoryPolicy(options.memory_limit, options.memory_reserve_percent)
+    memory = MemoryPolicy(options.memory_limit, options.memory_reserve_mib)
     asyncio.run(_run(Settings(layout, host, port_number, timing, runtime, options.egress_allowed_networks, memory)))
     return 0
 
@@ -103,11 +102,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "(FAIRLEAD_MEMORY_LIMIT)",
     )
     parser.add_argument(
-        "--memory-reserve-percent",
-        type=_percent,
-        default=os.environ.get("FAIRLEAD_MEMORY_RESERVE_PERCENT") or "10",
-        metavar="PERCENT",
-        help="of the machine's memory, what replicas leave to everything else (FAIRLEAD_MEMORY_RESERVE_PERCENT)",
+        "--memory-reserve-mib",
+        type=_mebibytes,
+        default=os.environ.get("FAIRLEAD_MEMORY_RESERVE_MIB") or None,
+        metavar="MIB",
+        help="of the machine's memory, what replicas leave to everything else (a tenth, at most 1024; "
+        "FAIRLEAD_MEMORY_RESERVE_MIB)",
     )
     options = parser.parse_args(arguments)
     host, _, port = options.gateway_address.rpartition(":")
@@ -130,10 +130,10 @@ def _memory_limit(text: str) -> Limit:
         raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(Limit)}") from None
 
 
-def _percent(text: str) -> float:
-    if not text.isdecimal() or int(text) > _MOST_PERCENT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to {_MOST_PERCENT}")
-    return float(text)
+def _mebibytes(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of MiB, such as 1024")
+    return int(text) << 20
 
 
 def _networks(text: str) -> tuple[Network, ...]:

@@ -24,10 +24,10 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryPolicy:
-    """Attributes: reserve_percent: of the machine's memory; what replicas leave to everything else."""
+    """Attributes: reserve_bytes: what replicas leave to everything else; None is a tenth of the machine, at most 1 GiB."""
 
     limit: Limit = Limit.MACHINE
-    reserve_percent: float = 10.0
+    reserve_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Use:
 
 def reserve_of(machine: Machine, policy: MemoryPolicy) -> int:
     """Return what is kept free of the machine's memory, in bytes."""
-    return round(machine.total_bytes * policy.reserve_percent / 100)
+    return min(machine.total_bytes // 10, _GIB) if policy.reserve_bytes is None else policy.reserve_bytes
 
 
 def limit_of(requested_bytes: int | None, machine: Machine, policy: MemoryPolicy) -> int:

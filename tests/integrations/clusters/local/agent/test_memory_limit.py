@@ -16,19 +16,19 @@ from integrations.clusters.local.agent.memory_limit import (
 )
 
 GIB = 1 << 30
-EMPTY, SHORT = Machine(100 * GIB, 60 * GIB), Machine(100 * GIB, 9 * GIB)
+EMPTY, SHORT = Machine(10 * GIB, 6 * GIB), Machine(10 * GIB, 921 << 20)
 REQUESTS = MemoryPolicy(Limit.REQUESTS)
 
 
 @pytest.mark.parametrize(
     ("requested", "policy", "limit"),
     [
-        pytest.param(None, MemoryPolicy(), 90 * GIB, id="the machine but for a tenth"),
-        pytest.param(GIB, MemoryPolicy(), 90 * GIB, id="a request is none by default"),
+        pytest.param(None, MemoryPolicy(), 9 * GIB, id="the machine but for a tenth"),
+        pytest.param(GIB, MemoryPolicy(), 9 * GIB, id="a request is none by default"),
         pytest.param(GIB, REQUESTS, GIB, id="a request is where the operator says so"),
-        pytest.param(None, REQUESTS, 90 * GIB, id="and nothing is requested"),
-        pytest.param(95 * GIB, REQUESTS, 90 * GIB, id="and it is more than replicas may have"),
-        pytest.param(None, MemoryPolicy(reserve_percent=0), 100 * GIB, id="nothing is kept free"),
+        pytest.param(None, REQUESTS, 9 * GIB, id="and nothing is requested"),
+        pytest.param(11 * GIB, REQUESTS, 9 * GIB, id="and it is more than replicas may have"),
+        pytest.param(None, MemoryPolicy(reserve_bytes=0), 10 * GIB, id="nothing is kept free"),
     ],
 )
 def test_the_limit(requested: int | None, policy: MemoryPolicy, limit: int) -> None:
@@ -44,11 +44,11 @@ def test_a_replica_goes_above_its_limit_and_not_at_it() -> None:
 @pytest.mark.parametrize(
     ("machine", "uses", "name"),
     [
-        pytest.param(EMPTY, [Use("a", 50 * GIB)], "", id="the machine has enough"),
+        pytest.param(EMPTY, [Use("a", 5 * GIB)], "", id="the machine has enough"),
         pytest.param(SHORT, [], "", id="no replica runs"),
-        pytest.param(SHORT, [Use("a", 9 * GIB), Use("b", GIB)], "", id="others than replicas take it"),
-        pytest.param(SHORT, [Use("a", 20 * GIB), Use("b", 30 * GIB), Use("c", GIB)], "b", id="the largest"),
-        pytest.param(SHORT, [Use("a", 20 * GIB), Use("b", 30 * GIB, 29 * GIB)], "a", id="what is above its request"),
+        pytest.param(SHORT, [Use("a", GIB), Use("b", GIB // 2)], "", id="others than replicas take it"),
+        pytest.param(SHORT, [Use("a", 2 * GIB), Use("b", 3 * GIB), Use("c", GIB)], "b", id="the largest"),
+        pytest.param(SHORT, [Use("a", 2 * GIB), Use("b", 3 * GIB, 2 * GIB)], "a", id="what is above its request"),
     ],
 )
 def test_where_the_machine_is_short_of_memory_one_goes(machine: Machine, uses: list[Use], name: str) -> None:
@@ -57,13 +57,17 @@ def test_where_the_machine_is_short_of_memory_one_goes(machine: Machine, uses: l
 
 
 def test_why_it_goes_says_how_short_the_machine_is() -> None:
-    _, why = largest([Use("a", 40 * GIB)], SHORT, MemoryPolicy())
-    left = "this machine had 9.0 GiB left of the 10.0 GiB that it keeps free"
-    assert why == f"used 40.0 GiB of memory when {left}, and was killed"
+    _, why = largest([Use("a", 4 * GIB)], SHORT, MemoryPolicy())
+    left = "this machine had 921 MiB left of the 1.0 GiB that it keeps free"
+    assert why == f"used 4.0 GiB of memory when {left}, and was killed"
+
+
+def test_a_large_machine_keeps_no_more_free_than_a_gibibyte() -> None:
+    assert not is_short(Machine(1000 * GIB, 2 * GIB), MemoryPolicy())
 
 
 def test_with_no_reserve_the_machine_is_never_short() -> None:
-    assert not is_short(Machine(100 * GIB, 0), MemoryPolicy(reserve_percent=0))
+    assert not is_short(Machine(100 * GIB, 0), MemoryPolicy(reserve_bytes=0))
 
 
 def test_sizes_are_written_as_people_read_them() -> None:
@@ -74,8 +78,8 @@ def test_sizes_are_written_as_people_read_them() -> None:
     ("flag", "said"),
     [
         ("--memory-limit=all", "'all' is not one of machine, requests"),
-        ("--memory-reserve-percent=100", "'100' is no whole number from 0 to 99"),
-        ("--memory-reserve-percent=a tenth", "'a tenth' is no whole number from 0 to 99"),
+        ("--memory-reserve-mib=-1", "'-1' is not a number of MiB, such as 1024"),
+        ("--memory-reserve-mib=a tenth", "'a tenth' is not a number of MiB, such as 1024"),
     ],
 )
 def test_the_agent_refuses_what_is_no_limit(
