@@ -24,7 +24,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryPolicy:
-    """Attributes: reserve_bytes: what replicas leave to everything else; None is a tenth of the machine, at most 1 GiB."""
+    """Attributes: reserve_bytes: what replicas leave to all else; None is a tenth of the machine, at most 1 GiB."""
 
     limit: Limit = Limit.MACHINE
     reserve_bytes: int | None = None
