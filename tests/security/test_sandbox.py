@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from integrations.clusters.base import Job, JobKind
 from integrations.clusters.local import jobs
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, private
-from integrations.sandbox import ability, launch
+from integrations.sandbox import ability, bubblewrap, launch
 from integrations.sandbox.command import command
 from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox
 from serving_runtime.shared import seccomp
@@ -133,6 +134,23 @@ def without_namespaces(tmp_path: Path) -> list[str]:
     return command([], sandbox=Sandbox(read=every, write=(str(tmp_path),), network=NetworkAccess.ALL))
 
 
+def with_bubblewrap_alone() -> list[str]:
+    """Return what starts a program that may make namespaces by bubblewrap only: `unshare` is refused, `clone` is not.
+
+    As by Ubuntu's AppArmor, which goes by the program.
+    """
+    code = """
+import ctypes, os, struct, sys
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 272), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)), 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+    return [sys.executable, "-I", "-c", code]
+
+
 def reached(found: dict[str, str]) -> set[str]:
     return {name for name, outcome in found.items() if outcome == "ok"}
 
@@ -178,6 +196,59 @@ def test_without_namespaces_the_rest_of_the_wall_stands(tmp_path: Path, aims: di
     """As in a container, whose own filter refuses `unshare`."""
     found = attack(tmp_path, aims, NetworkAccess.LISTEN, *without_namespaces(tmp_path))
     assert reached(found) == ALLOWED - {"shared memory"}
+
+
+@pytest.mark.usefixtures("whole")
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the filter that refuses `unshare` is of x86-64")
+@pytest.mark.skipif(not bubblewrap.works(), reason="bubblewrap is not installed: apt-get install bubblewrap")
+class TestBubblewrap:
+    """Where it may make namespaces, and the launcher may not."""
+
+    @pytest.mark.parametrize("network", [NetworkAccess.NONE, NetworkAccess.LISTEN])
+    def test_it_gives_the_namespaces(self, tmp_path: Path, aims: dict[str, Any], network: NetworkAccess) -> None:
+        into_the_void = {"datagram"} if network.own else set()
+        assert reached(attack(tmp_path, aims, network, *with_bubblewrap_alone())) == ALLOWED | into_the_void
+
+    def test_with_it_the_sandbox_is_whole_and_a_job_sees_its_own_processes(self, tmp_path: Path) -> None:
+        program = [
+            sys.executable,
+            "-I",
+            "-c",
+            "import os; print(len([n for n in os.listdir('/proc') if n.isdecimal()]))",
+        ]
+        sandbox = replace(confined(program, read=[], write=[], network=NetworkAccess.NONE), own_processes=True)
+        inside = command(program, sandbox=sandbox)
+        inside[4] = Launch(os.getpid(), sandbox=sandbox, mode=Mode.REQUIRED).to_json()
+        done = subprocess.run(
+            [*with_bubblewrap_alone(), *inside], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert int(done.stdout) <= 2, "bubblewrap's own first process, and the program"
+
+    def test_a_server_keeps_its_sockets_and_ends_in_its_own_time(self, tmp_path: Path) -> None:
+        code = (
+            "import signal, socket, sys; sock = socket.socket(fileno=int(sys.argv[1]))\n"
+            "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+            "print(sock.getsockname(), flush=True)\n"
+            "signal.pause()"
+        )
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(str(tmp_path / "http"))
+            program = [sys.executable, "-I", "-c", code, str(bound.fileno())]
+            sandbox = confined(program, read=[], write=[], network=NetworkAccess.NONE)
+            inside = command(program, sandbox=sandbox)
+            inside[4] = Launch(os.getpid(), sandbox=sandbox).to_json()
+            with subprocess.Popen(
+                [*with_bubblewrap_alone(), *inside],
+                stdout=subprocess.PIPE,
+                text=True,
+                process_group=0,
+                pass_fds=[bound.fileno()],
+            ) as server:
+                assert server.stdout is not None
+                assert server.stdout.readline() == f"{tmp_path / 'http'}\n"
+                os.killpg(server.pid, signal.SIGTERM)
+                assert server.wait(60) == 7
 
 
 def test_where_all_of_it_is_required_nothing_starts_without(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@
 
 It stands in for a `preexec_fn`, which is unsafe in a process with threads. A kill -9 of the parent takes the program
 with it. A program that is to have process ids of its own is a grandchild: see `processes`. The order matters:
-namespaces first, which the rest forbids; no new privileges; files; calls last.
+namespaces first (by `bubblewrap` where this process may make none), which the rest forbids; no new privileges; files;
+calls last.
 """
 
 # Every start of a model waits for this, and pathlib takes longer to import than all of it.
@@ -16,13 +17,14 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 if __name__ == "__main__":
     _root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
     sys.path[:0] = [_root, os.path.join(_root, "..")]  # of a wheel both packages are in the first, of a checkout not
 
-from integrations.sandbox import namespaces, processes
+from integrations.sandbox import bubblewrap, namespaces, processes
 from integrations.sandbox.policy import Launch, Mode, Sandbox
 from serving_runtime.shared import landlock, seccomp
 
@@ -54,7 +56,7 @@ def main() -> None:
     if launch.sandbox is None or launch.mode is Mode.OFF:
         _die_with(launch.parent)
     else:
-        missing, report = enclose(launch.sandbox, launch.parent)
+        missing, report = enclose(launch, launch.sandbox, command)
     if missing and launch.mode is Mode.REQUIRED:
         print(f"{REFUSAL}{'; '.join(missing)}", file=sys.stderr)  # noqa: T201 - the program's log
         sys.exit(NOT_POSSIBLE)
@@ -63,7 +65,7 @@ def main() -> None:
     os.execvp(command[0], command)  # noqa: S606
 
 
-def enclose(wall: Sandbox, parent: int) -> tuple[list[str], int | None]:
+def enclose(launch: Launch, wall: Sandbox, command: Sequence[str]) -> tuple[list[str], int | None]:
     """Build the wall around this process; returns what this machine could not give, as parts of a sentence.
 
     With process ids of its own it returns in another process; what comes second is then for `start_program`.
@@ -76,19 +78,26 @@ def enclose(wall: Sandbox, parent: int) -> tuple[list[str], int | None]:
     devices = [*_DEVICES, *accelerators(os.listdir("/dev"))]
     shared = [_SHARED_MEMORY] if wall.shared_memory else []
     report = None
-    try:
-        namespaces.enter(network=wall.network.own, processes=wall.own_processes)
-        own = True
-    except OSError as error:
-        own = False
-        missing.append(f"namespaces: {error.strerror or error}")
-    _die_with(parent)
+    own = launch.enclosed
     if own:
-        report = processes.become_first() if wall.own_processes else None
-        seen = [*wall.read, *wall.write, *devices, *_SYSTEM, *shared]
-        if not namespaces.see_only(seen, own_shared_memory=not shared, own_processes=wall.own_processes):
-            missing.append("processes: /proc may not be mounted, as parts of it are hidden")
-        os.chdir(folder if os.path.isdir(folder) else "/")
+        bubblewrap.leave_signals()
+        _die_with(os.getppid())
+    else:
+        try:
+            namespaces.enter(network=wall.network.own, processes=wall.own_processes)
+            own = True
+        except OSError as error:
+            if bubblewrap.works():
+                _enclose_by_bubblewrap(launch, wall, command, devices)
+            missing.append(f"namespaces: {error.strerror or error}")
+        _die_with(launch.parent)
+        if own:
+            report = processes.become_first() if wall.own_processes else None
+            seen = [*wall.read, *wall.write, *devices, *_SYSTEM, *shared]
+            if not namespaces.see_only(seen, own_shared_memory=not shared, own_processes=wall.own_processes):
+                missing.append("processes: /proc may not be mounted, as parts of it are hidden")
+            os.chdir(folder if os.path.isdir(folder) else "/")
+    if own:
         _limit(resource.RLIMIT_NPROC, _PROCESSES)  # of its own user namespace; Linux lets root have any number
         shared = [_SHARED_MEMORY]
     _give_up_rights()
@@ -110,6 +119,18 @@ def enclose(wall: Sandbox, parent: int) -> tuple[list[str], int | None]:
     if not connects and landlock.version() < landlock.CONNECT:
         missing.append("connections: Landlock refuses them since Linux 6.7")
     return missing, report
+
+
+def _enclose_by_bubblewrap(launch: Launch, wall: Sandbox, command: Sequence[str], devices: Sequence[str]) -> None:
+    """Become bubblewrap, which starts this launcher again in namespaces."""
+    own = [os.path.dirname(os.path.abspath(file)) for file in (bubblewrap.__file__, landlock.__file__)]
+    packages = [os.path.join(os.path.dirname(folder), "__init__.py") for folder in own]
+    python = [sys.executable, os.path.realpath(sys.executable), sys.prefix, sys.base_prefix]
+    around = bubblewrap.arguments(
+        wall, system=[*_SYSTEM, *own, *packages, *python], devices=devices, folder=os.getcwd()
+    )
+    again = replace(launch, enclosed=True, folder="", limits={})
+    bubblewrap.become([*around, sys.executable, "-I", "-S", os.path.abspath(__file__), again.to_json(), *command])
 
 
 def _prefer_for_out_of_memory() -> None:

@@ -70,6 +70,7 @@ class Launch:
         limits: of `resource`, in lower case: {"core": 0}.
         sandbox: None puts no wall around the program.
         folder: where the program starts; empty leaves it where its parent is.
+        enclosed: whether it has its namespaces already, by bubblewrap.
     """
 
     parent: int
@@ -77,6 +78,7 @@ class Launch:
     sandbox: Sandbox | None = None
     mode: Mode = Mode.BEST
     folder: str = ""
+    enclosed: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
