@@ -41,6 +41,7 @@ ATTACKS = {
     "JSON of 330,000 inputs": lambda target: attacks.many_inputs(target, inputs=330_000),
     "nested JSON of 60 MB": lambda target: attacks.nested_numbers(target, rows=150_000),
     "typed contents of 60 MB over gRPC": lambda target: attacks.typed_contents(target, numbers=60_000_000),
+    "typed contents of 25 MB over gRPC": lambda target: attacks.typed_contents(target, numbers=25_000_000),
     "gRPC message of 10,000,000 inputs": lambda target: attacks.many_fields(target, fields=10_000_000),
     "ONNX of 200 bytes, a tensor of 3 GB": attacks.large_tensor,
 }

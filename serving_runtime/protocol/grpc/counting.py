@@ -1,5 +1,7 @@
 """Refuses messages of very many parts before they are parsed: two bytes may become an object of a hundred."""
 
+import numpy as np
+
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.proto import wire
 from serving_runtime.protocol.decoding import LARGE_BYTES
@@ -23,6 +25,13 @@ _CONTENTS = 5
 _MOST_ELEMENTS = 1_000_000
 """Of typed contents, where each is a field of its own: all of BYTES, and numbers that are not packed."""
 
+_INTEGERS = (1, 2, 3, 4, 5)
+"""InferTensorContents: bool_contents to uint64_contents, which a parser takes one by one where they are packed, too."""
+
+_MOST_INTEGERS = 25_000_000
+"""Of all typed contents of a message: its parser keeps the GIL until it has read the last."""
+
+_FEW_FIELDS, _HIGH_BIT = 64, 0x80
 _SHAPE, _MOST_SHAPE_BYTES = 3, 4096
 """ModelInferRequest.InferInputTensor: shape."""
 
@@ -56,10 +65,15 @@ def check(kind: str, content: memoryview) -> None:
     """
     if len(content) <= _WORTH_BYTES:
         return
+    integers = 0
     try:
         for number, wire_type, begin, end in _counted(kind, content):
             if kind == "ModelInferRequest" and number in _TENSOR_FIELDS and wire_type == wire.BYTES:
-                _check_tensor(content[begin:end])
+                integers += _check_tensor(content[begin:end])
+                if integers > _MOST_INTEGERS:
+                    raise InvalidArgument(
+                        f"typed contents have more than {_MOST_INTEGERS} integers; send raw_input_contents"
+                    )
     except wire.MalformedError:
         return
 
@@ -73,21 +87,34 @@ def _counted(kind: str, content: memoryview) -> list[tuple[int, int, int, int]]:
     return found
 
 
-def _check_tensor(content: memoryview) -> None:
+def _check_tensor(content: memoryview) -> int:
+    """Return how many integers its typed contents have, 0 where those are few bytes."""
+    integers = 0
     if len(content) <= _WORTH_BYTES:
-        return
+        return integers
     for number, wire_type, begin, end in _counted("tensor", content):
         if number == _CONTENTS and wire_type == wire.BYTES:
-            _check_contents(content[begin:end])
+            integers += _check_contents(content[begin:end])
         if number == _SHAPE and wire_type == wire.BYTES and end - begin > _MOST_SHAPE_BYTES:
             raise InvalidArgument(f"a tensor has a shape of {end - begin} bytes; at most {_MOST_SHAPE_BYTES} are read")
+    return integers
 
 
-def _check_contents(content: memoryview) -> None:
-    if len(content) <= 2 * _MOST_ELEMENTS:
-        return
-    for count, _ in enumerate(wire.fields(content)):
+def _check_contents(content: memoryview) -> int:
+    """Return how many integers these are; at least so many where they are not packed, or follow much else."""
+    integers = 0
+    for count, (number, wire_type, begin, end) in enumerate(wire.fields(content)):
+        if count >= _FEW_FIELDS and len(content) <= 2 * _MOST_ELEMENTS:
+            return integers + _integers(content[begin:])
         if count >= _MOST_ELEMENTS:
             raise InvalidArgument(
                 f"the contents of a tensor have more than {_MOST_ELEMENTS} elements one by one; send raw_input_contents"
             )
+        if number in _INTEGERS and wire_type == wire.BYTES:
+            integers += _integers(content[begin:end])
+    return integers
+
+
+def _integers(content: memoryview) -> int:
+    """Return how many integers are packed in these bytes: of each the last has no high bit (protobuf: encoding)."""
+    return int(np.count_nonzero(np.frombuffer(content, np.uint8) < _HIGH_BIT))
