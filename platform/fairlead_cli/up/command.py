@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-python-models",
         action="store_true",
-        help="run models whose files are code, with your rights (FAIRLEAD_ALLOW_PYTHON_MODELS)",
+        help="run models whose files are code, in the sandbox (FAIRLEAD_ALLOW_PYTHON_MODELS)",
     )
 
 
