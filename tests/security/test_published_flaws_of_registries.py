@@ -4,11 +4,9 @@ import http.client
 import io
 import json
 import tarfile
-import threading
 import zipfile
 from collections.abc import Iterator
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import quote
 
@@ -25,7 +23,7 @@ from deployments.models import WebhookDelivery
 from deployments.tasks import deliver
 from registry.models import ModelImport, ModelVersion, RegisteredModel
 from registry.tasks import import_model
-from tests.integrations._support.web_servers import WebServer
+from tests.integrations._support.web_servers import WebServer, web_server
 from tests.registry._support.model_files import store_folder
 
 __all__ = ["store_folder"]
@@ -101,23 +99,8 @@ def client(transactional_db: None, live_server: LiveServer, store_folder: Path) 
 @pytest.fixture
 def inside() -> Iterator[WebServer]:
     """A server of the inner network, which notes who asks it."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            server.asked.append(self.path)
-            server.answers[self.path](self)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = WebServer(("127.0.0.1", 0), Handler)
-    server.answers, server.asked = {}, []
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with web_server() as server:
+        yield server
 
 
 def left(folder: Path) -> list[str]:

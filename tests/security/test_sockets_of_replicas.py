@@ -30,7 +30,7 @@ import json, os, socket, sys, threading
 if sys.argv[1:] == ["--help"]:
     sys.exit(print("fd:N"))
 aims = json.loads(AIMS)
-told = dict(flag.removeprefix("--").split("=", 1) for flag in sys.argv[1:] if "=" in flag)
+flags = dict(flag.removeprefix("--").split("=", 1) for flag in sys.argv[1:] if "=" in flag)
 found = {}
 def attempt(name, what):
     try:
@@ -45,7 +45,7 @@ attempt("server of the machine", lambda: connect(socket.AF_INET, ("127.0.0.1", a
 attempt("port of the machine", lambda: socket.create_server(("127.0.0.1", aims["port"])).close())
 attempt("Envoy's admin page", lambda: connect(socket.AF_UNIX, aims["admin"]))
 attempt("folder of sockets", lambda: os.listdir(aims["sockets"]))
-sock = socket.socket(fileno=int(told["http-address"].removeprefix("fd:")))
+sock = socket.socket(fileno=int(flags["http-address"].removeprefix("fd:")))
 own = sock.getsockname()
 attempt("own socket's file", lambda: os.unlink(own))
 attempt("link in its place", lambda: os.symlink(aims["admin"], own))
@@ -61,7 +61,7 @@ def answer(sock):
 threading.Thread(target=answer, args=(sock,), daemon=True).start()
 with open(os.environ["HOME"] + "/found", "w") as file:
     json.dump(found, file)
-with open(told["port-file"], "w") as file:
+with open(flags["port-file"], "w") as file:
     json.dump({"http": aims["port"], "grpc": aims["port"], "metrics": aims["port"]}, file)
 threading.Event().wait()
 """

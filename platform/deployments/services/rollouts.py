@@ -136,14 +136,13 @@ def rollout_retry(*, rollout_id: int, actor: str, now: datetime, comment: str = 
             raise InvalidTransition(
                 f"rollout {rollout_id} is not the newest of its service, {newest} is; retry that one"
             )
-        if has_egress(row.to_revision, change.service.cluster):
-            check_egress(
-                wanted=True,
-                before=spec_of(change.service),
-                stable=stable,
-                cluster=change.service.cluster,
-                may_grant=False,
-            )
+        check_egress(
+            wanted=has_egress(row.to_revision, change.service.cluster),
+            before=spec_of(change.service),
+            stable=stable,
+            cluster=change.service.cluster,
+            may_grant=False,
+        )
         after = machine.retry(state, now)
         if stable is None or stable.pk != row.from_revision_id:
             raise InvalidTransition(f"rollout {rollout_id} began at {row.from_revision}, which is not stable any more")

@@ -1,10 +1,41 @@
 """Web servers that models are fetched from."""
 
 import hashlib
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: "WebServer"
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        self.server.answers[self.path](self)
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def web_server() -> Iterator["WebServer"]:
+    """Give a web server on a free port of the loopback address, until the block ends."""
+    server = WebServer(("127.0.0.1", 0), _Handler)
+    server.answers, server.asked = {}, []
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 class WebServer(ThreadingHTTPServer):

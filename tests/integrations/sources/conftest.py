@@ -1,8 +1,6 @@
 """A store for what is fetched, and a web server whose answers a test writes itself."""
 
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -11,18 +9,7 @@ from common.uris import parse, parse_prefixes
 from integrations import sources
 from integrations.artifacts import ArtifactStore, StoredArtifact
 from integrations.sources.content import CHUNK_BYTES
-from tests.integrations._support.web_servers import WebServer
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: WebServer
-
-    def do_GET(self) -> None:
-        self.server.asked.append(self.path)
-        self.server.answers[self.path](self)
-
-    def log_message(self, *_: object) -> None:
-        pass
+from tests.integrations._support.web_servers import WebServer, web_server
 
 
 @pytest.fixture
@@ -30,14 +17,8 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebServer]:
     """Give a web server on a free port of the loopback address; no proxy is between."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    server = WebServer(("127.0.0.1", 0), _Handler)
-    server.answers, server.asked = {}, []
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with web_server() as server:
+        yield server
 
 
 @pytest.fixture

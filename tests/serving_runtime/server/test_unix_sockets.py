@@ -81,8 +81,8 @@ def test_every_endpoint_answers_on_its_own_socket_and_none_on_a_port(
     repository: Path, tmp_path: Path, who: str
 ) -> None:
     with serving(repository, tmp_path, *places(tmp_path), f"--grpc-server={who}") as process:
-        told = json.loads((tmp_path / "ports").read_text())
-        assert told == {name: f"unix:{tmp_path / name}" for name in NAMES}
+        found = json.loads((tmp_path / "ports").read_text())
+        assert found == {name: f"unix:{tmp_path / name}" for name in NAMES}
         assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in NAMES} == {0o600}
         for host in ("localhost", "replica.example:80", "x"):
             assert ask(tmp_path / "http", "POST", "/v2/models/mlp/infer", host, ROW).status_code == 200
@@ -132,8 +132,8 @@ def test_sockets_that_its_starter_bound_are_taken_and_left_to_it(
     with serving(repository, tmp_path, *flags, f"--workers={workers}", pass_fds=list(numbers.values())) as process:
         for sock in bound.values():
             sock.close()
-        told = json.loads((tmp_path / "ports").read_text())
-        assert told == {name: f"unix:{tmp_path / name}" for name in NAMES}
+        found = json.loads((tmp_path / "ports").read_text())
+        assert found == {name: f"unix:{tmp_path / name}" for name in NAMES}
         assert ask(tmp_path / "http", "POST", "/v2/models/mlp/infer", json=ROW).status_code == 200
         assert "nv_inference_request_success" in ask(tmp_path / "metrics", "GET", "/metrics").text
         assert is_live(tmp_path / "grpc")

@@ -34,9 +34,9 @@ class Addresses:
         return cls(Endpoint(str(http), str(grpc)), f"http://localhost{_READY}", unix_url(metrics, "/metrics"))
 
     @classmethod
-    def of_ports(cls, told: Mapping[str, Any]) -> "Addresses":
+    def of_ports(cls, ports: Mapping[str, Any]) -> "Addresses":
         """Return those of a port file; raises ValueError, KeyError and TypeError for one that is none."""
-        http, grpc, metrics = (int(told[name]) for name in ENDPOINTS)
+        http, grpc, metrics = (int(ports[name]) for name in ENDPOINTS)
         return cls(Endpoint(http, grpc), f"http://{_HOST}:{http}{_READY}", f"http://{_HOST}:{metrics}/metrics")
 
 
