@@ -3,8 +3,8 @@
     bind --reuse--> start workers -> all listen -> (port file) -> ... --SIGTERM--> workers finish -> exit 0
 
 The kernel shares connections out among the workers: each binds the same port, or inherits the one Unix socket. A
-worker that ends takes the others along, and the server ends; its starter starts it again. What concerns the models of all
-goes through this process: see carrying.py.
+worker that ends takes the others along, and the server ends; its starter starts it again. What concerns the models of
+all goes through this process: see carrying.py.
 """
 
 import asyncio
