@@ -5,6 +5,7 @@ from math import prod
 
 import numpy as np
 
+from serving_runtime import side_thread
 from serving_runtime.config.tensors import ModelTensor
 from serving_runtime.datatypes import BF16, BYTES, Array
 from serving_runtime.errors import InvalidArgument, ServingError
@@ -14,6 +15,9 @@ Labels = Mapping[str, Sequence[str]]
 """By output: the label of each class, in order."""
 
 NO_LABELS: Labels = {}
+
+_SLOW_ELEMENTS = 64 * 1024
+"""Above it classes are looked for off the event loop."""
 
 
 def check(classes: Mapping[str, int], outputs: Sequence[ModelTensor]) -> None:
@@ -34,16 +38,21 @@ def answering(classes: Mapping[str, int], labels: Labels, on_done: OnDone, *, ba
     Those outputs become BYTES of shape [batch, classes], or [classes] for a model without a batch dimension.
     """
 
-    def answer(outcome: Outcome) -> None:
-        if not isinstance(outcome, ServingError):
-            outputs = [
-                _classified(output, classes[output.name], labels, batched=batched) if output.name in classes else output
-                for output in outcome.outputs
-            ]
-            outcome = outcome._replace(outputs=tuple(outputs))
-        on_done(outcome)
+    def is_long(outcome: Outcome) -> bool:
+        return not isinstance(outcome, ServingError) and any(
+            output.name in classes and output.array.size > _SLOW_ELEMENTS for output in outcome.outputs
+        )
 
-    return answer
+    def classified(outcome: Outcome) -> Outcome:
+        if isinstance(outcome, ServingError):
+            return outcome
+        outputs = [
+            _classified(output, classes[output.name], labels, batched=batched) if output.name in classes else output
+            for output in outcome.outputs
+        ]
+        return outcome._replace(outputs=tuple(outputs))
+
+    return side_thread.InOrder(is_long, classified, lambda _outcome, found: on_done(found)).take
 
 
 def highest(array: Array, count: int, labels: Sequence[str], *, batched: bool) -> Array:

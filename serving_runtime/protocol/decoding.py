@@ -1,33 +1,22 @@
-"""Decodes large requests in a thread: the event loop goes on with others meanwhile.
+"""Decodes large requests in the side thread, and then begins with them on the event loop."""
 
-The thread keeps the GIL for a few milliseconds at a time: code that decodes there works in pieces. The collector, which
-would go through all that a request becomes and keep the GIL for it, rests while one is decoded.
-"""
-
-import asyncio
-import gc
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from serving_runtime import side_thread
 from serving_runtime.errors import ServingError
 from serving_runtime.request import Cancellable
 
+if TYPE_CHECKING:
+    import asyncio
+
 logger = logging.getLogger(__name__)
 
-LARGE_BYTES = 256 * 1024
-"""Of what takes time to decode: numbers as text, elements one by one. Less takes a few milliseconds."""
-
-_thread = ThreadPoolExecutor(1, "decode")
-"""One: the loop keeps the other cores, and its turns at the GIL."""
+SLOW_BYTES = 256 * 1024
+"""Of a request that takes time to decode: numbers as text, elements one by one. Less takes a few milliseconds."""
 
 Found = TypeVar("Found")
-
-
-async def in_thread(decode: Callable[[], Found]) -> Found:
-    """Return what `decode` returns, or raise what it raises."""
-    return await asyncio.get_running_loop().run_in_executor(_thread, _undisturbed, decode)
 
 
 class Decoding(Generic[Found]):
@@ -51,7 +40,7 @@ class Decoding(Generic[Found]):
         self._count = count
         self._refuse = refuse
         self._job: Cancellable | None = None
-        self._future = asyncio.get_running_loop().run_in_executor(_thread, _undisturbed, decode)
+        self._future = side_thread.submitted(decode)
         self._future.add_done_callback(self._on_decoded)
 
     def cancel(self) -> None:
@@ -72,14 +61,3 @@ class Decoding(Generic[Found]):
         except Exception:  # its client gets an error, the others are served
             logger.exception("a large request could not be decoded")
             self._refuse(ServingError("internal error"))
-
-
-def _undisturbed(decode: Callable[[], Found]) -> Found:
-    """Return what `decode` returns, while nothing is collected."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        return decode()
-    finally:
-        if collects:
-            gc.enable()

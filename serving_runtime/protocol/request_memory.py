@@ -20,7 +20,8 @@ LARGEST_AT_LEAST = 4
 _KEPT_FOR_SMALL = 8
 """One part in so many of the limit is for requests that arrive whole."""
 
-LARGE_BYTES = 64 * 1024
+LARGE_REQUEST_BYTES = 64 * 1024
+"""Requests above it arrive in pieces; they are counted as they arrive, and refused before small ones are."""
 
 _MOST_DROPPED_BYTES = 16 * 1024 * 1024
 """Of requests that were given up: by then their free memory goes back to the operating system."""

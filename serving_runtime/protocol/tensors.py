@@ -20,6 +20,9 @@ MAX_TENSORS = 4096
 STEP = 64 * 1024
 """Elements that are converted in one go: other threads have their turns in between."""
 
+_SLOW_BYTES = 256 * 1024
+"""Of elements of BYTES, and of what is copied: less takes a millisecond."""
+
 _LENGTH = struct.Struct("<I")
 
 
@@ -87,6 +90,15 @@ def encode(array: Array, datatype: Datatype) -> Any:
     if datatype is BYTES:
         return encode_bytes(array.ravel())
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def takes_long(array: Array, datatype: Datatype) -> bool:
+    """Return whether a tensor takes long to write element by element: as text, or as BYTES in any form."""
+    return array.size > STEP or (datatype is BYTES and sum(map(len, array.flat)) > _SLOW_BYTES)
+
+
+def copy_takes_long(size_bytes: int) -> bool:
+    return size_bytes > _SLOW_BYTES
 
 
 def encode_bytes(elements: Iterable[bytes]) -> bytes:

@@ -14,8 +14,8 @@ from serving_runtime.datatypes import BYTES, Array, Datatype, element_count
 from serving_runtime.engine.shared_memory import SharedMemory, Slice
 from serving_runtime.errors import InvalidArgument, ServingError, Unsupported
 from serving_runtime.protocol import parameters, tensors
-from serving_runtime.protocol.decoding import LARGE_BYTES
-from serving_runtime.protocol.shared_memory import parameters_of, slice_of
+from serving_runtime.protocol.decoding import SLOW_BYTES
+from serving_runtime.protocol.shared_memory import BYTE_SIZE, parameters_of, slice_of
 from serving_runtime.request import NO_PARAMETERS, InferRequest, InferResponse, Tensor
 
 _CONTENTS = {
@@ -44,9 +44,27 @@ _ModelStreamInferResponse = proto.message("inference.ModelStreamInferResponse")
 
 
 def is_slow(message: Any) -> bool:
-    """Return whether a ModelInferRequest is one to decode off the event loop: it is large, in elements one by one."""
+    """Return whether a ModelInferRequest is one to decode off the event loop.
+
+    It is large, in elements one by one, or has much read from shared memory.
+    """
     one_by_one = any(item.datatype == "BYTES" or item.HasField("contents") for item in message.inputs)
-    return one_by_one and message.ByteSize() > LARGE_BYTES
+    return (one_by_one and message.ByteSize() > SLOW_BYTES) or reads_much(message)
+
+
+def reads_much(message: Any) -> bool:
+    """Return whether a ModelInferRequest has much read from shared memory."""
+    sizes = [item.parameters[BYTE_SIZE].int64_param for item in message.inputs if BYTE_SIZE in item.parameters]
+    return tensors.copy_takes_long(sum(sizes))
+
+
+def answer_is_slow(response: InferResponse, parts: Parts) -> bool:
+    """Return whether an answer is one to encode off the event loop: in elements of BYTES, or into shared memory."""
+    return any(
+        (datatype is BYTES and tensors.takes_long(array, datatype))
+        or (name in parts and tensors.copy_takes_long(array.nbytes))
+        for name, datatype, array in response.outputs
+    )
 
 
 def decode(message: Any, memory: SharedMemory) -> tuple[InferRequest, Parts]:

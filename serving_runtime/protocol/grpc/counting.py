@@ -4,7 +4,7 @@ import numpy as np
 
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.proto import wire
-from serving_runtime.protocol.decoding import LARGE_BYTES
+from serving_runtime.protocol.decoding import SLOW_BYTES
 from serving_runtime.protocol.tensors import MAX_TENSORS
 
 _WORTH_BYTES = 64 * 1024
@@ -37,7 +37,7 @@ _SHAPE, _MOST_SHAPE_BYTES = 3, 4096
 
 
 def is_slow(content: memoryview) -> bool:
-    """Return whether a ModelInferRequest of more than LARGE_BYTES is one to decode off the event loop.
+    """Return whether a ModelInferRequest of more than SLOW_BYTES is one to decode off the event loop.
 
     Raw tensors are views of their bytes; numbers in typed contents, and elements of BYTES, are taken one by one.
     """
@@ -50,11 +50,11 @@ def is_slow(content: memoryview) -> bool:
                 continue
             if number == _RAW_FIELD:
                 others -= end - begin
-            elif number in _TENSOR_FIELDS and (end - begin > LARGE_BYTES or b"BYTES" in content[begin:end].tobytes()):
+            elif number in _TENSOR_FIELDS and (end - begin > SLOW_BYTES or b"BYTES" in content[begin:end].tobytes()):
                 return True
     except wire.MalformedError:
         return True
-    return others > LARGE_BYTES
+    return others > SLOW_BYTES
 
 
 def check(kind: str, content: memoryview) -> None:

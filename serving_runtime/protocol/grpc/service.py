@@ -1,15 +1,15 @@
 """The V2 service: one coroutine per method, from message to message. Knows messages and the engine, no transport."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from serving_runtime import proto
+from serving_runtime import proto, side_thread
 from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import context
-from serving_runtime.protocol.decoding import LARGE_BYTES, Decoding, in_thread
+from serving_runtime.protocol.decoding import SLOW_BYTES, Decoding
 from serving_runtime.protocol.grpc import codec, counting, repository
 from serving_runtime.protocol.grpc.access import with_metadata
 from serving_runtime.protocol.grpc.known import KnownRequests
@@ -17,7 +17,7 @@ from serving_runtime.protocol.grpc.methods import DirectMethod, Metadata, Method
 from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.grpc.stream import InferStream
 from serving_runtime.protocol.request_memory import RequestMemory
-from serving_runtime.request import Cancellable, InferRequest, Outcome
+from serving_runtime.request import Cancellable, InferRequest, InferResponse, Outcome
 
 
 class V2Service:
@@ -101,15 +101,17 @@ class V2Service:
         memory = self._engine.shared_memory
 
         def on_done(outcome: Outcome) -> None:
-            reply(outcome if isinstance(outcome, ServingError) else known.serialized(outcome, memory))
+            _answer(outcome, reply, lambda response: known.serialized(response, memory))
 
         return self._engine.infer(request, on_done)
 
     def _infer_parsed(self, content: memoryview, reply: Reply) -> Cancellable:
         memory = self._engine.shared_memory
-        if len(content) > LARGE_BYTES and not memory.allowed and counting.is_slow(content):
-            return self._decode_later(content, reply)
+        if len(content) > SLOW_BYTES and counting.is_slow(content):
+            return self._decode_later(lambda: parsed(proto.ModelInferRequest, content), reply)
         message = parsed(proto.ModelInferRequest, content)
+        if memory.allowed and codec.reads_much(message):
+            return self._decode_later(lambda: message, reply)
         try:
             request, parts = codec.decode(message, memory)
         except ServingError as error:
@@ -118,11 +120,11 @@ class V2Service:
         self._known.learn(content, message, request)
         return self._begin(request, parts, reply)
 
-    def _decode_later(self, content: memoryview, reply: Reply) -> Cancellable:
+    def _decode_later(self, parse: Callable[[], Any], reply: Reply) -> Cancellable:
         named: list[Any] = []
 
         def decode() -> tuple[InferRequest, codec.Parts]:
-            named.append(parsed(proto.ModelInferRequest, content))
+            named.append(parse())
             return codec.decode(named[0], self._engine.shared_memory)
 
         def count(error: ServingError) -> None:
@@ -135,22 +137,17 @@ class V2Service:
         memory = self._engine.shared_memory
 
         def on_done(outcome: Outcome) -> None:
-            answer: bytes | ServingError
-            try:
-                answer = outcome if isinstance(outcome, ServingError) else codec.serialized(outcome, memory, parts)
-            except ServingError as error:  # an output that does not fit into its part of shared memory
-                answer = error
-            reply(answer)
+            _answer(outcome, reply, lambda response: codec.serialized(response, memory, parts), parts)
 
         return self._engine.infer(request, on_done)
 
     async def model_infer(self, message: Any) -> Any:
         """Return the answer of the model; when the call is cancelled its request leaves the queue."""
-        answered: asyncio.Future[Any] = self._loop.create_future()
+        answered: asyncio.Future[InferResponse] = self._loop.create_future()
         memory = self._engine.shared_memory
         with refusals.counted(self._engine, message.model_name, message.model_version):
-            if not memory.allowed and codec.is_slow(message):
-                request, parts = await in_thread(lambda: codec.decode(message, memory))
+            if codec.is_slow(message):
+                request, parts = await side_thread.submitted(lambda: codec.decode(message, memory))
             else:
                 request, parts = codec.decode(message, memory)
             request = with_metadata(context.within(request, context.CALL.get()))
@@ -161,14 +158,14 @@ class V2Service:
             if isinstance(outcome, ServingError):
                 answered.set_exception(outcome)
                 return
-            try:
-                answered.set_result(codec.encode(outcome, memory, parts))
-            except ServingError as error:  # an output that does not fit into its part of shared memory
-                answered.set_exception(error)
+            answered.set_result(outcome)
 
         job = self._engine.infer(request, on_done)
         try:
-            return await answered
+            response = await answered
+            if codec.answer_is_slow(response, parts):
+                return await side_thread.submitted(lambda: codec.encode(response, memory, parts))
+            return codec.encode(response, memory, parts)
         except asyncio.CancelledError:
             job.cancel()
             raise
@@ -182,3 +179,26 @@ class V2Service:
             await stream.run(requests, write)
         finally:
             self._streams.discard(stream)
+
+
+def _answer(
+    outcome: Outcome,
+    reply: Reply,
+    encode: Callable[[InferResponse], bytes],
+    parts: codec.Parts = codec.NO_PARTS,
+) -> None:
+    """Reply with an outcome of the engine, now or later.
+
+    Args:
+        encode: raises ServingError for an output that does not fit into its part of shared memory.
+    """
+    if isinstance(outcome, ServingError):
+        reply(outcome)
+    elif codec.answer_is_slow(outcome, parts):
+        side_thread.then(lambda: encode(outcome), reply)
+    else:
+        try:
+            answer: bytes | ServingError = encode(outcome)
+        except ServingError as error:
+            answer = error
+        reply(answer)

@@ -12,21 +12,21 @@ import contextlib
 import functools
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, TypeAlias
 
-from serving_runtime import proto
+from serving_runtime import proto, side_thread
 from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError, Unavailable
 from serving_runtime.protocol import context
-from serving_runtime.protocol.decoding import LARGE_BYTES, in_thread
+from serving_runtime.protocol.decoding import SLOW_BYTES
 from serving_runtime.protocol.grpc import codec, counting
 from serving_runtime.protocol.grpc.access import with_metadata
 from serving_runtime.protocol.grpc.known import KnownRequest, KnownRequests
 from serving_runtime.protocol.grpc.methods import Write
 from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.request_memory import RequestMemory
-from serving_runtime.request import InferRequest, InferResponse, Outcome, RequestContext, Streaming
+from serving_runtime.request import InferRequest, Outcome, RequestContext, Streaming
 
 MAX_IN_FLIGHT = 1024
 MAX_IN_FLIGHT_BYTES = 64 * 1024 * 1024
@@ -67,6 +67,14 @@ class _Request:
         self.parts: codec.Parts = {}
 
 
+_Answer: TypeAlias = tuple[_Request, Outcome]
+
+
+def _takes_long(answer: _Answer) -> bool:
+    request, outcome = answer
+    return not isinstance(outcome, ServingError) and codec.answer_is_slow(outcome, request.parts)
+
+
 class InferStream:
     """The requests of one call and what is still to be sent.
 
@@ -91,6 +99,7 @@ class InferStream:
         self._outbox: deque[bytes | ServingError] = deque()
         self._outbox_bytes = 0
         self._draining = False
+        self._answers: side_thread.InOrder[_Answer] = side_thread.InOrder(_takes_long, self._encoded, self._take)
         self._paused: set[Streaming] = set()
         self._news = asyncio.Event()
         self._room = asyncio.Event()
@@ -142,11 +151,13 @@ class InferStream:
             decoded = None
             if found is not None:
                 asked, known = found
-            elif len(content) > LARGE_BYTES and not self._engine.shared_memory.allowed and counting.is_slow(content):
-                asked, decoded = await in_thread(functools.partial(self._decoded, content))
+            elif len(content) > SLOW_BYTES and counting.is_slow(content):
+                asked, decoded = await side_thread.submitted(functools.partial(self._parsed_and_decoded, content))
                 known = None
             else:
                 asked, known = parsed(proto.ModelInferRequest, content), None
+                if self._engine.shared_memory.allowed and codec.reads_much(asked):
+                    decoded = await side_thread.submitted(functools.partial(self._decoded, asked))
             if self._engine.sleeps(asked.model_name):
                 with contextlib.suppress(ServingError):  # the request itself will be told
                     await self._engine.arrive(asked.model_name, len(content))
@@ -162,13 +173,16 @@ class InferStream:
             or self._in_flight_bytes > MAX_IN_FLIGHT_BYTES
         )
 
-    def _decoded(self, content: memoryview) -> tuple[Any, "_Decoded | ServingError"]:
+    def _parsed_and_decoded(self, content: memoryview) -> tuple[Any, "_Decoded | ServingError"]:
         """Return the message, and the request in it with its parts, or why there is none; raises InvalidArgument."""
         message = parsed(proto.ModelInferRequest, content)
+        return message, self._decoded(message)
+
+    def _decoded(self, message: Any) -> "_Decoded | ServingError":
         try:
-            return message, codec.decode(message, self._engine.shared_memory)
+            return codec.decode(message, self._engine.shared_memory)
         except ServingError as error:
-            return message, error
+            return error
 
     def _begin(self, request: _Request, content: memoryview, decoded: "_Decoded | ServingError | None") -> None:
         self._in_flight.add(request)
@@ -199,33 +213,39 @@ class InferStream:
 
     def _answer(self, request: _Request, outcome: Outcome) -> None:
         """Take one answer of the engine."""
+        self._answers.take((request, outcome))
+        final = isinstance(outcome, ServingError) or outcome.final
+        much = self._answers.busy or self._outbox_bytes > HIGH_WATER_BYTES
+        if much and request.job is not None and not final:
+            request.job.pause()
+            self._paused.add(request.job)
+
+    def _take(self, answer: _Answer, response: bytes | ServingError | None) -> None:
+        """Take an answer as it is sent, None for none."""
+        request, outcome = answer
         final = isinstance(outcome, ServingError) or outcome.final
         if final and not request.waits_in_line:
             self._leave(request)
-        if isinstance(outcome, ServingError):
-            if self._errors_end:
-                self._end_with(outcome)
+        if isinstance(response, ServingError):
+            if isinstance(outcome, ServingError) and self._errors_end:
+                self._end_with(response)
                 return
-            response = codec.encode_stream_error(outcome, request.asked)
-        elif outcome.outputs or request.waits_in_line or request.shows_empty_final:
-            response = self._encoded(request, outcome)
-        else:
-            response = None
+            response = codec.encode_stream_error(response, request.asked, final=final)
         if response is not None:
             self._line_up(request, response)
-        if request.job is not None and not final and self._outbox_bytes > HIGH_WATER_BYTES:
-            request.job.pause()
-            self._paused.add(request.job)
         self._news.set()
 
-    def _encoded(self, request: _Request, response: InferResponse) -> bytes:
+    def _encoded(self, answer: _Answer) -> bytes | None:
+        """Return an answer serialized, None for none; raises ServingError, which an answer may be itself."""
+        request, outcome = answer
+        if isinstance(outcome, ServingError):
+            raise outcome
+        if not (outcome.outputs or request.waits_in_line or request.shows_empty_final):
+            return None
         memory = self._engine.shared_memory
         if request.known is not None:
-            return request.known.serialized_in_stream(response, memory)
-        try:
-            return codec.encode_stream(response, memory, request.parts)
-        except ServingError as error:  # an output that does not fit into its part of shared memory
-            return codec.encode_stream_error(error, request.asked, final=response.final)
+            return request.known.serialized_in_stream(outcome, memory)
+        return codec.encode_stream(outcome, memory, request.parts)
 
     def _line_up(self, request: _Request, response: bytes) -> None:
         if not request.waits_in_line:

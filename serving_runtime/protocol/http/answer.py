@@ -19,6 +19,25 @@ def whole(begun: Mapping[int, bytes], response: Response, *, keep_alive: bool) -
     return b"".join((begun[response.status], response.headers, ending % response.length, *response.chunks))
 
 
+_APART_BYTES = 256 * 1024
+"""Larger texts are written chunk by chunk: putting them together first copies them while others wait."""
+
+
+def write(
+    transport: asyncio.WriteTransport, begun: Mapping[int, bytes], response: Response, *, keep_alive: bool
+) -> None:
+    """Write an answer whose body is known; tensors are copied, for their memory is the model's again afterwards."""
+    apart = (
+        response.length > _APART_BYTES and response.chunks and all(type(chunk) is bytes for chunk in response.chunks)
+    )
+    if not apart:
+        transport.write(whole(begun, response, keep_alive=keep_alive))
+        return
+    transport.write(whole(begun, response._replace(chunks=()), keep_alive=keep_alive))
+    for chunk in response.chunks:
+        transport.write(chunk)
+
+
 def head_of_pieces(begun: Mapping[int, bytes], response: Response, *, keep_alive: bool, chunked: bool) -> bytes:
     """Return the head of an answer whose body follows in pieces: chunks, or bytes to the end of the connection."""
     ending = b"Transfer-Encoding: chunked\r\n\r\n" if chunked else b"\r\n"

@@ -37,7 +37,7 @@ from serving_runtime.protocol.http.message import (
 )
 from serving_runtime.protocol.http.reader import KeepsHeader, RequestReader
 from serving_runtime.protocol.progress import Progress
-from serving_runtime.protocol.request_memory import LARGE_BYTES, RequestMemory
+from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES, RequestMemory
 from serving_runtime.request import Cancellable
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
         memory, reader = self._memory, self._reader
         held_bytes = len(request.body)
         memory.held_bytes += held_bytes
-        if held_bytes > LARGE_BYTES or reader.held_bytes:
+        if held_bytes > LARGE_REQUEST_BYTES or reader.held_bytes:
             cost = _cost(request, memory)
             memory.held_bytes += cost - held_bytes - reader.held_bytes  # what came in pieces is counted already
             held_bytes, reader.held_bytes = cost, 0
@@ -262,6 +262,8 @@ class Connection(asyncio.Protocol):
                 self._job = None
 
     def _reply(self, response: Response) -> None:
+        if self._transport.is_closing():  # the client left while the answer was rendered
+            return
         if response.source is not None:
             self._reply_in_pieces(response, response.source)
         elif self._accept_encoding and answer.compressible(response):
@@ -272,7 +274,7 @@ class Connection(asyncio.Protocol):
     def _write(self, response: Response) -> None:
         self._job = None
         keep_alive = self._keeps_alive()
-        self._transport.write(answer.whole(self._begun, response, keep_alive=keep_alive))
+        answer.write(self._transport, self._begun, response, keep_alive=keep_alive)
         self._answered(keep_alive)
 
     def _keeps_alive(self) -> bool:
@@ -400,4 +402,4 @@ class Connection(asyncio.Protocol):
 def _cost(request: Request, memory: RequestMemory) -> int:
     """Return how much to count for a request until it is answered."""
     size = len(request.body)
-    return memory.json_cost(size) if size > LARGE_BYTES and request.json_length is None else size
+    return memory.json_cost(size) if size > LARGE_REQUEST_BYTES and request.json_length is None else size

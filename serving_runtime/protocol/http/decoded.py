@@ -6,7 +6,7 @@ from typing import TypeVar
 from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import ServingError
-from serving_runtime.protocol.decoding import LARGE_BYTES, Decoding
+from serving_runtime.protocol.decoding import SLOW_BYTES, Decoding
 from serving_runtime.protocol.http.message import error_response
 from serving_runtime.protocol.http.routes import Call
 from serving_runtime.request import Cancellable
@@ -20,18 +20,18 @@ def begun(
     decode: Callable[[], Found],
     begin: Callable[[Found], Cancellable],
     *,
-    slow: bool = True,
+    slow: bool | None = None,
 ) -> Cancellable:
     """Decode a request and begin with what it holds; its refusal is counted with its model.
 
     Args:
-        slow: whether it is decoded off the event loop where it is large.
+        slow: whether it is decoded off the event loop; None for whether its body is large.
     """
 
     def counted(error: ServingError) -> None:
         refusals.count(engine, call.model, call.version, error)
 
-    if slow and len(call.request.body) > LARGE_BYTES:
+    if len(call.request.body) > SLOW_BYTES if slow is None else slow:
         return Decoding(decode, begin, counted, lambda error: call.reply(error_response(error)))
     try:
         found = decode()

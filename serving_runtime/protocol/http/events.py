@@ -9,7 +9,9 @@ import orjson
 
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol.http.message import BodyWriter, Reply, Response, error_response
+from serving_runtime.protocol.http.rendered import outcome_takes_long
 from serving_runtime.request import InferResponse, Outcome, Streaming
+from serving_runtime.side_thread import InOrder
 
 _HEADERS = b"Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
 
@@ -27,10 +29,29 @@ class EventStream:
         self._text = text
         self._shows_empty_final = shows_empty_final
         self._writer: BodyWriter | None = None
+        self._write_paused = False
+        self._held = False  # the model waits until a text is written
+        self._over = False
+        self._texts: InOrder[Outcome] = InOrder(outcome_takes_long, self._text_of, self._take)
         self.job: Streaming | None = None
 
     def on_done(self, outcome: Outcome) -> None:
         """Take one outcome of the engine."""
+        self._texts.take(outcome)
+        if self._texts.busy:
+            self._held = True
+            if self.job is not None:
+                self.job.pause()
+
+    def _text_of(self, outcome: Outcome) -> bytes | None:
+        """Return an event's data, None for no event."""
+        if isinstance(outcome, ServingError):
+            raise outcome
+        return self._text(outcome) if outcome.outputs or self._shows_empty_final else None
+
+    def _take(self, outcome: Outcome, text: bytes | ServingError | None) -> None:
+        if self._over:
+            return
         if isinstance(outcome, ServingError):
             if self._writer is None:
                 self._reply(error_response(outcome))
@@ -42,16 +63,17 @@ class EventStream:
             if self._writer is None:  # the client asked for the head only, or has gone
                 self._cancel()
                 return
-        if outcome.outputs or self._shows_empty_final:
-            try:
-                text = self._text(outcome)
-            except ServingError as error:
-                self._cancel()
-                self._end_with(error)
-                return
+        if isinstance(text, ServingError):
+            self._cancel()
+            self._end_with(text)
+            return
+        if text is not None:
             self._writer.write(b"data: %s\n\n" % text)
         if outcome.final:
             self._writer.end()
+        elif self._held and not self._write_paused and self.job is not None:
+            self._held = False
+            self.job.resume()
 
     def _end_with(self, error: ServingError) -> None:
         if self._writer is not None:
@@ -59,6 +81,7 @@ class EventStream:
             self._writer.end()
 
     def _cancel(self) -> None:
+        self._over = True
         if self.job is not None:
             self.job.cancel()
 
@@ -68,9 +91,11 @@ class EventStream:
         self._writer = writer
 
     def pause(self) -> None:
+        self._write_paused = True
         if self.job is not None:
             self.job.pause()
 
     def resume(self) -> None:
-        if self.job is not None:
+        self._write_paused = False
+        if self.job is not None and not self._texts.busy:
             self.job.resume()

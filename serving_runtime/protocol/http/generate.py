@@ -8,8 +8,6 @@ A member that is named as an input of the model becomes that input, wherever it 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import orjson
-
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
 from serving_runtime.datatypes import Array
@@ -20,8 +18,10 @@ from serving_runtime.protocol.http.decoded import begun
 from serving_runtime.protocol.http.events import EventStream
 from serving_runtime.protocol.http.infer_head import request_id
 from serving_runtime.protocol.http.message import JSON, Reply, Request, Response, error_response
+from serving_runtime.protocol.http.rendered import outcome_takes_long, takes_long, text_chunks
 from serving_runtime.protocol.http.routes import EVENTS, Call, Route, of_versions
 from serving_runtime.request import Cancellable, InferRequest, InferResponse, Outcome, Streaming, Tensor
+from serving_runtime.side_thread import InOrder
 
 
 def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequest]) -> list[Route]:
@@ -107,7 +107,7 @@ def text_of(response: InferResponse) -> bytes:
     for name, datatype, array in response.outputs:
         values = json_tensors.encode(array, datatype, name)
         content[name] = values[0] if len(values) == 1 else values
-    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+    return b"".join(text_chunks(content, is_long=takes_long(response.outputs)))
 
 
 class _Once:
@@ -116,23 +116,25 @@ class _Once:
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
         self._answer: Response | None = None
+        self._over = False
+        self._texts: InOrder[Outcome] = InOrder(outcome_takes_long, _text_if_any, self._take)
         self.job: Streaming | None = None
 
     def on_done(self, outcome: Outcome) -> None:
-        if isinstance(outcome, ServingError):
-            self._reply(error_response(outcome))
+        self._texts.take(outcome)
+
+    def _take(self, outcome: Outcome, text: bytes | ServingError | None) -> None:
+        if self._over:
             return
-        if outcome.outputs:
+        if isinstance(text, ServingError):
+            self._give_up(text)
+            return
+        if text is not None:
             if self._answer is not None:
                 self._refuse("more than one response")
                 return
-            try:
-                text = text_of(outcome)
-            except ServingError as error:
-                self._give_up(error)
-                return
             self._answer = Response(200, JSON, (text,), len(text))
-        if outcome.final:
+        if not isinstance(outcome, ServingError) and outcome.final:
             if self._answer is None:
                 self._refuse("no response")
             else:
@@ -143,9 +145,16 @@ class _Once:
                                       "use generate_stream"))  # fmt: skip
 
     def _give_up(self, error: ServingError) -> None:
+        self._over = True
         if self.job is not None:
             self.job.cancel()
         self._reply(error_response(error))
+
+
+def _text_if_any(outcome: Outcome) -> bytes | None:
+    if isinstance(outcome, ServingError):
+        raise outcome
+    return text_of(outcome) if outcome.outputs else None
 
 
 def _tensor(wanted: ModelTensor, value: Any, *, batched: bool) -> Tensor:

@@ -8,23 +8,25 @@ import math
 from typing import Any
 
 import numpy as np
-import orjson
 
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.datatypes import BYTES, Array
 from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.shared_memory import SharedMemory
-from serving_runtime.errors import InvalidArgument
+from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import decoding, json_tensors, tensors
 from serving_runtime.protocol.http import json_body, raw_infer
 from serving_runtime.protocol.http.answer_head import HEADERS, AnswerHead
 from serving_runtime.protocol.http.head_cache import HeadCache
 from serving_runtime.protocol.http.infer_head import InferHead
 from serving_runtime.protocol.http.message import JSON, Request, Response
-from serving_runtime.protocol.request_memory import LARGE_BYTES
+from serving_runtime.protocol.http.rendered import text_chunks
+from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES
+from serving_runtime.protocol.tensors import Buffer
 from serving_runtime.request import InferRequest, InferResponse, Tensor
 
 _KEPT_ANSWERS = 64
+_IN_MEMORY = b"shared_memory_region"
 
 
 class InferCodec:
@@ -44,17 +46,26 @@ class InferCodec:
         self._heads = HeadCache()
 
     def is_slow(self, request: Request) -> bool:
-        """Return whether a request that is large is one to decode off the event loop.
+        """Return whether a request is one to decode off the event loop."""
+        body, start, json_length = request.body, request.body_offset, request.json_length
+        size = len(body) if json_length is None else json_length
+        if len(body) > decoding.SLOW_BYTES:
+            if size > decoding.SLOW_BYTES:
+                return True
+            text = bytes(memoryview(body)[start : start + size])
+            if b'"BYTES"' in text or b"\\" in text:  # as which any word may be written
+                return True
+        return self._memory.allowed and 0 < size <= decoding.SLOW_BYTES and self._reads_much(body[start : start + size])
 
-        One that may read shared memory is not: the loop opens and closes its windows.
-        """
-        if self._memory.allowed:
+    def _reads_much(self, text: Buffer) -> bool:
+        """Return whether much is to be read from shared memory."""
+        if _IN_MEMORY not in text and b"\\" not in text:
             return False
-        start, json_length = request.body_offset, request.json_length
-        if json_length is None or json_length > decoding.LARGE_BYTES:
-            return True
-        text = bytes(memoryview(request.body)[start : start + json_length])
-        return b'"BYTES"' in text or b"\\" in text  # as which any word may be written
+        try:
+            head, _ = self._heads.head(bytes(text))
+        except ServingError:  # `decode` raises it
+            return False
+        return tensors.copy_takes_long(sum(item.part.byte_size for item in head.inputs if item.part is not None))
 
     def decode(self, request: Request) -> tuple[InferRequest, InferHead]:
         """Return the inference request in an HTTP request; raises InvalidArgument, NotFound or Unsupported."""
@@ -69,7 +80,7 @@ class InferCodec:
             config = self._engine.servable(self.model, self.version).config
             tensor = raw_infer.tensor(memoryview(body)[start:], config)
             return InferRequest(self.model, self.version, (tensor,)), raw_infer.HEAD
-        if position - start > LARGE_BYTES:
+        if position - start > LARGE_REQUEST_BYTES:
             self._check_values(memoryview(body)[start:position])
         head, request_id = self._heads.head(bytes(body[start:position]))
         inputs = []
@@ -108,6 +119,18 @@ class InferCodec:
         if most is not None:
             json_body.check_values(text, most)
 
+    def answer_is_slow(self, response: InferResponse, head: InferHead) -> bool:
+        """Return whether an answer is one to encode off the event loop."""
+        forms = head.forms
+        for name, datatype, array in response.outputs:
+            if name in forms.parts and tensors.copy_takes_long(array.nbytes):
+                return True
+            if tensors.takes_long(array, datatype):
+                as_it_is = datatype is not BYTES and forms.binary_by_name.get(name, forms.binary)
+                if not as_it_is:
+                    return True
+        return False
+
     def encode(self, response: InferResponse, head: InferHead) -> Response:
         """Return the HTTP answer, its outputs in the form that the request's head asked for each.
 
@@ -136,6 +159,7 @@ class InferCodec:
         binary: list[Any] = []
         total = 0
         always_the_same = True
+        is_long = False
         for name, datatype, array in response.outputs:
             output: dict[str, Any] = {"name": name, "datatype": datatype.name, "shape": array.shape}
             if name in forms.parts:
@@ -152,21 +176,23 @@ class InferCodec:
             else:
                 output["data"] = json_tensors.encode(array, datatype, name)
                 always_the_same = False
+                is_long = is_long or tensors.takes_long(array, datatype)
             outputs.append(output)
-        text = _text(response, outputs)
+        text = _text(response, outputs, is_long=is_long)
+        length = sum(map(len, text))
         if not binary:
-            return Response(200, JSON, (text,), len(text)), False
-        return Response(200, HEADERS % len(text), (text, *binary), len(text) + total), always_the_same
+            return Response(200, JSON, text, length), False
+        return Response(200, HEADERS % length, (*text, *binary), length + total), always_the_same
 
 
-def _text(response: InferResponse, outputs: list[dict[str, Any]]) -> bytes:
+def _text(response: InferResponse, outputs: list[dict[str, Any]], *, is_long: bool) -> tuple[bytes, ...]:
     content: dict[str, Any] = {"model_name": response.model_name, "model_version": response.model_version}
     if response.id:
         content["id"] = response.id
     if response.parameters:
         content["parameters"] = dict(response.parameters)
     content["outputs"] = outputs
-    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+    return text_chunks(content, is_long=is_long)
 
 
 def most_values(config: ModelConfig) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import inflating
 from serving_runtime.protocol.http.message import Request, Response, error_response, text_error
-from serving_runtime.protocol.request_memory import LARGE_BYTES
+from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES
 from serving_runtime.request import Cancellable
 
 _FAILURES = (inflating.MalformedError, inflating.TooLargeError, ServingError)
@@ -31,7 +31,7 @@ def inflate(
     bits = request.window_bits or 0
 
     def plain(found: bytes | memoryview) -> Request:
-        if len(found) > LARGE_BYTES and request.json_length is None:
+        if len(found) > LARGE_REQUEST_BYTES and request.json_length is None:
             hold(cost(len(found)) - len(found))
         return request._replace(body=found, body_offset=0, window_bits=None)
 

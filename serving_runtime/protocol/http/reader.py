@@ -16,7 +16,7 @@ from serving_runtime.protocol.http.compression import BadCompression, window_bit
 from serving_runtime.protocol.http.known_head import KnownHead, learned
 from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.message import Request, Response, error_response, text_error
-from serving_runtime.protocol.request_memory import LARGE_BYTES, RequestMemory
+from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES, RequestMemory
 from serving_runtime.protocol.tensors import Buffer
 
 _ALIGNMENT = 64
@@ -150,7 +150,7 @@ class RequestReader:
             self._check_host()
         if self._content_length > self._max_body_bytes:
             self._refusal = self._too_large()
-        elif self._content_length > LARGE_BYTES and self._memory.lacks(self._content_length):
+        elif self._content_length > LARGE_REQUEST_BYTES and self._memory.lacks(self._content_length):
             self._refusal = error_response(self._memory.refusal())
         if self._refusal is not None:
             self._refuse(self._refusal)

@@ -11,23 +11,20 @@ import binascii
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import orjson
-
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.tensors import ModelTensor
 from serving_runtime.datatypes import BYTES, MAX_DIMS, Array
 from serving_runtime.engine.engine import Engine
-from serving_runtime.errors import InvalidArgument, NotFound, ServingError, Unsupported
+from serving_runtime.errors import InvalidArgument, NotFound, Unsupported
 from serving_runtime.protocol import json_tensors, tensors
 from serving_runtime.protocol.http.decoded import begun
 from serving_runtime.protocol.http.message import (
-    JSON,
     Reply,
     Request,
     Response,
-    error_response,
     json_response,
 )
+from serving_runtime.protocol.http.rendered import json_answer, rendered, takes_long
 from serving_runtime.protocol.http.routes import Call, Route
 from serving_runtime.request import Cancellable, InferRequest, InferResponse, Outcome, Tensor
 
@@ -180,16 +177,14 @@ def explanations(response: InferResponse) -> dict[str, Any]:
 
 
 def _answer(reply: Reply, shown: Callable[[InferResponse], dict[str, Any]]) -> Callable[[Outcome], None]:
+    def is_long(response: InferResponse) -> bool:
+        return takes_long(response.outputs)
+
+    def render(response: InferResponse) -> Response:
+        return json_answer(shown(response), is_long=is_long(response))
+
     def on_done(outcome: Outcome) -> None:
-        if isinstance(outcome, ServingError):
-            reply(error_response(outcome))
-            return
-        try:
-            text = orjson.dumps(shown(outcome), option=orjson.OPT_SERIALIZE_NUMPY)
-            response = Response(200, JSON, (text,), len(text))
-        except ServingError as error:
-            response = error_response(error)
-        reply(response)
+        rendered(outcome, reply, render, is_long)
 
     return on_done
 

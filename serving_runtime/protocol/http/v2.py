@@ -12,7 +12,7 @@ from serving_runtime.engine import refusals
 from serving_runtime.engine.engine import Engine
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import context
-from serving_runtime.protocol.decoding import LARGE_BYTES, Decoding
+from serving_runtime.protocol.decoding import SLOW_BYTES, Decoding
 from serving_runtime.protocol.http import docs, generate, memory_views, repository, settings_views, v1, views
 from serving_runtime.protocol.http.arriving import when_there
 from serving_runtime.protocol.http.decoded import begun
@@ -21,6 +21,7 @@ from serving_runtime.protocol.http.infer import InferCodec
 from serving_runtime.protocol.http.infer_head import InferHead
 from serving_runtime.protocol.http.message import Reply, Request, error_response
 from serving_runtime.protocol.http.reader import KeepsHeader
+from serving_runtime.protocol.http.rendered import rendered
 from serving_runtime.protocol.http.routes import EVENTS, Call, Route, Routes, of_versions
 from serving_runtime.protocol.parameters import Forwarding, with_headers
 from serving_runtime.protocol.restrictions import Restrictions
@@ -139,7 +140,9 @@ class V2Application:
             request, head = found
             empty_final = request.parameters.get("triton_enable_empty_final_response") is True
             events = EventStream(
-                call.reply, lambda response: codec.encode(response, head).chunks[0], shows_empty_final=empty_final
+                call.reply,
+                lambda response: b"".join(codec.encode(response, head).chunks),
+                shows_empty_final=empty_final,
             )
             events.job = self._engine.stream(request, events.on_done)
             return events.job
@@ -147,7 +150,7 @@ class V2Application:
         return begun(call, self._engine, decode, begin, slow=codec.is_slow(call.request))
 
     def _infer(self, codec: InferCodec, request: Request, reply: Reply) -> Cancellable | None:
-        if len(request.body) > LARGE_BYTES and codec.is_slow(request):
+        if (len(request.body) > SLOW_BYTES or self._engine.shared_memory.allowed) and codec.is_slow(request):
             return Decoding(
                 lambda: self._decoded(codec, request),
                 lambda found: self._begin(codec, *found, reply),
@@ -172,13 +175,11 @@ class V2Application:
             head.inputs = ()
 
         def answer(outcome: Outcome) -> None:
-            if isinstance(outcome, ServingError):
-                reply(error_response(outcome))
-                return
-            try:
-                response = codec.encode(outcome, head)
-            except ServingError as error:
-                response = error_response(error)
-            reply(response)
+            rendered(
+                outcome,
+                reply,
+                lambda response: codec.encode(response, head),
+                lambda response: codec.answer_is_slow(response, head),
+            )
 
         return self._engine.infer(decoded, answer)

@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from serving_runtime import side_thread
 from serving_runtime.errors import ServingError
-from serving_runtime.protocol.decoding import LARGE_BYTES, in_thread
+from serving_runtime.protocol.decoding import SLOW_BYTES
 from serving_runtime.protocol.grpc.on_http2 import messages, statuses
 from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head
 from serving_runtime.protocol.grpc.policy import parsed
 from serving_runtime.protocol.http2.connection import Connection
 from serving_runtime.protocol.http2.frames import ErrorCode
 from serving_runtime.protocol.http2.stream import Stream
-from serving_runtime.protocol.request_memory import LARGE_BYTES as COUNTED_BYTES
-from serving_runtime.protocol.request_memory import RequestMemory
+from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES, RequestMemory
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class RunningCall(Stream):
 
     def _check_memory(self) -> None:
         memory = self._memory
-        most_bytes = memory.limit_bytes if self.held_bytes <= COUNTED_BYTES else memory.arriving_limit_bytes
+        most_bytes = memory.limit_bytes if self.held_bytes <= LARGE_REQUEST_BYTES else memory.arriving_limit_bytes
         if memory.held_bytes > most_bytes and memory.held_bytes > self.held_bytes:
             raise memory.refusal()
 
@@ -131,9 +131,9 @@ class RunningCall(Stream):
         """Return the message, or the ServingError that says why there is none."""
         try:
             content = await self._content(message)
-            if len(content) <= LARGE_BYTES:
+            if len(content) <= SLOW_BYTES:
                 return parsed(self._endpoint.kind, content)
-            return await in_thread(lambda: parsed(self._endpoint.kind, content))
+            return await side_thread.submitted(lambda: parsed(self._endpoint.kind, content))
         except ServingError as error:
             return error
 

@@ -13,7 +13,7 @@ from serving_runtime.engine.engine import Engine
 from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import json_tensors
-from serving_runtime.protocol.decoding import LARGE_BYTES, Decoding
+from serving_runtime.protocol.decoding import SLOW_BYTES, Decoding
 from serving_runtime.protocol.http.message import Request, Response
 from serving_runtime.protocol.http.v2 import V2Application
 from tests.serving_runtime import onnx_models
@@ -104,11 +104,11 @@ def test_a_large_request_that_is_wrong_is_refused_and_counted(
 
 def test_a_small_request_takes_no_turn_of_the_thread(runner: asyncio.Runner, application: V2Application) -> None:
     content = v2([[0.5, 1.5]])
-    assert len(json.dumps(content)) < LARGE_BYTES
-    decoders = [thread for thread in threading.enumerate() if thread.name.startswith("decode")]
+    assert len(json.dumps(content)) < SLOW_BYTES
+    decoders = [thread for thread in threading.enumerate() if thread.name.startswith("side")]
     answer, _ = runner.run(answered(application, "/v2/models/m/infer", content))
     assert answer.status == 200
-    assert [thread for thread in threading.enumerate() if thread.name.startswith("decode")] == decoders
+    assert [thread for thread in threading.enumerate() if thread.name.startswith("side")] == decoders
 
 
 def test_a_request_whose_client_left_is_not_begun(runner: asyncio.Runner) -> None:
