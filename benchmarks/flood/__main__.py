@@ -43,6 +43,12 @@ ATTACKS = {
     "typed contents of 60 MB over gRPC": lambda target: attacks.typed_contents(target, numbers=60_000_000),
     "typed contents of 25 MB over gRPC": lambda target: attacks.typed_contents(target, numbers=25_000_000),
     "gRPC message of 10,000,000 inputs": lambda target: attacks.many_fields(target, fields=10_000_000),
+    "answer of 160 MB of JSON": lambda target: attacks.large_answer(target, numbers=15_000 * 1024),
+    "the same as an event": lambda target: attacks.large_answer(target, numbers=15_000 * 1024, path="infer_stream"),
+    "1,024,000 classes": lambda target: attacks.large_answer(target, numbers=1000 * 1024, classes=1000 * 1024),
+    "20 requests of 60 MB in shared memory": lambda target: attacks.shared_memory(
+        target, clients=20, size_bytes=60_000_000
+    ),
     "ONNX of 200 bytes, a tensor of 3 GB": attacks.large_tensor,
 }
 

@@ -6,12 +6,16 @@ still held at its end.
 
 import asyncio
 import contextlib
+import json
+import os
+import random
 import socket
 import struct
 import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from serving_runtime.protocol.headers.blocks import encode
@@ -21,6 +25,7 @@ MODEL, WIDE, BOMB = "small", "wide", "bomb"
 
 _GIVE_UP_S = 60.0
 _LOOK_EVERY_S = 0.02
+_INFER_PATH = b"/v2/models/small/infer"
 _METHOD = b"/inference.GRPCInferenceService/ModelInfer"
 
 
@@ -128,6 +133,42 @@ async def typed_contents(target: Target, *, numbers: int) -> Answers:
 async def many_fields(target: Target, *, fields: int) -> Answers:
     """Send a message of very many inputs, of two bytes each, over gRPC."""
     return await _call(target, b"\x0a\x05small" + b"\x2a\x00" * fields)
+
+
+async def large_answer(target: Target, *, numbers: int, path: str = "infer", classes: int = 0) -> Answers:
+    """Send numbers in binary and ask for an answer of them in JSON: three times as many bytes, or their classes.
+
+    Args:
+        numbers: how many, a multiple of 1024.
+    """
+    parameters = b',"outputs":[{"name":"y","parameters":{"classification":%d}}]' % classes if classes else b""
+    shape = b'[{"name":"x","datatype":"FP32","shape":[1,%d],"parameters":{"binary_data_size":%d}}]'
+    begin = b'{"inputs":' + shape % (numbers, 4 * numbers) + parameters + b"}"
+    body = begin + random.Random(0).randbytes(4 * 1024).replace(b"\x7f", b"\x3f").replace(b"\xff", b"\x3f") * (
+        numbers // 1024
+    )
+    head = infer_head(len(body), f"Inference-Header-Content-Length: {len(begin)}", model=WIDE)
+    return Counter([await _ask(target.http, head.replace(b"/infer ", f"/{path} ".encode()) + body)])
+
+
+async def shared_memory(target: Target, *, clients: int, size_bytes: int) -> Answers:
+    """Have tensors read from shared memory and written there, which takes a request of few bytes."""
+    name = f"fairlead-flood-{os.getpid()}"
+    region = Path("/dev/shm", name)  # noqa: S108 - where POSIX shared memory is
+    try:
+        with region.open("wb") as file:
+            file.truncate(size_bytes)
+        known = json.dumps({"key": name, "offset": 0, "byte_size": size_bytes}).encode()
+        path = f"/v2/systemsharedmemory/region/{name}/register"
+        registered = await _ask(target.http, infer_head(len(known)).replace(_INFER_PATH, path.encode()) + known)
+        part = {"shared_memory_region": name, "shared_memory_byte_size": size_bytes}
+        tensor = {"name": "x", "datatype": "FP32", "shape": [1, size_bytes // 4], "parameters": part}
+        body = json.dumps({"inputs": [tensor], "outputs": [{"name": "y", "parameters": part}]}).encode()
+        content = infer_head(len(body), model=WIDE) + body
+        answers = await _together([_ask(target.http, content) for _ in range(clients)])
+        return answers if registered == "200" else Counter([f"{registered} of register"])
+    finally:
+        region.unlink(missing_ok=True)
 
 
 def _varint(number: int) -> bytes:

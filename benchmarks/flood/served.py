@@ -94,6 +94,7 @@ def served(folder: Path, *, cores: str = "") -> Iterator[tuple[Process, Target]]
         "http-port": 0,
         "grpc-port": 0,
         "metrics-port": 0,
+        "allow-client-shm": "true",
         "port-file": ports,
         "max-request-memory-bytes": REQUEST_BYTES,
         "model-memory-budget-bytes": MODEL_BYTES,
