@@ -13,7 +13,7 @@ import socket
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -153,11 +153,7 @@ async def large_answer(target: Target, *, numbers: int, path: str = "infer", cla
 
 async def shared_memory(target: Target, *, clients: int, size_bytes: int) -> Answers:
     """Have tensors read from shared memory and written there, which takes a request of few bytes."""
-    name = f"fairlead-flood-{os.getpid()}"
-    region = Path("/dev/shm", name)  # noqa: S108 - where POSIX shared memory is
-    try:
-        with region.open("wb") as file:
-            file.truncate(size_bytes)
+    with _region(size_bytes) as name:
         known = json.dumps({"key": name, "offset": 0, "byte_size": size_bytes}).encode()
         path = f"/v2/systemsharedmemory/region/{name}/register"
         registered = await _ask(target.http, infer_head(len(known)).replace(_INFER_PATH, path.encode()) + known)
@@ -167,8 +163,19 @@ async def shared_memory(target: Target, *, clients: int, size_bytes: int) -> Ans
         content = infer_head(len(body), model=WIDE) + body
         answers = await _together([_ask(target.http, content) for _ in range(clients)])
         return answers if registered == "200" else Counter([f"{registered} of register"])
+
+
+@contextlib.contextmanager
+def _region(size_bytes: int) -> Iterator[str]:
+    """Yield the name of a shared memory object, which is removed afterwards."""
+    name = f"fairlead-flood-{os.getpid()}"
+    path = Path("/dev/shm", name)
+    try:
+        with path.open("wb") as file:
+            file.truncate(size_bytes)
+        yield name
     finally:
-        region.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def _varint(number: int) -> bytes:
