@@ -9,9 +9,9 @@ from serving_runtime.proto import wire
 
 MODEL_GRAPH = 7
 GRAPH_NODE, GRAPH_INITIALIZER, GRAPH_INPUT, GRAPH_OUTPUT, GRAPH_VALUE = 1, 5, 11, 12, 13
-NODE_INPUT, NODE_OUTPUT, NODE_TYPE, NODE_ATTRIBUTE = 1, 2, 4, 5
+NODE_INPUT, NODE_OUTPUT, NODE_TYPE, NODE_ATTRIBUTE, NODE_DOMAIN = 1, 2, 4, 5, 7
 ATTRIBUTE_NAME, ATTRIBUTE_INTEGER, ATTRIBUTE_TENSOR, ATTRIBUTE_GRAPH, ATTRIBUTE_GRAPHS = 1, 3, 5, 6, 11
-_DIMS, _DATA_TYPE, _FLOATS, _INT32S, _INT64S, _NAME, _RAW, _DOUBLES = 1, 2, 4, 5, 7, 8, 9, 10
+_DIMS, DATA_TYPE, _FLOATS, _INT32S, _INT64S, _NAME, RAW, _DOUBLES = 1, 2, 4, 5, 7, 8, 9, 10
 
 INT32, INT64 = 6, 7
 """Of TensorProto.DataType."""
@@ -45,11 +45,13 @@ class Node:
 
     Attributes:
         kind: its operator.
+        domain: whose operator it is; empty for ONNX's own.
         tensors, integers: attributes by their names.
         graphs: the messages of graphs in it.
     """
 
     kind: str = ""
+    domain: str = ""
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -63,7 +65,7 @@ def read_tensor(content: memoryview) -> Tensor:
     lists: dict[int, list[int]] = {}
     blocks: dict[int, memoryview] = {}
     for number, kind, begin, end in wire.fields(content):
-        if kind == wire.VARINT and number == _DATA_TYPE:
+        if kind == wire.VARINT and number == DATA_TYPE:
             found.kind = begin
         elif kind == wire.VARINT:
             lists.setdefault(number, []).append(begin)
@@ -83,7 +85,7 @@ def _values(kind: int, lists: Mapping[int, Sequence[int]], blocks: Mapping[int, 
     code = _FORMATS.get(kind)
     if code is None:
         return None
-    packed = blocks.get({"f": _FLOATS, "d": _DOUBLES}.get(code, -1), blocks.get(_RAW))
+    packed = blocks.get({"f": _FLOATS, "d": _DOUBLES}.get(code, -1), blocks.get(RAW))
     if packed is not None:
         return struct.unpack(f"<{len(packed) // struct.calcsize('<' + code)}{code}", packed)
     number = _INT64S if code == "q" else _INT32S
@@ -104,6 +106,8 @@ def read_node(content: memoryview) -> Node:
             found.outputs.append(bytes(part).decode())
         elif number == NODE_TYPE:
             found.kind = bytes(part).decode()
+        elif number == NODE_DOMAIN:
+            found.domain = "" if part == b"ai.onnx" else bytes(part).decode()
         elif number == NODE_ATTRIBUTE:
             _read_attribute(found, part)
     return found

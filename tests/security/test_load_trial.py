@@ -91,15 +91,6 @@ def test_a_server_outlives_a_model_that_ends_its_process(tmp_path: Path) -> None
         assert process.process.wait(30) == 0
 
 
-def ending(file: Path) -> Path:
-    """Write a graph that divides the least integer by -1 as it runs on zeros."""
-    least = numpy_helper.from_array(np.array([-(2**63)]), "least")
-    minus = numpy_helper.from_array(np.array([-1]), "minus")
-    nodes = [helper.make_node("Add", ["x", "least"], ["sum"]), helper.make_node("Div", ["sum", "minus"], ["y"])]
-    tensor = (TensorProto.INT64, ("N", 1))
-    return onnx_models.save(file, nodes, [("x", *tensor)], [("y", *tensor)], initializers=[least, minus])
-
-
 def growing(file: Path, side: int) -> Path:
     """Write a graph that makes a square of numbers as it runs."""
     node, rows = helper.make_node, (TensorProto.FLOAT, ("N", 4))
@@ -124,7 +115,7 @@ def test_a_server_outlives_a_graph_that_is_loaded_later(tmp_path: Path) -> None:
     """Models of its start are not tried: where one fails the server ends anyway."""
     models, cache = tmp_path / "models", tmp_path / "cache"
     sound = onnx_models.mlp(models / "sound" / "1" / "model.onnx")
-    ending(models / "ending" / "1" / "model.onnx")
+    onnx_models.ending(models / "ending" / "1" / "model.onnx")
     (models / "beside" / "1").mkdir(parents=True)
     onnx.save(
         onnx.load(sound),
@@ -148,7 +139,10 @@ def test_a_server_outlives_a_graph_that_is_loaded_later(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("side", "sentence"),
-    [(10_000, "of memory as it was loaded and first run"), (1_000_000, "lacks memory as it is loaded and first run on trial")],
+    [
+        (10_000, "of memory as it was loaded and first run"),
+        (1_000_000, "lacks memory as it is loaded and first run on trial"),
+    ],
     ids=["measured", "refused by the kernel"],
 )
 def test_a_graph_that_takes_too_much_memory_takes_it_in_a_child(tmp_path: Path, side: int, sentence: str) -> None:
