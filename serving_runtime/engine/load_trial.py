@@ -82,11 +82,16 @@ class Trial:
 
     @property
     def files(self) -> list[Path]:
-        """Return what the library may read: the file, and where weights lie beside it, its whole folder."""
+        """Return the files that make the model: one, or where weights lie beside it, those of its folder."""
         if self.config.backend not in GRAPHS:
             return [self.file]
         found = (Path(folder, name) for folder, _, names in os.walk(self.file.parent) for name in names)
         return sorted(file for file in found if file.is_file())
+
+    @property
+    def folders(self) -> list[Path]:
+        """Return folders that the library may list and read; `files` has what links in them lead to."""
+        return [self.file.parent] if self.config.backend in GRAPHS else []
 
     @property
     def limit_s(self) -> float:
@@ -120,7 +125,7 @@ def run(trial: Trial) -> str | None:
     question = {
         "backend": trial.config.backend,
         "file": str(trial.file.absolute()),
-        "files": [str(file.absolute()) for file in trial.files],
+        "read": [str(path.absolute()) for path in (*trial.folders, *trial.files, *trial.op_libraries)],
         "config": base64.b64encode(trial.config.SerializeToString()).decode(),
         "settings": _settings(trial),
         "limit_s": trial.limit_s,

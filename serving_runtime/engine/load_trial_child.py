@@ -52,7 +52,7 @@ def main() -> int:
     try:
         backend = registry.find(question["backend"], None, question["settings"])
         _limit_memory(question)
-        _confine([*question["files"], *question["op_libraries"]])  # its library has been imported from where it is
+        _confine(question["read"])  # its library has been imported from where it is
         with growth() as grown:
             error = _load(backend, question)
     except ServingError as found:
@@ -108,14 +108,14 @@ def _lower(kind: int, most: int) -> None:
     resource.setrlimit(kind, (allowed, allowed))
 
 
-def _confine(files: list[str]) -> None:
+def _confine(model: list[str]) -> None:
     """Leave this process what Python imports from, and the model; what a kernel lacks is left out."""
     libc = ctypes.CDLL(None)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     libraries = [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path.startswith("/")]
     with contextlib.suppress(OSError):
         landlock.restrict(
-            read=[*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *libraries, *files],
+            read=[*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *libraries, *model],
             listed=(),
             write=(),
             devices=_DEVICES,

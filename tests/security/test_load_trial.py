@@ -1,5 +1,6 @@
 """A file that ends or holds the process that loads it does so in a child: the server serves its other models."""
 
+import shutil
 import socket
 import urllib.request
 from pathlib import Path
@@ -19,6 +20,7 @@ from serving_runtime.errors import ModelError
 from serving_runtime.shared import landlock
 from tests.security._support import harmful
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime.backends.conformance import FIXTURES
 from tests.serving_runtime.processes import server
 
 skops_io = pytest.importorskip("skops.io", reason="skops is not installed: pip install 'fairlead[sklearn]'")
@@ -169,3 +171,13 @@ def test_graphs_of_openvino_are_tried(tmp_path: Path) -> None:
     weights = file.with_suffix(".bin")
     weights.write_bytes(weights.read_bytes()[:8])
     assert "model.xml" in (load_trial.run(graph(file, "openvino")) or "")
+
+
+def test_a_saved_model_is_tried_with_its_folders(tmp_path: Path) -> None:
+    pytest.importorskip("openvino", reason="openvino is not installed: pip install 'fairlead[openvino]'")
+    folder = tmp_path / "1" / "model.savedmodel"
+    shutil.copytree(FIXTURES / "layers.savedmodel", folder)
+    assert load_trial.run(graph(folder, "openvino")) is None
+    for file in folder.glob("variables/*"):
+        file.unlink()
+    assert load_trial.run(graph(folder, "openvino")) is not None
