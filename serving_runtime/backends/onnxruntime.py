@@ -5,7 +5,9 @@ once, and with one intra-op thread each run stays in the thread that asked for i
 """
 
 import ctypes
+import mmap
 import re
+import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from serving_runtime.backends import onnx_sizes
+from serving_runtime.backends import onnx_division, onnx_sizes
 from serving_runtime.backends.onnx_file import read_header
 from serving_runtime.backends.onnxruntime_accelerators import OPERATORS
 from serving_runtime.backends.onnxruntime_options import register, session_options, share_threads, shrinkage
@@ -24,6 +26,8 @@ from serving_runtime.datatypes import ABSENT, BF16, BYTES, DATATYPES, Array
 from serving_runtime.errors import BackendError, InvalidArgument, ModelError
 
 _ONNX_BFLOAT16 = 16  # onnx.proto: TensorProto.DataType.BFLOAT16
+
+_FOLDER_OF_WEIGHTS = "session.model_external_initializers_file_folder_path"
 
 _TYPES = {
     "tensor(bool)": "BOOL",
@@ -89,12 +93,27 @@ class OnnxRuntimeBackend:
         for library in options.op_libraries:
             register(settings, library)
         wanted = providers(options, self._operators)
+        content = _without_traps(file) if header.opsets.get("ai.onnx", 0) >= onnx_division.SINCE_OPSET else None
+        if content is not None:
+            settings.add_session_config_entry(_FOLDER_OF_WEIGHTS, str(file.parent))
         try:
-            session = ort.InferenceSession(str(file), sess_options=settings, providers=wanted, enable_fallback=0)
+            session = ort.InferenceSession(
+                content or str(file), sess_options=settings, providers=wanted, enable_fallback=0
+            )
         except Exception as error:  # ONNX Runtime's exceptions share no base class of their own
             raise ModelError(_load_sentence(file.name, str(error), header.opsets)) from error
         check_used(session, wanted)
         return OnnxModel(session, header.opsets, file.name, shrinkage(options.parameters))
+
+
+def _without_traps(file: Path) -> bytes | None:
+    """Return a model in whose place divisions do not trap; None where it is loaded as it is."""
+    with file.open("rb") as stream:
+        content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))  # closed with its last slice
+    try:
+        return onnx_division.rewritten(content)
+    except (ValueError, struct.error, RecursionError):  # it is no model, as ONNX Runtime will say
+        return None
 
 
 class OnnxModel:

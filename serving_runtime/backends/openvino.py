@@ -88,7 +88,8 @@ class OpenVinoModel:
         except IndexError:
             request = self._compiled.create_infer_request()
         try:
-            request.set_input_tensors([_tensor(array) for array in inputs])
+            for index, array in enumerate(inputs):
+                request.set_input_tensor(index, _tensor(array))
             request.infer()
             return [
                 np.array(request.get_output_tensor(index).data).reshape(request.get_output_tensor(index).shape)

@@ -16,6 +16,9 @@ SHARE = 0.8
 PEAK = 1.3
 """Of a model's files, while they are opened."""
 
+NOT_ITS_OWN_BYTES = 64 * 2**20
+"""That a process may grow by beside a load, for its libraries and for requests."""
+
 COPIED_BYTES = 16 * 2**20
 """Files up to this size are in memory once more while they are opened."""
 

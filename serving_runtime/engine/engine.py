@@ -96,6 +96,10 @@ class Engine:
         """Load what the control mode asks for at the start; returns what failed (see Controller)."""
         return await self._controller.load_all()
 
+    def guard_others(self) -> None:
+        """Load further models so that none can end those that are served (see LoadSettings)."""
+        self._lifecycle.guard_others()
+
     def start_polling(self) -> None:
         self._controller.start_polling()
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from serving_runtime.backends.base import LoadedModel, RemoteModel, StreamingMod
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.engine import ensembles, loading
 from serving_runtime.engine.admission import Admission
-from serving_runtime.engine.budget import Budget, shown
+from serving_runtime.engine.budget import NOT_ITS_OWN_BYTES, Budget, shown
 from serving_runtime.engine.ensemble_servable import Answering
 from serving_runtime.engine.factory import make_servable, measure
 from serving_runtime.engine.idle import loaded_for, needs, unused
@@ -34,9 +35,6 @@ from serving_runtime.engine.threads import LoadThreads
 from serving_runtime.errors import ModelError, ServingError
 
 logger = logging.getLogger(__name__)
-
-_NOT_ITS_OWN_BYTES = 64 * 2**20
-"""That a process may grow by beside a load, for its libraries and for requests."""
 
 _DRAIN_LOOK_S = 0.01
 """How often to see whether an old model has answered its last request."""
@@ -82,6 +80,10 @@ class Lifecycle:
     def inflight(self) -> int:
         """Return how many requests of clients are with models, those included that finish what they have."""
         return sum([servable.statistics.inflight - servable.steps_under_way for servable in self._alive])
+
+    def guard_others(self) -> None:
+        """Load further models so that none can end those that are served (see LoadSettings)."""
+        self._settings = replace(self._settings, guards_others=True)
 
     async def scan(self) -> dict[str, Found | ModelError]:
         """Return what the repositories hold now; raises ModelError for one that cannot be read."""
@@ -304,7 +306,7 @@ def _first_run(plan: LoadPlan, version: int, found: OpenedModel, settings: LoadS
         inline = measure(found)
     most_bytes = settings.memory_bytes
     took_bytes = max(found.peak_bytes, found.memory_bytes + (grown.peak_bytes or 0))
-    if most_bytes is not None and took_bytes > most_bytes + _NOT_ITS_OWN_BYTES:
+    if most_bytes is not None and took_bytes > most_bytes + NOT_ITS_OWN_BYTES:
         raise loading.VersionError(
             f"model '{plan.folder.name}' version {version} took {shown(took_bytes)} of memory as it was loaded and "
             f"first run, and all models may take {shown(most_bytes)}; make it smaller, or raise "

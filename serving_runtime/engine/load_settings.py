@@ -19,6 +19,7 @@ class LoadSettings:
         one_of_several: whether the requests of one client may reach other processes too.
         memory_bytes: the most that one model may take, as it is loaded and first run; None for all memory there is.
         trial: whether files that native code reads are loaded by a process of their own first.
+        guards_others: whether models are served that a load could end: graphs are tried, too.
         cache_directory: where it is kept which of them were good; None for as long as the process lives.
     """
 
@@ -32,4 +33,5 @@ class LoadSettings:
     one_of_several: bool = False
     memory_bytes: int | None = None
     trial: bool = True
+    guards_others: bool = False
     cache_directory: Path | None = None

@@ -17,6 +17,11 @@ def resident_bytes() -> int:
     return _kilobytes(_STATUS, "VmRSS:")
 
 
+def mapped_bytes() -> int:
+    """Return the address space of this process."""
+    return _kilobytes(_STATUS, "VmSize:")
+
+
 def _peak_bytes() -> int:
     return _kilobytes(_STATUS, "VmHWM:")
 

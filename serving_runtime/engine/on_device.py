@@ -12,7 +12,7 @@ from serving_runtime.config.model import BackendOptions
 from serving_runtime.devices import nvml
 from serving_runtime.engine import memory, placing
 from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.engine.load_trial import try_load
+from serving_runtime.engine.load_trial import Trial, needs_trial, try_load
 from serving_runtime.engine.repository import ModelFolder
 from serving_runtime.errors import ModelError
 
@@ -42,16 +42,31 @@ def open_model(config: Any, backend: Backend, folder: ModelFolder, version: int,
         if gpu is not None:
             filename = str(config.cc_model_filenames.get(nvml.mine().gpus[gpu].capability, filename))
         file = _model_file(folder.path / str(version), filename)
-        error = try_load(file, config, settings)
-        if error is not None:
-            raise ModelError(error)
         mine = dataclasses.replace(options, gpu=gpu, instance_count=counts[gpu])
+        if needs_trial(file, config.backend, settings):
+            _try(file, mine, settings)
         return _load(backend, file, mine, f"model '{folder.name}' version {version}", settings.retry_count)
 
     opened = placing.spread(counts, load)
     if _fell_back(config, backend):
         logger.warning("model '%s' runs on the CPU, since there is no GPU: %s", folder.name, nvml.mine().why_none)
     return opened
+
+
+def _try(file: Path, options: BackendOptions, settings: LoadSettings) -> None:
+    """Load a model on trial; raises ModelError where that fails."""
+    config = options.config
+    trial = Trial(
+        file,
+        config,
+        settings.backend_settings.get(config.backend, {}),
+        memory_bytes=options.memory_bytes,
+        op_libraries=options.op_libraries,
+        on_gpu=options.gpu is not None,
+    )
+    error = try_load(trial, settings.cache_directory)
+    if error is not None:
+        raise ModelError(error)
 
 
 def _fell_back(config: Any, backend: Backend) -> bool:

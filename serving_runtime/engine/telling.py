@@ -57,7 +57,7 @@ def profile(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
     """Return load time, memory and latency per batch size, measured on made-up inputs.
 
     Memory is how much this process grew by loading and running the model, so a process should profile once; a
-    model's own processes are added. The model is not loaded on trial first, as `inspect` does and a server will.
+    model's own processes are added. The model is not loaded on trial first.
     """
     settings = dataclasses.replace(settings, trial=False)
     plan, version = _planned(folder, settings)

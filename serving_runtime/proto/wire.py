@@ -1,4 +1,4 @@
-"""Reads serialized messages field by field, without making messages of them (protobuf: encoding)."""
+"""Reads and writes serialized messages field by field, without making messages of them (protobuf: encoding)."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ class MalformedError(ValueError):
 def fields(content: memoryview) -> Iterator[tuple[int, int, int, int]]:
     """Yield each field's number, wire type and value; raises MalformedError.
 
-    The value of a varint is the number and 0; of all others, where its bytes begin and end.
+    The value of a varint is the number and where it ends; of all others, where its bytes begin and end.
     """
     at, end = 0, len(content)
     while at < end:
@@ -22,7 +22,7 @@ def fields(content: memoryview) -> Iterator[tuple[int, int, int, int]]:
         kind = key & 7
         if kind == VARINT:
             value, at = _varint(content, at, end)
-            yield key >> 3, kind, value, 0
+            yield key >> 3, kind, value, at
             continue
         size = _FIXED_BYTES.get(kind, -1)
         if kind == BYTES:
@@ -40,6 +40,26 @@ def varints(content: memoryview) -> list[int]:
         value, at = _varint(content, at, len(content))
         found.append(value)
     return found
+
+
+def written(number: int, kind: int, value: bytes | memoryview) -> bytes:
+    """Return a field of any kind but a varint."""
+    length = _written_number(len(value)) if kind == BYTES else b""
+    return b"".join((_written_number(number << 3 | kind), length, value))
+
+
+def written_varint(number: int, value: int) -> bytes:
+    """Return a field with a number that is not negative."""
+    return _written_number(number << 3 | VARINT) + _written_number(value)
+
+
+def _written_number(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
 
 
 def _varint(content: memoryview, at: int, end: int) -> tuple[int, int]:

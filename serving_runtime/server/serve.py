@@ -117,6 +117,7 @@ def make_engine(every: Options) -> Engine:
         summaries=every.metrics.settings.summary_latencies,
         one_of_several=ONE_OF_SEVERAL in os.environ,
         memory_bytes=budget_bytes,
+        guards_others=not options.exit_on_error,  # else a load that fails ends the server anyway as it starts
         cache_directory=options.cache_directory,
     )
     control = Control(
@@ -264,6 +265,7 @@ class Server:
             logger.error("%s", error)
         gc.collect()
         gc.freeze()  # what is loaded stays; the collector need not walk it again and again
+        self._engine.guard_others()
         self._engine.start_polling()
         again_and_again(Resting().look, EVERY_S)
 

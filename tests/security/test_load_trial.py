@@ -1,18 +1,26 @@
 """A file that ends or holds the process that loads it does so in a child: the server serves its other models."""
 
+import shutil
 import socket
 import urllib.request
 from pathlib import Path
 
+import httpx
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from serving_runtime import proto
+from serving_runtime.backends.onnxruntime import OnnxRuntimeBackend
+from serving_runtime.config.model import BackendOptions
 from serving_runtime.engine import load_trial
-from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.load_trial import Trial
+from serving_runtime.errors import ModelError
 from serving_runtime.shared import landlock
 from tests.security._support import harmful
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime.backends.conformance import FIXTURES
 from tests.serving_runtime.processes import server
 
 skops_io = pytest.importorskip("skops.io", reason="skops is not installed: pip install 'fairlead[sklearn]'")
@@ -60,14 +68,14 @@ def test_what_takes_over_its_process_finds_nothing_there(tmp_path: Path) -> None
 
 def test_a_file_that_was_good_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(DummyClassifier().fit([[0, 0], [1, 1]], [0, 1]), tmp_path / "m")
-    settings = LoadSettings(cache_directory=tmp_path / "cache")
-    assert load_trial.try_load(file, config(), settings) is None
-    (mark,) = (tmp_path / "cache" / ".tried").iterdir()
+    trial, cache = Trial(file, config(), {}), tmp_path / "cache"
+    assert load_trial.try_load(trial, cache) is None
+    (mark,) = (cache / ".tried").iterdir()
     monkeypatch.setattr(load_trial, "_good", set())  # as after a restart
     monkeypatch.setattr("sys.executable", "/nowhere")
-    assert load_trial.try_load(file, config(), settings) is None
+    assert load_trial.try_load(trial, cache) is None
     mark.unlink()
-    assert "no process can be started" in (load_trial.try_load(file, config(), settings) or "")
+    assert "no process can be started" in (load_trial.try_load(trial, cache) or "")
 
 
 def test_a_server_outlives_a_model_that_ends_its_process(tmp_path: Path) -> None:
@@ -83,3 +91,93 @@ def test_a_server_outlives_a_model_that_ends_its_process(tmp_path: Path) -> None
             assert b"ended the process that loaded it on trial (SIGSEGV)" in answer.read()
         process.terminate()
         assert process.process.wait(30) == 0
+
+
+def growing(file: Path, side: int) -> Path:
+    """Write a graph that makes a square of numbers as it runs."""
+    node, rows = helper.make_node, (TensorProto.FLOAT, ("N", 4))
+    nodes = [
+        node("ReduceSum", ["x"], ["zero"], keepdims=0),
+        node("Cast", ["zero"], ["whole"], to=TensorProto.INT64),
+        node("Add", ["whole", "sides"], ["shape"]),
+        node("ConstantOfShape", ["shape"], ["large"]),
+        node("ReduceSum", ["large"], ["sum"], keepdims=0),
+        node("Add", ["x", "sum"], ["y"]),
+    ]
+    sides = numpy_helper.from_array(np.array([side, side]), "sides")
+    return onnx_models.save(file, nodes, [("x", *rows)], [("y", *rows)], initializers=[sides])
+
+
+def graph(file: Path, backend: str = "onnxruntime", **others: object) -> Trial:
+    message = proto.ModelConfig(name="m", backend=backend)
+    return Trial(file, message, {}, **{"memory_bytes": 256 << 20, **others})  # type: ignore[arg-type]
+
+
+def test_a_server_outlives_a_graph_that_is_loaded_later(tmp_path: Path) -> None:
+    """Models of its start are not tried: where one fails the server ends anyway."""
+    models, cache = tmp_path / "models", tmp_path / "cache"
+    sound = onnx_models.mlp(models / "sound" / "1" / "model.onnx")
+    onnx_models.ending(models / "ending" / "1" / "model.onnx")
+    (models / "beside" / "1").mkdir(parents=True)
+    onnx.save(
+        onnx.load(sound),
+        models / "beside" / "1" / "model.onnx",
+        save_as_external_data=True,
+        location="weights.data",
+        size_threshold=0,
+    )
+    flags = ("--model-control-mode=explicit", "--load-model=sound", f"--model-cache-directory={cache}")
+    with server(models, *flags, scratch=tmp_path) as process:
+        assert not (cache / ".tried").exists()
+        with httpx.Client(base_url=process.url, timeout=30) as client:
+            refused = client.post("/v2/repository/models/ending/load")
+            assert "model.onnx ended the process that loaded it on trial (SIGFPE)" in refused.json()["error"]
+            assert client.get("/v2/models/sound/ready").status_code == 200
+            assert client.post("/v2/repository/models/beside/load").status_code == 200
+        (_,) = (cache / ".tried").iterdir()
+        process.terminate()
+        assert process.process.wait(30) == 0
+
+
+@pytest.mark.parametrize(
+    ("side", "sentence"),
+    [
+        (10_000, "of memory as it was loaded and first run"),
+        (1_000_000, "lacks memory as it is loaded and first run on trial"),
+    ],
+    ids=["measured", "refused by the kernel"],
+)
+def test_a_graph_that_takes_too_much_memory_takes_it_in_a_child(tmp_path: Path, side: int, sentence: str) -> None:
+    error = load_trial.run(graph(growing(tmp_path / "model.onnx", side)))
+    assert sentence in (error or "")
+    assert "all models may take 256.0 MiB" in (error or "")
+
+
+def test_a_graph_that_is_refused_is_refused_in_the_same_words(tmp_path: Path) -> None:
+    file = onnx_models.mlp(tmp_path / "model.onnx")
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(ModelError) as expected:
+        OnnxRuntimeBackend({}).load(file, BackendOptions({}))
+    assert load_trial.run(graph(file)) == str(expected.value)
+    assert load_trial.run(graph(file, on_gpu=True)) is None, "the CPU may refuse what a GPU runs"
+
+
+def test_graphs_of_openvino_are_tried(tmp_path: Path) -> None:
+    openvino = pytest.importorskip("openvino", reason="openvino is not installed: pip install 'fairlead[openvino]'")
+    written = onnx_models.mlp(tmp_path / "written.onnx")
+    file = tmp_path / "1" / "model.xml"
+    openvino.save_model(openvino.convert_model(written), file)
+    assert load_trial.run(graph(file, "openvino")) is None
+    weights = file.with_suffix(".bin")
+    weights.write_bytes(weights.read_bytes()[:8])
+    assert "model.xml" in (load_trial.run(graph(file, "openvino")) or "")
+
+
+def test_a_saved_model_is_tried_with_its_folders(tmp_path: Path) -> None:
+    pytest.importorskip("openvino", reason="openvino is not installed: pip install 'fairlead[openvino]'")
+    folder = tmp_path / "1" / "model.savedmodel"
+    shutil.copytree(FIXTURES / "layers.savedmodel", folder)
+    assert load_trial.run(graph(folder, "openvino")) is None
+    for file in folder.glob("variables/*"):
+        file.unlink()
+    assert load_trial.run(graph(folder, "openvino")) is not None

@@ -181,3 +181,24 @@ def configure(folder: Path, text: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.pbtxt").write_text(text)
     return folder
+
+
+def ending(file: Path) -> Path:
+    """x [N,1] INT64 -> y: divides the least integer by -1, in a function of the file, and so ends its process."""
+    least = numpy_helper.from_array(np.array([-(2**63)]), "least")
+    minus = numpy_helper.from_array(np.array([-1]), "minus")
+    nodes = [
+        helper.make_node("Add", ["x", "least"], ["sum"]),
+        helper.make_node("Part", ["sum", "minus"], ["y"], domain="test"),
+    ]
+    tensor = TensorProto.INT64, ("N", 1)
+    save(file, nodes, [("x", *tensor)], [("y", *tensor)], initializers=[least, minus])
+    opset = helper.make_opsetid("", 17)
+    part = helper.make_function(
+        "test", "Part", ["a", "b"], ["c"], [helper.make_node("Div", ["a", "b"], ["c"])], [opset]
+    )
+    model = onnx.load(file)
+    model.opset_import.append(helper.make_opsetid("test", 1))
+    model.functions.append(part)
+    onnx.save(model, file)
+    return file

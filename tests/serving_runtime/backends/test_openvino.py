@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from serving_runtime.backends import registry
 from serving_runtime.config import text
@@ -63,6 +63,14 @@ def test_tensorflow_models_answer_what_tensorflow_answers(
     assert [tensor.name for tensor in found.config.outputs] == ["Identity" if "Identity" in config else "y"]
     told = np.load(FIXTURES / "layers.npz")
     np.testing.assert_allclose(found.model.run([told["given"]])[0], told["expected"], atol=1e-6)
+
+
+def test_a_model_may_have_several_inputs(tmp_path: Path) -> None:
+    rows = (TensorProto.FLOAT, ("N", 2))
+    nodes = [helper.make_node("Sub", ["a", "b"], ["y"])]
+    file = onnx_models.save(tmp_path / "m" / "1" / "model.onnx", nodes, [("a", *rows), ("b", *rows)], [("y", *rows)])
+    (answer,) = load(file).run([np.full((3, 2), 5, "f4"), np.ones((3, 2), "f4")])
+    assert answer.tolist() == [[4, 4]] * 3
 
 
 @pytest.mark.parametrize("name", ["BOOL", "UINT8", "INT8", "INT32", "INT64", "FP16", "FP32", "FP64"])

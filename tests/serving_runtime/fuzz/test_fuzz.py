@@ -8,9 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.fuzz import campaign, loader, model_files
@@ -58,13 +56,7 @@ def test_files_and_their_neighbours_break_no_promise(tmp_path: Path, name: str) 
 
 
 def test_a_file_that_ends_its_process_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ONNX Runtime divides the least integer by -1, upon which the processor stops the program."""
-    least = numpy_helper.from_array(np.array([-(2**63)]), "least")
-    minus = numpy_helper.from_array(np.array([-1]), "minus")
-    node = helper.make_node("Mod", ["zeros", "minus"], ["y"])
-    nodes = [helper.make_node("Add", ["x", "least"], ["zeros"]), node]
-    tensor = (TensorProto.INT64, ("N", 1))
-    file = onnx_models.save(tmp_path / "m.onnx", nodes, [("x", *tensor)], [("y", *tensor)], initializers=[least, minus])
+    file = onnx_models.ending(tmp_path / "m.onnx")
     data = b"\0" + file.read_bytes()
     with model_files.target("onnx", tmp_path, tmp_path) as files:
         files.run(data)
