@@ -112,6 +112,7 @@ class Cluster:
         address: str = "127.0.0.1:0",
         egress: str = "",
         flags: Sequence[str] = (),
+        under: Sequence[str] = (),
         **timing: float,
     ) -> None:
         """Start the agent.
@@ -119,8 +120,9 @@ class Cluster:
         Args:
             egress: the networks that payload loggers may be in although they are not public.
             flags: further ones of the agent.
+            under: a command that becomes the agent.
         """
-        command = [sys.executable, "-m", "integrations.clusters.local.agent", "--home", str(self.home)]
+        command = [*under, sys.executable, "-m", "integrations.clusters.local.agent", "--home", str(self.home)]
         command += ["--gateway-address", address, "--runtime", runtime]
         command += ["--egress-allowed-networks", egress, *flags]
         patience = {
