@@ -40,6 +40,7 @@ def test_a_model_that_takes_too_much_for_a_moment_is_ended_and_the_others_go_on(
         groups = {group_of(cluster.pid(name)) for name in ("default.digits-00001-0", "default.other-00001-0")}
         (all_of_agent,) = {group.parent for group in groups}
         assert len(groups) == 2
+        until(lambda: ask(cluster, 0)[0] == 200, "it serves")
         assert ask(cluster, 5)[0] != 200
         failure = until(lambda: failure_of(cluster), "it is ended")
         assert (failure.reason, failure.exit_code) == (FailureReason.OUT_OF_MEMORY, 137)

@@ -66,12 +66,14 @@ def place_of(cgroups: str, mounts: str) -> Place | None:
             break
         if number == "0":
             version, own = 2, path
+    if not version:
+        return None
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         (root, point), (kind, _, options) = before.split()[3:5], after.split(" ", 2)
         right = kind == "cgroup2" if version == 2 else kind == "cgroup" and "memory" in options.split(",")
         below = os.path.relpath(own, unescaped(root))
-        if version and right and below.split("/")[0] != "..":
+        if right and below.split("/")[0] != "..":
             return Place(version, Path(unescaped(point), below))
     return None
 
