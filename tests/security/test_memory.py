@@ -13,8 +13,10 @@ from tests.security._support.growing import (
     STARTED,
     ask,
     failure_of,
+    shown_of_sandbox,
     start_with_another,
     those_that_stay,
+    with_meminfo,
     without_cgroups,
 )
 
@@ -35,6 +37,7 @@ def test_a_model_that_grows_at_each_request_is_ended_and_the_others_go_on(tmp_pa
     try:
         cluster.start(runtime=STARTED, flags=["--memory-limit=requests"], under=without_cgroups(), memory_s=0.2)
         stay = start_with_another(cluster)
+        assert "; the memory of replicas is looked at each second, as it " in shown_of_sandbox(cluster)
 
         def grown() -> Failure | None:
             ask(cluster, way)
@@ -46,6 +49,31 @@ def test_a_model_that_grows_at_each_request_is_ended_and_the_others_go_on(tmp_pa
         assert failure.message.endswith(" of memory, where it may have 512 MiB, and was killed")
         assert those_that_stay(cluster) == stay
         cluster.until_ready(1)
+    finally:
+        cluster.close()
+
+
+def test_where_the_machine_is_short_of_memory_the_largest_is_ended_and_the_others_go_on(tmp_path: Path) -> None:
+    """The machine is this one, but for what it says to have left."""
+    said = Path("/proc/meminfo").read_text()
+    left = next(line for line in said.splitlines() if line.startswith("MemAvailable:"))
+    (tmp_path / "meminfo").write_text(said.replace(left, f"MemAvailable: {200 << 10} kB"))
+    cluster = Cluster(tmp_path)
+    try:
+        under = with_meminfo(tmp_path / "meminfo")
+        cluster.start(runtime=STARTED, flags=["--memory-reserve-mib=256"], under=under, memory_s=0.2)
+        stay = start_with_another(cluster)
+
+        def grown() -> Failure | None:
+            ask(cluster, 1)
+            return failure_of(cluster)
+
+        failure = until(grown, "it is ended")
+        assert (failure.reason, failure.exit_code) == (FailureReason.OUT_OF_MEMORY, 137)
+        short = " of memory when this machine had 200 MiB left of the 256 MiB that it keeps free, and was killed"
+        assert failure.message.endswith(short)
+        cluster.until_ready(1)
+        assert those_that_stay(cluster) == stay
     finally:
         cluster.close()
 

@@ -12,7 +12,14 @@ from integrations.clusters.base import FailureReason
 from integrations.clusters.local.agent.replica_memory import find_groups
 from integrations.sandbox.memory_cgroup import place_of
 from tests.integrations._support.runtimes import Cluster, until
-from tests.security._support.growing import STARTED, ask, failure_of, start_with_another, those_that_stay
+from tests.security._support.growing import (
+    STARTED,
+    ask,
+    failure_of,
+    shown_of_sandbox,
+    start_with_another,
+    those_that_stay,
+)
 
 FLAGS = ["--memory-limit=requests"]
 
@@ -41,6 +48,7 @@ def test_a_model_that_takes_too_much_for_a_moment_is_ended_and_the_others_go_on(
         (all_of_agent,) = {group.parent for group in groups}
         assert len(groups) == 2
         until(lambda: ask(cluster, 0)[0] == 200, "it serves")
+        assert "; the memory of replicas is limited by cgroups (version " in shown_of_sandbox(cluster)
         assert ask(cluster, 5)[0] != 200
         failure = until(lambda: failure_of(cluster), "it is ended")
         assert (failure.reason, failure.exit_code) == (FailureReason.OUT_OF_MEMORY, 137)

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from integrations.artifact_archives import Member
@@ -119,6 +120,12 @@ def start_with_another(cluster: Cluster) -> tuple[int, int]:
     return those_that_stay(cluster)
 
 
+def shown_of_sandbox(cluster: Cluster) -> str:
+    """Return what the platform shows of the sandbox."""
+    (shown,) = [each.message for each in cluster.driver.inventory().components if each.name == "sandbox"]
+    return shown
+
+
 def those_that_stay(cluster: Cluster) -> tuple[int, int]:
     """Return the process ids of the agent and of the other model's replica."""
     return cluster.status()["pid"], cluster.pid("default.other-00001-0")
@@ -126,6 +133,14 @@ def those_that_stay(cluster: Cluster) -> tuple[int, int]:
 
 def without_cgroups() -> list[str]:
     """Return the command under which a program finds no cgroups."""
+    return _with_mount("-t tmpfs none /sys/fs/cgroup")
+
+
+def with_meminfo(file: Path) -> list[str]:
+    """Return the command under which a program sees a file in the place of /proc/meminfo."""
+    return _with_mount(f"--bind {file} /proc/meminfo")
+
+
+def _with_mount(mount: str) -> list[str]:
     root = [] if os.geteuid() == 0 else ["--map-root-user"]
-    hide = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
-    return ["unshare", *root, "--mount", "sh", "-c", hide, "sh"]
+    return ["unshare", *root, "--mount", "sh", "-c", f'mount {mount} && exec "$@"', "sh"]
