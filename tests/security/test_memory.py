@@ -1,89 +1,26 @@
 """A model that takes more and more memory is ended by it alone: the agent and the others on the machine go on."""
 
-import io
-import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from integrations.artifact_archives import Member
-from integrations.clusters.base import DesiredRevision, FailureReason, Resources
+from integrations.clusters.base import Failure, FailureReason, Resources
 from tests.integrations._support.runtimes import ROOT, RUNTIME, Cluster, until
+from tests.security._support.growing import (
+    GROWING,
+    STARTED,
+    ask,
+    failure_of,
+    shown_of_sandbox,
+    start_with_another,
+    those_that_stay,
+    with_meminfo,
+    without_cgroups,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-
-_MIB = 1 << 20
-REQUESTED = 512 * _MIB
-# Takes 64 MiB more at each request, in the way that the request names; four times its limit at most.
-GROWING = """
-import mmap
-import os
-import subprocess
-import sys
-import time
-
-import numpy as np
-import triton_python_backend_utils as pb_utils
-
-STEP = 64 << 20
-LEAVES = '''
-import os, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        kept = []
-        while len(kept) < 32:
-            kept.append(bytearray(os.urandom(1 << 20)) * 64)
-            time.sleep(0.05)
-        time.sleep(120)
-    os._exit(0)
-os.wait()
-'''
-
-class TritonPythonModel:
-    def initialize(self, args):
-        self.kept = []
-        self.asked = 0
-
-    def execute(self, requests):
-        return [self.answer(request) for request in requests]
-
-    def answer(self, request):
-        way = int(pb_utils.get_input_tensor_by_name(request, "x").as_numpy()[0])
-        self.asked += 1
-        if self.asked > (1 if way == 3 else 32):
-            pass
-        elif way == 1:
-            self.kept.append(bytearray(os.urandom(1 << 20)) * 64)
-        elif way == 2:
-            with open(f"/dev/shm/{len(os.listdir('/dev/shm'))}", "wb") as file:
-                file.write(bytes(STEP))
-        elif way == 3:
-            subprocess.run([sys.executable, "-c", LEAVES])
-        elif way == 4:
-            shared = mmap.mmap(-1, STEP)
-            shared.write(bytes(STEP))
-            self.kept.append(shared)
-        return pb_utils.InferenceResponse([pb_utils.Tensor("y", np.array([way], np.float32))])
-"""
-CONFIG: dict[str, Any] = {
-    "backend": "python",
-    "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [1]}],
-    "output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [1]}],
-}
-
-
-def growing(cluster: Cluster) -> DesiredRevision:
-    stored = cluster.artifacts.put_folder([Member("1/model.py", io.BytesIO(GROWING.encode()))], owner="test")
-    return DesiredRevision(
-        *("digits-00001", "digits", "1", stored.uri, stored.digest, 1, 100),
-        model_config=CONFIG,
-        resources=Resources(memory_bytes=REQUESTED),
-        is_code=True,
-    )
 
 
 @pytest.mark.parametrize(
@@ -98,25 +35,45 @@ def growing(cluster: Cluster) -> DesiredRevision:
 def test_a_model_that_grows_at_each_request_is_ended_and_the_others_go_on(tmp_path: Path, way: int) -> None:
     cluster = Cluster(tmp_path)
     try:
-        cluster.start(runtime=f"{RUNTIME} --allow-python-models=true", flags=["--memory-limit=requests"], memory_s=0.2)
-        cluster.apply_to("other", 1, cluster.revision(2, 100))
-        cluster.apply(1, growing(cluster))
-        cluster.until_ready(1)
-        cluster.until_known("other")
-        until(lambda: cluster.request("/serving/default/other/v2/health/ready")[0] == 200, "the other serves")
-        agent, other = cluster.status()["pid"], cluster.pid("default.other-00001-0")
-        asked = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [way]}]}).encode()
+        cluster.start(runtime=STARTED, flags=["--memory-limit=requests"], under=without_cgroups(), memory_s=0.2)
+        stay = start_with_another(cluster)
+        assert "; the memory of replicas is looked at each second, as it " in shown_of_sandbox(cluster)
 
-        def grown() -> Any:
-            cluster.request("/serving/default/digits/v2/models/digits/infer", "POST", asked)
-            return next((each.failure for each in cluster.observe().revisions[0].replicas if each.failure), None)
+        def grown() -> Failure | None:
+            ask(cluster, way)
+            return failure_of(cluster)
 
         failure = until(grown, "it is ended")
         assert (failure.reason, failure.exit_code) == (FailureReason.OUT_OF_MEMORY, 137)
         assert failure.message.startswith("it used ")
         assert failure.message.endswith(" of memory, where it may have 512 MiB, and was killed")
-        assert (cluster.status()["pid"], cluster.pid("default.other-00001-0")) == (agent, other)
+        assert those_that_stay(cluster) == stay
         cluster.until_ready(1)
+    finally:
+        cluster.close()
+
+
+def test_where_the_machine_is_short_of_memory_the_largest_is_ended_and_the_others_go_on(tmp_path: Path) -> None:
+    """The machine is this one, but for what it says to have left."""
+    said = Path("/proc/meminfo").read_text()
+    left = next(line for line in said.splitlines() if line.startswith("MemAvailable:"))
+    (tmp_path / "meminfo").write_text(said.replace(left, f"MemAvailable: {200 << 10} kB"))
+    cluster = Cluster(tmp_path)
+    try:
+        under = with_meminfo(tmp_path / "meminfo")
+        cluster.start(runtime=STARTED, flags=["--memory-reserve-mib=256"], under=under, memory_s=0.2)
+        stay = start_with_another(cluster)
+
+        def grown() -> Failure | None:
+            ask(cluster, 1)
+            return failure_of(cluster)
+
+        failure = until(grown, "it is ended")
+        assert (failure.reason, failure.exit_code) == (FailureReason.OUT_OF_MEMORY, 137)
+        short = " of memory when this machine had 200 MiB left of the 256 MiB that it keeps free, and was killed"
+        assert failure.message.endswith(short)
+        cluster.until_ready(1)
+        assert those_that_stay(cluster) == stay
     finally:
         cluster.close()
 
@@ -125,7 +82,7 @@ def test_a_replica_that_overruns_what_it_requests_goes_on_unless_the_operator_li
     cluster = Cluster(tmp_path)
     try:
         cluster.start(runtime=RUNTIME, memory_s=0.1)
-        cluster.apply(1, cluster.revision(1, 100, resources=Resources(memory_bytes=_MIB)))
+        cluster.apply(1, cluster.revision(1, 100, resources=Resources(memory_bytes=1 << 20)))
         cluster.until_ready(1)
         (replica,) = cluster.observe().revisions[0].replicas
         until(lambda: cluster.request("/serving/default/digits/v2/health/ready")[0] == 200, "it is routed")

@@ -17,13 +17,16 @@ def command(
     sandbox: Sandbox | None = None,
     limits: Mapping[str, int] | None = None,
     folder: str = "",
+    group: str = "",
 ) -> list[str]:
     """Return the command that becomes `program`, which ends with this process.
+
+    `group` is the file by which it enters a cgroup.
 
     Raises:
         InvalidInput: `FAIRLEAD_SANDBOX` has a value that is none.
     """
-    given = Launch(os.getpid(), limits or {}, sandbox, mode_of(os.environ), folder)
+    given = Launch(os.getpid(), limits or {}, sandbox, mode_of(os.environ), folder, group)
     return [sys.executable, "-I", "-S", launch.__file__, given.to_json(), *program]
 
 

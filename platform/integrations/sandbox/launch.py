@@ -3,9 +3,9 @@
     python -I -S launch.py LAUNCH_AS_JSON PROGRAM [ARGUMENT ...]
 
 It stands in for a `preexec_fn`, which is unsafe in a process with threads. A kill -9 of the parent takes the program
-with it. A program that is to have process ids of its own is a grandchild: see `processes`. The order matters:
-namespaces first (by `bubblewrap` where this process may make none), which the rest forbids; no new privileges; files;
-calls last.
+with it. A program that is to have process ids of its own is a grandchild: see `processes`. The order matters: its
+cgroup first, so that all that follows counts there; namespaces (by `bubblewrap` where this process may make none),
+which the rest forbids; no new privileges; files; calls last.
 """
 
 # Every start of a model waits for this, and pathlib takes longer to import than all of it.
@@ -45,6 +45,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def main() -> None:
     launch, command = Launch.from_json(sys.argv[1]), sys.argv[2:]
+    if launch.group:
+        _enter(launch.group)
     if launch.folder:
         os.chdir(launch.folder)
     for name, most in launch.limits.items():
@@ -129,8 +131,17 @@ def _enclose_by_bubblewrap(launch: Launch, wall: Sandbox, command: Sequence[str]
     around = bubblewrap.arguments(
         wall, system=[*_SYSTEM, *own, *packages, *python], devices=devices, folder=os.getcwd()
     )
-    again = replace(launch, enclosed=True, folder="", limits={})
+    again = replace(launch, enclosed=True, folder="", group="", limits={})
     bubblewrap.become([*around, sys.executable, "-I", "-S", os.path.abspath(__file__), again.to_json(), *command])
+
+
+def _enter(group: str) -> None:
+    """Enter a cgroup, by its file for that."""
+    try:
+        with open(group, "w", encoding="ascii") as file:
+            file.write("0")
+    except OSError as error:
+        sys.exit(f"the cgroup that limits the memory of this program cannot be entered: {error.strerror}")
 
 
 def _prefer_for_out_of_memory() -> None:

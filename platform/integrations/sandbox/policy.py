@@ -70,6 +70,7 @@ class Launch:
         limits: of `resource`, in lower case: {"core": 0}.
         sandbox: None puts no wall around the program.
         folder: where the program starts; empty leaves it where its parent is.
+        group: the file by which it enters a cgroup; empty leaves it in that of its parent.
         enclosed: whether it has its namespaces already, by bubblewrap.
     """
 
@@ -78,6 +79,7 @@ class Launch:
     sandbox: Sandbox | None = None
     mode: Mode = Mode.BEST
     folder: str = ""
+    group: str = ""
     enclosed: bool = False
 
     def to_json(self) -> str:

@@ -24,6 +24,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from integrations.artifacts import ArtifactStore, StoredArtifact
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ReplicaPhase, SessionAffinity
+from integrations.clusters.local.agent.replica_memory import find_groups
 from integrations.clusters.local.driver import LocalDriver
 from integrations.clusters.local.files import Layout
 from integrations.clusters.local.records import is_alive, read_record
@@ -112,6 +113,7 @@ class Cluster:
         address: str = "127.0.0.1:0",
         egress: str = "",
         flags: Sequence[str] = (),
+        under: Sequence[str] = (),
         **timing: float,
     ) -> None:
         """Start the agent.
@@ -119,8 +121,9 @@ class Cluster:
         Args:
             egress: the networks that payload loggers may be in although they are not public.
             flags: further ones of the agent.
+            under: a command that becomes the agent.
         """
-        command = [sys.executable, "-m", "integrations.clusters.local.agent", "--home", str(self.home)]
+        command = [*under, sys.executable, "-m", "integrations.clusters.local.agent", "--home", str(self.home)]
         command += ["--gateway-address", address, "--runtime", runtime]
         command += ["--egress-allowed-networks", egress, *flags]
         patience = {
@@ -165,6 +168,10 @@ class Cluster:
     def close(self) -> None:
         if self.agent is not None:
             self.stop()
+        elif self.layout.cluster.exists():  # an agent that was killed left its cgroup
+            groups, _ = find_groups(self.layout.cluster)
+            if groups is not None:
+                groups.close()
         assert not self.processes(), "the agent left processes behind"
 
     def log(self) -> str:

@@ -23,6 +23,7 @@ from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Te
 from integrations.clusters.local.agent.processes import adopt_orphans
 from integrations.clusters.local.agent.relay import RELAYED
 from integrations.clusters.local.agent.replica import Replica, Workshop
+from integrations.clusters.local.agent.replica_memory import ReplicaMemory, find_groups
 from integrations.clusters.local.agent.routing import Router, Routing
 from integrations.clusters.local.agent.service import Service
 from integrations.clusters.local.agent.sockets import help_of, replicas_folder, takes_sockets
@@ -72,7 +73,13 @@ class Agent:
         self._timing = settings.timing
         self._changed = asyncio.Event()
         self._workshop = Workshop(
-            settings.layout, settings.timing, client, self._changed.set, settings.runtime, settings.egress_allowed
+            settings.layout,
+            settings.timing,
+            client,
+            self._changed.set,
+            settings.runtime,
+            settings.egress_allowed,
+            memory=ReplicaMemory(settings.memory),
         )
         fresh_folder(self._layout)
         self._router = Router(self._layout.envoy, patience_s=settings.timing.gateway_s)
@@ -96,13 +103,17 @@ class Agent:
         shutil.rmtree(replicas_folder(self._layout), ignore_errors=True)
         self._layout.desired.mkdir(parents=True, exist_ok=True)
         runtime = self._workshop.runtime
+        groups, limited = await asyncio.to_thread(find_groups, self._layout.cluster)
         self._sandbox, said, inside = await asyncio.gather(
-            asyncio.to_thread(_sandbox),
+            asyncio.to_thread(_sandbox, limited),
             asyncio.to_thread(help_of, runtime),
             asyncio.to_thread(ability.opens_socket_files),
         )
         on_sockets = takes_sockets(runtime, said)
-        self._workshop = replace(self._workshop, on_sockets=on_sockets, relays=inside and RELAYED in said)
+        memory = replace(self._workshop.memory, groups=groups)
+        self._workshop = replace(
+            self._workshop, memory=memory, on_sockets=on_sockets, relays=inside and RELAYED in said
+        )
         if not on_sockets:
             log.info("replicas listen on ports of 127.0.0.1: their runtime's --help offers no fd:N, or it is grpcio's")
         if not self._workshop.relays:
@@ -121,6 +132,8 @@ class Agent:
             await self._close()
             for task in background:
                 task.cancel()
+        if groups is not None:
+            await asyncio.to_thread(groups.close)
         shutil.rmtree(replicas_folder(self._layout), ignore_errors=True)
         self._layout.cluster_status.unlink(missing_ok=True)
 
@@ -275,8 +288,8 @@ class Agent:
         await asyncio.gather(*(replica.end() for replica in replicas))
 
 
-def _sandbox() -> Component:
-    """Find out what this machine can give models, and log what it cannot."""
+def _sandbox(limited: str) -> Component:
+    """Find out what this machine can give models, and log what it cannot; `limited` says how it limits memory."""
     ready, message = ability.described()
-    log.log(logging.INFO if message == ability.WHOLE else logging.WARNING, "%s", message)
-    return Component("sandbox", ready=ready, message=message)
+    log.log(logging.INFO if message == ability.WHOLE else logging.WARNING, "%s; %s", message, limited)
+    return Component("sandbox", ready=ready, message=f"{message}; {limited}")

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from integrations.sandbox.memory_cgroup import Usage
+
 _MIB, _GIB = 1 << 20, 1 << 30
 
 
@@ -68,6 +70,16 @@ def overrun(use: Use, machine: Machine, policy: MemoryPolicy) -> str:
     if use.used_bytes <= limit:
         return ""
     return f"used {size(use.used_bytes)} of memory, where it may have {size(limit)}, and was killed"
+
+
+def killed_by_kernel(usage: Usage | None) -> str:
+    """Return why the kernel ended a replica for memory, as a part of a sentence; empty where it did not."""
+    if usage is None or not usage.kills:
+        return ""
+    used = f"used {size(usage.peak_bytes)} of memory"
+    if usage.at_limit:
+        return f"{used}, where it may have {size(usage.limit_bytes)}, asked for more, and was killed"
+    return f"{used} when this machine, or the container that the platform runs in, had no more, and was killed"
 
 
 def is_short(machine: Machine, policy: MemoryPolicy) -> bool:

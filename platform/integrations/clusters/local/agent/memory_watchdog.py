@@ -1,5 +1,7 @@
 """Memory watchdog: looks each second at what replicas take, and ends those that take more than they may.
 
+Of a replica with a cgroup the kernel may have ended one process, as version 1 does: the watchdog ends the others.
+
 `memory_limit` decides; /proc is read in a thread, so that no probe and no route waits for it.
 """
 
@@ -12,9 +14,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from integrations.clusters.local.agent import process_memory
-from integrations.clusters.local.agent.memory_limit import Machine, MemoryPolicy, Use, is_short, largest, overrun
+from integrations.clusters.local.agent.memory_limit import (
+    Machine,
+    MemoryPolicy,
+    Use,
+    is_short,
+    killed_by_kernel,
+    largest,
+    overrun,
+)
 from integrations.clusters.local.agent.process_memory import ProcessTree, user_namespace
 from integrations.clusters.local.agent.processes import orphans
+from integrations.sandbox.memory_cgroup import MemoryGroup
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +47,7 @@ class Tenant:
     name: str
     process: Watched
     requested_bytes: int | None = None
+    group: MemoryGroup | None = None
 
 
 class _Orphan:
@@ -82,6 +94,9 @@ class MemoryWatchdog:
                 use = Use(tenant.name, process_memory.exact(pids), tenant.requested_bytes)
             uses.append(use)
         ended = {use.name: why for use in uses if (why := overrun(use, machine, self._policy))}
+        for tenant in tenants:
+            if tenant.group is not None and (why := killed_by_kernel(tenant.group.usage())):
+                ended[tenant.name] = why
         if not ended:  # their end may be enough
             name, why = largest(uses, machine, self._policy)
             ended = {name: why} if name else {}

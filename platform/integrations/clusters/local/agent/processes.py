@@ -17,8 +17,10 @@ from typing import Any
 
 from common.processes import start_ticks
 from integrations.clusters.base.failures import MAX_LOG_BYTES
+from integrations.clusters.local.agent.memory_limit import killed_by_kernel
 from integrations.clusters.local.records import AGENT, ProcessRecord, write_record
 from integrations.sandbox.command import command
+from integrations.sandbox.memory_cgroup import MemoryGroup
 from integrations.sandbox.policy import Sandbox
 
 _MAX_LOG_BYTES = 10 << 20
@@ -82,6 +84,7 @@ class Program:
         limits: of `resource`, by their names in lower case.
         folder: where it starts; None is where the agent is.
         left_open: descriptors of the agent that it inherits.
+        group: limits its memory; None leaves it in the agent's.
     """
 
     command: Sequence[str]
@@ -92,19 +95,33 @@ class Program:
     limits: Mapping[str, int] = field(default_factory=dict)
     folder: Path | None = None
     left_open: Sequence[int] = ()
+    group: MemoryGroup | None = None
 
 
 class Process:
     """One started program. Use it from the event loop's thread."""
 
     def __init__(self, program: Program, *, restarts: int, message: str) -> None:
-        """Start it; raises OSError where that is not possible, and InvalidInput for a FAIRLEAD_SANDBOX that is none."""
+        """Start it; raises OSError where that is not possible, and InvalidInput for a FAIRLEAD_SANDBOX that is none.
+
+        Its group is removed with it, and where it could not be started.
+        """
+        self.program = program
+        try:
+            self._start(restarts, message)
+        except BaseException:
+            if program.group is not None:
+                program.group.remove()
+            raise
+
+    def _start(self, restarts: int, message: str) -> None:
+        program = self.program
         program.log.parent.mkdir(parents=True, exist_ok=True)
         _rotate(program.log)
-        self.program = program
         self.started_at = time.time()
         folder = "" if program.folder is None else str(program.folder)
-        started = command(program.command, sandbox=program.sandbox, limits=program.limits, folder=folder)
+        group = "" if program.group is None else program.group.entry
+        started = command(program.command, sandbox=program.sandbox, limits=program.limits, folder=folder, group=group)
         with program.log.open("ab") as log:
             self._log_start = log.tell()
             self._popen = subprocess.Popen(
@@ -189,7 +206,7 @@ class Process:
     @property
     def exit_code(self) -> int:
         """Return how it ended, 128 + N for signal N; only after its end."""
-        code = self._popen.returncode
+        code = -signal.SIGKILL if self.ended_for_memory else self._popen.returncode
         return code if code >= 0 else 128 - code
 
     def said(self) -> str:
@@ -218,6 +235,9 @@ class Process:
         self._popen.wait()
         _orphans.started.discard(self._popen.pid)
         _orphans.end()
+        if self.program.group is not None:
+            self._complaint = self._complaint or killed_by_kernel(self.program.group.usage())
+            self.program.group.remove()
         self._lasted_s = time.time() - self.started_at
         self._ended.set_result(None)
 

@@ -15,7 +15,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -40,6 +40,7 @@ from integrations.clusters.local.agent.memory_watchdog import Tenant
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.relay import Relay, outgoing
+from integrations.clusters.local.agent.replica_memory import ReplicaMemory
 from integrations.clusters.local.agent.room import lack, machine
 from integrations.clusters.local.agent.sockets import ReplicaSockets
 from integrations.clusters.local.agent.timing import Timing
@@ -67,6 +68,7 @@ class Workshop:
         egress_allowed: networks that payload loggers may be in although they are not public.
         on_sockets: the runtime takes Unix sockets that are bound; else it takes ports of 127.0.0.1.
         relays: runtimes reach loggers and collectors through relays; else by themselves.
+        memory: how much they may have.
     """
 
     layout: Layout
@@ -77,6 +79,7 @@ class Workshop:
     egress_allowed: Sequence[Network] = ()
     on_sockets: bool = False
     relays: bool = False
+    memory: ReplicaMemory = field(default_factory=ReplicaMemory)
 
 
 class Replica:
@@ -148,7 +151,8 @@ class Replica:
         """Return what the memory watchdog looks at; None while no process runs."""
         if self._process is None or not self._process.running:
             return None
-        return Tenant(self._full_name, self._process, self._revision.resources.memory_bytes)
+        requested_bytes = self._revision.resources.memory_bytes
+        return Tenant(self._full_name, self._process, requested_bytes, self._process.program.group)
 
     def leave(self) -> None:
         """Take no new requests; without an endpoint it ends at once."""
@@ -335,6 +339,7 @@ class Replica:
             limits=REPLICA_LIMITS,
             folder=self._private,
             left_open=left_open,
+            group=self._workshop.memory.group(self._full_name, self._revision.resources.memory_bytes),
         )
 
     def _sandbox(self, *, is_code: bool) -> Sandbox:
