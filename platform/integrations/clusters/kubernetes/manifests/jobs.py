@@ -40,7 +40,8 @@ REMOVED_AFTER_S = 120
 def job(asked: Job, name: str, options: Options) -> Manifest:
     """Return the Job; raises InvalidInput for an artifact that no pod can reach.
 
-    It takes the model from where replicas do, past the cache that those share: that may be a claim of other namespaces. Nothing of it is recorded.
+    It takes the model from where replicas do, past the cache that those share: that may be a claim of other namespaces.
+    Nothing of it is recorded.
     """
     options = replace(options, model_cache=None, payloads_folder="")
     model = DesiredRevision(
