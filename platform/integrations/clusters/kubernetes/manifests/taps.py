@@ -6,7 +6,7 @@ Pods are never replaced for it: the kubelet brings a changed ConfigMap into thei
 """
 
 from common.errors import InvalidInput
-from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.base import Desired, DesiredRevision, Resources
 from integrations.clusters.kubernetes.manifests import calling
 from integrations.clusters.kubernetes.manifests.names import Manifest, manifest, service_labels, tap_name
 from integrations.clusters.kubernetes.manifests.secure import SECURE
@@ -20,6 +20,7 @@ _MAX_FILE_BYTES = 64 << 20
 # One file more than that is being written, and one large request may be a file of its own: JSON is up to six times as
 # long as tensors. A pod that exceeds the limit is evicted.
 _MAX_SPOOL = "1Gi"
+_REQUESTED = Resources(cpu_cores=0.01, memory_bytes=64 << 20)
 _RESOURCES = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
 _START = """\
 import importlib.util, signal, sys
@@ -37,6 +38,11 @@ sys.exit(main(sys.argv[1:]))
 def is_possible(options: Options) -> bool:
     """Return whether pods can bring to the control plane what they record."""
     return bool(options.control_plane_url and options.name and options.payloads_folder)
+
+
+def requested(options: Options) -> Resources:
+    """Return what the container that brings records requests, of each replica's pod."""
+    return _REQUESTED if is_possible(options) else Resources()
 
 
 def shares(desired: Desired, options: Options) -> list[Manifest]:
