@@ -1,5 +1,5 @@
 """`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile, prepare,
-replay, transformer, try, tune, build, upload or check-config."""
+replay, report, transformer, try, tune, build, upload or check-config."""
 
 import sys
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ _COMMANDS = {
     "prepare": "preparing",
     "profile": "telling",
     "replay": "replaying",
+    "report": "reporting",
     "transformer": "transforming",
     "try": "trying",
     "tune": "tuning",

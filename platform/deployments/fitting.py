@@ -49,7 +49,7 @@ def room_for(wanted: Sequence[Wanted], nodes: Nodes) -> Room:
         return Room(None, pods, 0, f"whether it fits is not known: {nodes.unknown}")
     if not pods:
         return Room(True, 0, 0, "it needs no further pod")
-    sized = [(each.what, _full(each.resources, nodes.defaults)) for each in wanted for _ in range(each.count)]
+    sized = [(each.what, _pod(each.resources, nodes)) for each in wanted for _ in range(each.count)]
     left = _left_over(sorted(sized, key=lambda one: (one[1].cpu_cores, one[1].memory_bytes), reverse=True), nodes.nodes)
     if not left:
         return Room(True, pods, pods, f"it fits: {_pods(pods)} more at its most demanding moment ({asked})")
@@ -93,6 +93,11 @@ class _Size:
 def _full(resources: Resources, defaults: Resources) -> _Size:
     cpu_cores = resources.cpu_cores or defaults.cpu_cores or 0.0
     return _Size(cpu_cores, resources.memory_bytes or defaults.memory_bytes or 0)
+
+
+def _pod(resources: Resources, nodes: Nodes) -> _Size:
+    replica, beside = _full(resources, nodes.defaults), _full(nodes.beside, Resources())
+    return _Size(replica.cpu_cores + beside.cpu_cores, replica.memory_bytes + beside.memory_bytes)
 
 
 def _left_over(sized: Sequence[tuple[str, _Size]], nodes: Sequence[Node]) -> list[str]:

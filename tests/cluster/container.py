@@ -71,6 +71,11 @@ class Container:
         self._probes = {kind: Probe(spec[kind]) for kind in _PROBES if kind in spec}
 
     @property
+    def is_sidecar(self) -> bool:
+        """Return whether it is an init container that runs beside the others to their end."""
+        return self._spec.get("restartPolicy") == "Always"
+
+    @property
     def is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
@@ -336,7 +341,7 @@ def _filled(text: str, env: Mapping[str, str]) -> str:
 def _here(word: str, folders: Mapping[str, Path]) -> str:
     """Return a word of a command line or an environment with a mount's path replaced by the folder it is here."""
     for mount, folder in sorted(folders.items(), key=lambda item: -len(item[0])):
-        found = re.fullmatch(rf"(|[^/]*=){re.escape(mount)}(/.*)?", word)
+        found = re.fullmatch(rf"(|[^/]*=|[^/]*=file://){re.escape(mount)}(/.*)?", word)
         if found:
             return f"{found[1]}{folder}{found[2] or ''}"
     return word

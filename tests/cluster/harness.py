@@ -122,6 +122,8 @@ def image_of(runtime: Sequence[str]) -> Image:
     """Return the serving runtime's image, whose `python -m serving_runtime` is this command where it serves."""
 
     def command(argv: Sequence[str], ip: str) -> Sequence[str]:
+        if "-c" in argv:
+            return [sys.executable, *(word for word in argv[1:] if word != "-I")]  # which sees no runtime of a variable
         own = list(argv[argv.index("serving_runtime") + 1 :])
         if own[0] in ("prepare", "inspect", "profile", "tune", "build", "try", "upload"):
             return [*REAL_RUNTIME, *own]

@@ -1,6 +1,7 @@
 """One pod as processes of this machine, as the stand-in for the kubelet runs it.
 
-Honoured: init containers, command, args with $(VARIABLES), env (also from the pod's own fields, and from Secrets),
+Honoured: init containers (with `restartPolicy: Always` beside the others, to their end), command, args with
+$(VARIABLES), env (also from the pod's own fields, and from Secrets),
 volumes (emptyDir, hostPath, persistentVolumeClaim, configMap, secret, projected tokens; see `volumes.py`), the token of
 its account and names of Services (see `around.py`), startup, readiness and liveness probes (httpGet, tcpSocket, exec),
 the preStop hook `sleep`, the termination grace, termination messages from their file or logs, memory limits (by the
@@ -59,7 +60,10 @@ class Pod(threading.Thread):
         self._killed = threading.Event()
         spec = found["spec"]
         self._once = spec.get("restartPolicy") == "Never"
-        self._init = [Container(each, self, once=self._once) for each in spec.get("initContainers", ())]
+        before = [Container(each, self, once=self._once) for each in spec.get("initContainers", ())]
+        self._before = before
+        self._init = [each for each in before if not each.is_sidecar]
+        self._beside = [each for each in before if each.is_sidecar]
         self._main = [Container(each, self, once=self._once) for each in spec["containers"]]
         self._told: Json = {}
         self._begun = moment(time.time())
@@ -76,12 +80,12 @@ class Pod(threading.Thread):
 
     def said(self, container: str, *, previous: bool) -> bytes | None:
         """Return what a container's process said, or the one before it; None where there is none."""
-        found = next((each for each in (*self._init, *self._main) if each.name == container), None)
+        found = next((each for each in (*self._before, *self._main) if each.name == container), None)
         return None if found is None else found.said(previous=previous)
 
     def usage(self) -> Iterator[tuple[str, float, int]]:
         """Yield each container that runs, with the seconds of CPU and the bytes of memory that it took."""
-        for container in self._main:
+        for container in (*self._beside, *self._main):
             if (used := container.usage()) is not None:
                 yield container.name, *used
 
@@ -95,7 +99,7 @@ class Pod(threading.Thread):
 
     def pid(self, container: str) -> int:
         """Return a container's process."""
-        process = next(each for each in self._main if each.name == container).process
+        process = next(each for each in (*self._beside, *self._main) if each.name == container).process
         assert process is not None
         return process.pid
 
@@ -121,7 +125,7 @@ class Pod(threading.Thread):
                 try:
                     self._run()
                 finally:
-                    for container in (*self._init, *self._main):
+                    for container in (*self._before, *self._main):
                         container.stop()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -133,15 +137,15 @@ class Pod(threading.Thread):
             if self._is_over():
                 return
             time.sleep(_TICK_S)
-        for container in self._init:
-            while not container.succeeded and not container.has_ended:
+        for container in self._before:
+            while not (container.starts if container.is_sidecar else container.succeeded or container.has_ended):
                 if self._is_over():
                     return
-                container.tick(probed=False)
+                container.tick(probed=container.is_sidecar)
                 self._tell()
                 time.sleep(_TICK_S)
         while not self._is_over():
-            for container in self._main if all(each.succeeded for each in self._init) else ():
+            for container in (*self._beside, *self._main) if all(each.succeeded for each in self._init) else ():
                 container.tick(probed=True)
             self._refresh()
             self._tell()
@@ -160,12 +164,15 @@ class Pod(threading.Thread):
         began = time.monotonic()
         sleeps = [each.pre_stop_s for each in self._main if each.is_running]
         self._killed.wait(min(max(sleeps, default=0.0), self._grace_s or 0.0))
-        for container in self._main:
-            container.signal(signal.SIGTERM)
-        left_s = (self._grace_s or 0.0) - (time.monotonic() - began)
-        deadline = time.monotonic() + max(left_s, 2.0)  # Kubernetes gives two seconds after a preStop that took all
-        while any(each.is_running for each in self._main) and time.monotonic() < deadline and not self._killed.is_set():
-            time.sleep(_TICK_S)
+        for containers in (self._main, self._beside[::-1]):
+            for container in containers:
+                container.signal(signal.SIGTERM)
+            left_s = (self._grace_s or 0.0) - (time.monotonic() - began)
+            deadline = time.monotonic() + max(left_s, 2.0)  # Kubernetes gives two seconds after a preStop that took all
+            while any(each.is_running for each in containers) and time.monotonic() < deadline:
+                if self._killed.is_set():
+                    return
+                time.sleep(_TICK_S)
 
     def _is_over(self) -> bool:
         return self._killed.is_set() or self._grace_s is not None
@@ -194,8 +201,8 @@ class Pod(threading.Thread):
                 return
 
     def _status(self) -> Json:
-        initialised = all(each.succeeded for each in self._init)
-        ready = initialised and all(each.ready for each in self._main)
+        initialised = all(each.starts if each.is_sidecar else each.succeeded for each in self._before)
+        ready = initialised and all(each.ready for each in (*self._beside, *self._main))
         conditions = {"Initialized": initialised, "ContainersReady": ready, "Ready": ready}
         return {
             "phase": self._phase(initialised),
@@ -204,7 +211,7 @@ class Pod(threading.Thread):
             "hostIP": "192.0.2.1",
             "startTime": self._begun,
             "conditions": [self._condition(name, holds) for name, holds in conditions.items()],
-            "initContainerStatuses": [each.status() for each in self._init],
+            "initContainerStatuses": [each.status() for each in self._before],
             "containerStatuses": [each.status() for each in self._main],
         }
 

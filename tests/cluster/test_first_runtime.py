@@ -27,11 +27,13 @@ def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
         yield replace(running, options=options, driver=KubernetesDriver(running.api, options))
 
 
-def test_it_serves(on_kubernetes: OnKubernetes) -> None:
+def test_it_serves(on_kubernetes: OnKubernetes, cluster: Harness) -> None:
     on_kubernetes.version(1)
     on_kubernetes.apply(policy=None)
     on_kubernetes.until_ready("digits-00001", 1)
     on_kubernetes.until_routed()
+    said = cluster.kubelet.pod("digits-00001").said("reports", previous=False)
+    assert said == b"nothing is recorded: this runtime of an earlier release does not report\n"
 
 
 def test_it_is_asked(cluster: Harness) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import onnx
 import pytest
 from django.core.cache import cache
@@ -17,10 +18,12 @@ from deployments.services import cluster_apply
 from deployments.services.recordings import RecordingOrder, recording_start
 from integrations.clusters.kubernetes.api import Api
 from integrations.clusters.kubernetes.driver import KubernetesDriver
+from integrations.clusters.kubernetes.kinds import POD
 from serving_runtime.shared.egress import networks
 from tests.cluster._support.kubeconfigs import flat
 from tests.cluster.harness import Harness
-from tests.cluster.platform import OnKubernetes
+from tests.cluster.platform import WITHIN_S, OnKubernetes
+from tests.cluster.pod import Pod
 from tests.deployments._support.cluster_files import LEAST
 from tests.integrations._support.runtimes import Traffic, model
 from tests.serving_runtime.telemetry.tap.receiver import receiving
@@ -100,6 +103,48 @@ def test_requests_are_kept_without_a_restart_until_there_are_enough(recording: O
     assert traffic.failures == []
     (after,) = platform.seen("digits-00001").replicas
     assert (after.name, after.started_at) == (before.name, before.started_at)
+
+
+def test_the_model_has_no_token_and_who_brings_its_records_has_no_model(recording: OnKubernetes) -> None:
+    harness = recording.harness
+    pod = harness.kubelet.pod("digits-00001")
+    with harness.plane.client() as client:
+        spec = client.get(POD.path("default", pod.name)).raise_for_status().json()["spec"]
+    opens, reports = spec["containers"][0], next(each for each in spec["initContainers"] if each["name"] == "reports")
+    assert not {"models", "cache", "artifacts"} & {each["name"] for each in reports["volumeMounts"]}
+    (token,) = {path.read_bytes() for folder in folders(pod, reports) for path in folder.rglob("token")}
+    assert [each["name"] for each in spec["containers"]] == ["runtime"]
+    assert not any((folder / "token").exists() for folder in folders(pod, opens))
+    read = {path for folder in folders(pod, opens) for path in folder.rglob("*") if path.is_file()}
+    assert read
+    assert not any(token in path.read_bytes() for path in read)
+    process = Path("/proc", str(pod.pid("runtime")))
+    assert token not in (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+
+
+def test_the_last_requests_of_a_pod_are_brought_when_it_ends(recording: OnKubernetes) -> None:
+    platform, harness = recording, recording.harness
+    order = RecordingOrder(CONSENT, max_requests=10_000)
+    recording_start(namespace="default", name="digits", order=order, actor="alice", now=platform.clock())
+    url = f"{harness.gateway.url}/serving/default/digits/v2/models/digits/infer"
+
+    def sent(first: float) -> bool:
+        inputs = [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [first, 2, 3, 4]}]
+        return httpx.post(url, json={"inputs": inputs}, timeout=10, trust_env=False).is_success
+
+    platform.until_so(lambda: sent(1) and Recording.objects.get().requests > 0)
+    pod = harness.kubelet.pod("digits-00001")
+    assert all(sent(77_000 + number) for number in range(20))
+    with harness.plane.client() as client:
+        client.delete(POD.path("default", pod.name)).raise_for_status()
+    pod.join(WITHIN_S)
+    files = Path(harness.options.payloads_folder).glob(f"*/*/{pod.name}/*.jsonl")
+    brought = "".join(path.read_text() for path in files)
+    assert [number for number in range(20) if f'"data":[{77_000 + number}.0,' not in brought] == []
+
+
+def folders(pod: Pod, container: dict[str, Any]) -> list[Path]:
+    return [folder for _, folder in pod.folders(container)]
 
 
 def test_a_payload_logger_tells_of_every_answer_that_clients_got(recording: OnKubernetes) -> None:

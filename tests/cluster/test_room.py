@@ -56,7 +56,7 @@ def test_what_does_not_fit_is_said_before_it_starts_and_while_it_waits(platform:
     room = platform.plan("half").room
     assert (room.fits, room.pods, room.placed) == (False, 2, 0)
     assert "no node has room for 2 of digits-00002 (node-" in room.message
-    assert " has 0.2 CPU, " in room.message
+    assert " has 0.18 CPU, " in room.message
 
     platform.start("2", "half")
     platform.until_so(lambda: "no node takes it" in platform.rollout().reason_message)

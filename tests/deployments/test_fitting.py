@@ -56,6 +56,12 @@ def test_what_is_not_said_is_the_clusters_default() -> None:
     assert room_for([Wanted("digits-00002", 3, Resources())], nodes(SMALL)).fits is False
 
 
+def test_what_pods_have_beside_the_replica_counts() -> None:
+    four = Wanted("digits-00002", 4, Resources(1.0, GIB))
+    assert room_for([four], nodes(BIG)).fits is True
+    assert room_for([four], replace(nodes(BIG), beside=Resources(0.01, GIB // 16))).placed == 3
+
+
 def test_what_is_not_known_is_said_with_the_reason() -> None:
     room = room_for([CANARY], Nodes(unknown="the nodes may not be read"))
     assert (room.fits, room.message) == (None, "whether it fits is not known: the nodes may not be read")

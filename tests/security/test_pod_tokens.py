@@ -1,4 +1,4 @@
-"""What is done with a token that a model took from its own pod: it brings what replicas record and nothing else."""
+"""What is done with the token of who brings records, were it taken: it brings what replicas record, nothing else."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tests.deployments.fakes import FakeCluster
 
 pytestmark = pytest.mark.django_db
 ID = "00000000-0000-4000-8000-000000000000"
-STOLEN, FETCHES = "pod.of.runtime", "pod.of.prepare"
+STOLEN, FETCHES = "pod.of.reports", "pod.of.prepare"
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ SOURCES = list(ModelSource)
 OPENS = {"runtime", "ask", "transformer"}
 """The containers in which a model's files, or an image of a deployer's, run."""
 TOKENS = {"control-plane": "fairlead", "records": "fairlead-records"}
+READS = {"made", "spool"}
+"""Folders of who opens a model that others read: what a build makes, what is recorded. They believe neither."""
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -91,7 +93,7 @@ def mounts(container: Pod) -> dict[str, Pod]:
 
 def test_all_kinds_of_pods_are_looked_at() -> None:
     names = {each["name"] for source in SOURCES for _, made in templates(source) for each in containers(made)}
-    assert names == {"prepare", "upload", *OPENS}
+    assert names == {"prepare", "upload", "reports", *OPENS}
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -109,7 +111,7 @@ def test_pods_are_restricted_and_have_no_token_of_the_cluster(source: ModelSourc
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_who_opens_a_model_has_no_token_that_fetches_or_brings_anything_but_its_records(source: ModelSource) -> None:
+def test_who_opens_a_model_has_no_token(source: ModelSource) -> None:
     for what, template in templates(source):
         volumes = {each["name"]: each for each in template["spec"]["volumes"]}
         for name, volume in volumes.items():
@@ -121,9 +123,21 @@ def test_who_opens_a_model_has_no_token_that_fetches_or_brings_anything_but_its_
             assert all("value" in each for each in container.get("env", ())), who
             if container["name"] in OPENS:
                 assert "envFrom" not in container, who
-                assert "control-plane" not in mounts(container), who
-                is_replica = container["name"] == "runtime" and what != "replay"
-                assert ("records" in mounts(container)) is is_replica, who
+                assert not TOKENS.keys() & mounts(container).keys(), who
+            if container["name"] == "reports":
+                assert mounts(container).keys() == {"records", "spool"}, who
+                assert mounts(container)["records"]["readOnly"] is True, who
+                assert not {"env", "envFrom"} & container.keys(), who
+
+
+def test_what_is_recorded_is_brought_by_a_container_of_its_own_that_ends_after_the_one_with_the_model() -> None:
+    for what, template in templates(ModelSource.REGISTRY):
+        runs = [each for each in template["spec"]["containers"] if each["name"] == "runtime"]
+        beside = [each for each in template["spec"]["initContainers"] if each["name"] == "reports"] if runs else []
+        assert [each["restartPolicy"] for each in beside] == (["Always"] if runs and what != "replay" else []), what
+        assert not any({"readinessProbe", "startupProbe", "livenessProbe"} & each.keys() for each in beside), what
+        volumes = {each["name"]: each for each in template["spec"]["volumes"]}
+        assert not beside or volumes["spool"] == {"name": "spool", "emptyDir": {"sizeLimit": "1Gi"}}, what
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -143,7 +157,8 @@ def test_who_opens_a_model_changes_nothing_that_another_container_reads_but_what
                     continue
                 assert "emptyDir" in volumes[name], (*who, name)
                 shared = [other[name] for other in others if name in other]
-                assert shared == [] or (name == "made" and [each.get("readOnly") for each in shared] == [True]), who
+                assert shared == [] or name in READS, (*who, name)
+                assert name != "made" or [each.get("readOnly") for each in shared] in ([], [True]), who
             assert mounts(container).get("models", {"readOnly": True})["readOnly"] is True, who
 
 

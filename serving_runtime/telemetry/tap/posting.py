@@ -23,6 +23,10 @@ _LONGEST_PAUSE_S = 5.0
 _AGAIN = frozenset({401, 408, 425, 429})  # 401: the token was replaced a moment ago
 
 
+class RefusedError(SinkError):
+    """The receiver will never take the events."""
+
+
 class HttpSink:
     """Posts events; a second's go together.
 
@@ -49,7 +53,10 @@ class HttpSink:
         self._client = httpx.Client(timeout=_TIMEOUT_S, verify=verify)
 
     def write(self, events: list[Event]) -> None:
-        body = b"[" + b",".join([written(event) for event in events]) + b"]"
+        self.send(b"[" + b",".join([written(event) for event in events]) + b"]")
+
+    def send(self, body: bytes) -> None:
+        """Post a batch that is JSON already; raises SinkError, and RefusedError where it is of no use to try again."""
         deadline = time.monotonic() + self._patience_s
         pause_s = _FIRST_PAUSE_S
         while problem := self._posted(body):
@@ -66,7 +73,7 @@ class HttpSink:
         self._client.close()
 
     def _posted(self, body: bytes) -> str:
-        """Return why the receiver did not take the body but may take it later; raises SinkError where it never will."""
+        """Return why the receiver did not take the body but may later; raises RefusedError where it never will."""
         headers = {"content-type": BATCH_TYPE}
         try:
             if self._token_file is not None:
@@ -79,4 +86,4 @@ class HttpSink:
         problem = f"{self._url} answered {answer.status_code}"
         if answer.status_code in _AGAIN or answer.status_code >= 500:
             return problem
-        raise SinkError(problem)
+        raise RefusedError(problem)

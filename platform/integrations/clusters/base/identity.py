@@ -5,7 +5,7 @@ from dataclasses import dataclass
 AUDIENCE = "fairlead"
 """Whom the tokens of workloads are for: one made for anybody else, such as the cluster's API server, is refused."""
 RECORDS_AUDIENCE = "fairlead-records"
-"""The same of a token that fetches nothing and brings what a replica recorded: who opens a model has no other."""
+"""The same of a token that fetches nothing and brings what a replica recorded; who opens a model has neither."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,7 @@ class Nodes:
         waiting: how many pods no node has taken yet.
         gpus: of the nodes that have some.
         defaults: what a replica requests whose revision does not say.
+        beside: what each pod requests beside that, for containers that are not the model's.
         unknown: why nothing is known of nodes; empty where it is.
     """
 
@@ -181,3 +182,4 @@ class Nodes:
     gpus: tuple[NodeGpus, ...] = ()
     defaults: Resources = field(default_factory=Resources)
     unknown: str = "nodes were not looked at"
+    beside: Resources = field(default_factory=Resources)

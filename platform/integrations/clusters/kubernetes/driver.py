@@ -42,7 +42,7 @@ from integrations.clusters.kubernetes.check import check, in_namespace
 from integrations.clusters.kubernetes.diagnosis import Diagnosis
 from integrations.clusters.kubernetes.failures import env_of
 from integrations.clusters.kubernetes.features import GatewayClass, asks_much, refuse_unsupported
-from integrations.clusters.kubernetes.manifests import render
+from integrations.clusters.kubernetes.manifests import render, taps
 from integrations.clusters.kubernetes.manifests.names import METRICS_PORT, REVISION, SERVICE
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
 from integrations.clusters.kubernetes.manifests.pods import RUNTIME
@@ -150,9 +150,14 @@ class KubernetesDriver:
             there, pods = self._api.list(kinds.NODE, "", {}), self._api.list(kinds.POD, "", {})
         except NotPermitted as error:
             return Nodes(components, unknown=f"the role fairlead-driver-nodes is not given to the driver ({error})")
-        defaults = self._options.defaults
         return Nodes(
-            components, nodes.room(there, pods), nodes.waiting(pods), gpus.gpus(there, pods), defaults, unknown=""
+            components,
+            nodes.room(there, pods),
+            nodes.waiting(pods),
+            gpus.gpus(there, pods),
+            self._options.defaults,
+            unknown="",
+            beside=taps.requested(self._options),
         )
 
     def _gateway_component(self) -> Component:

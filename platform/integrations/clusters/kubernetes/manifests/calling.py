@@ -1,7 +1,7 @@
 """How a container calls the control plane: address, token and certificate authority. Pure.
 
 The token is the pod's own, for the audience `fairlead` alone; the kubelet replaces it before it ends. Only containers
-that fetch or bring get it. A replica that may be tapped has another one, by which no model is fetched.
+that fetch or bring get it. What brings the records of a replica has another one, by which no model is fetched.
 """
 
 from common.errors import InvalidInput

@@ -41,8 +41,9 @@ def job(asked: Job, name: str, options: Options) -> Manifest:
     """Return the Job; raises InvalidInput for an artifact that no pod can reach.
 
     It takes the model from where replicas do, past the cache that those share: that may be a claim of other namespaces.
+    Nothing of it is recorded.
     """
-    options = replace(options, model_cache=None)
+    options = replace(options, model_cache=None, payloads_folder="")
     model = DesiredRevision(
         name=name,
         model_name=_MODEL_NAME,

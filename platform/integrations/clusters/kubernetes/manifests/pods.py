@@ -1,4 +1,4 @@
-"""A replica as a pod: the runtime, and before it a step that lays out its model. Pure."""
+"""A replica as a pod: the runtime, before it a step that lays out its model, and what brings its records. Pure."""
 
 import json
 import re
@@ -47,13 +47,16 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
                 RESTART: str(revision.restart_number),
                 "prometheus.io/scrape": "true",
                 "prometheus.io/port": str(METRICS_PORT),
-                **without_identity(options, RUNTIME),
+                **without_identity(options, RUNTIME, *([taps.REPORTS] if taps.is_possible(options) else [])),
             },
         },
         "spec": {
             **secure_pod(desired, options),
             **scheduling.where(desired, revision),
-            "initContainers": [_prepare(revision, source, options)],
+            "initContainers": [
+                _prepare(revision, source, options),
+                *taps.reports(accelerators.image(revision, options), options),
+            ],
             "containers": [_runtime(desired, revision, options)],
             "volumes": [
                 {"name": "models", "emptyDir": {}},
@@ -63,7 +66,6 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
                 {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(options.shared_memory_bytes)}},
                 *taps.volumes(desired, revision, options),
                 *([calling.volume(options)] if source.calls else []),
-                *([calling.records_volume(options)] if taps.is_possible(options) else []),
             ],
         },
     }
@@ -131,7 +133,6 @@ def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> M
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount in a pod
             {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - a mount in a pod
             *taps.mounts(options),
-            *([calling.records_mount()] if taps.is_possible(options) else []),
         ],
     }
 
