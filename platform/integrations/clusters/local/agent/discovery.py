@@ -43,7 +43,8 @@ class _Known:
 
     Attributes:
         asked: the names it asked for; None where it asked for all there are.
-        answered: it has been sent something; it waits for that, be it empty, before it takes requests.
+        answered: it has been sent a message; it waits for one, be it empty, before it takes requests.
+        settled: it has said how it took up a message.
         sent: what it has, or has been sent and not refused.
         acknowledged: what of that it has taken up.
         refused: why it did not take up a version.
@@ -51,6 +52,7 @@ class _Known:
 
     asked: set[str] | None
     answered: bool = False
+    settled: bool = False
     sent: dict[str, str] = field(default_factory=dict)
     acknowledged: dict[str, str] = field(default_factory=dict)
     refused: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -103,11 +105,14 @@ class _Stream:
                 self._settle(known, sent, request.error_detail.message)
 
     def _settle(self, known: _Known, sent: _Sent, error: str) -> None:
+        known.settled = True
         if error:
             known.refused.update(dict.fromkeys(sent.versions.items(), error))
             log.error("the gateway refuses %s: %s", ", ".join(sent.versions) or ", ".join(sent.removed), error)
             return
         known.acknowledged.update(sent.versions)
+        for each in sent.versions.items():
+            known.refused.pop(each, None)
         for name in sent.removed:
             known.acknowledged.pop(name, None)
 
@@ -146,7 +151,7 @@ class _Stream:
         for name, each in resources.items():
             if reason := known.refused.get((name, each.version)):
                 raise Unavailable(f"the gateway refuses {name}: {reason}")
-        if kind.is_whole and not (known.answered and known.acknowledged.keys() <= resources.keys()):
+        if kind.is_whole and not (known.settled and known.acknowledged.keys() <= resources.keys()):
             return False
         return all(known.acknowledged.get(name) == each.version for name, each in resources.items())
 
@@ -156,7 +161,7 @@ class Discovery:
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
-        self._resources: dict[Kind, Resources] = {kind: {} for kind in Kind}
+        self._resources: dict[Kind, Resources] = {}
         self._stream: _Stream | None = None
         self._heard = asyncio.Event()
         self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", _NO_LIMIT)])
@@ -207,8 +212,8 @@ class Discovery:
             while not reading.done():
                 stream.changed.clear()
                 for kind in Kind:
-                    message = stream.answer(kind, self._resources[kind])
-                    if message is not None:
+                    # What was not set yet is not empty: an Envoy of an earlier agent keeps what it has.
+                    if kind in self._resources and (message := stream.answer(kind, self._resources[kind])):
                         yield message
                 await stream.changed.wait()
         finally:
