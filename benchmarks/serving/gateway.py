@@ -1,9 +1,12 @@
 """What the gateway adds to a request: the same server asked directly and through Envoy, in turns.
 
-    python -m benchmarks.serving.gateway [--rounds 15] [--seconds 2] [--record]
+    python -m benchmarks.serving.gateway [--rounds 15] [--seconds 2] [--services 1000] [--record]
 
-Envoy is the local installation's: its program, its flags, and its files as the agent writes them for one service of one
-revision, which is this server. HTTP binary and gRPC, mlp_small, one request at a time and 32 at once, in a closed loop.
+Envoy is the local installation's: its program, its flags, and what the agent sends it for one service of one revision,
+which is this server. With --services a second Envoy, asked in turns with the first, has so many others, too, among
+which it has to find a request's. HTTP binary and gRPC, mlp_small, one request at a time and 32 at once, in a closed
+loop.
+
 The server has one core and the client another; Envoy has a third where there is one, else it shares the server's, so
 that at 32 at once requests wait for both: there its processor time says more than latency does.
 """
@@ -13,39 +16,30 @@ import json
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from benchmarks.serving import loads, machine, models, requests
+from benchmarks.serving import envoys, loads, machine, models, requests
 from benchmarks.serving.peers.base import Running
 from benchmarks.serving.peers.fairlead import Fairlead
 from benchmarks.serving.processes import (
     CLIENT_CORE,
     SERVER_CORE,
-    Process,
     answers,
-    free_ports,
     run_program,
 )
-from integrations.clusters.local.agent.gateway import envoy_command
-from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
-from integrations.clusters.local.envoy.clusters import clusters, endpoints
-from integrations.clusters.local.envoy.names import endpoints_file
-from integrations.clusters.local.envoy.routes import SERVICE_METADATA, route_table
+from integrations.clusters.local.agent.routing import Routing
+from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
 from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
-from integrations.clusters.local.files import write_json
 
 _MODEL = models.MODELS["mlp_small"]
-_SERVICE, _REVISION = ServiceRoute("default", "small", (), model=_MODEL.name), "small-00001"
-_HEADERS = {SERVICE_METADATA: _SERVICE.key}
+_NAMESPACE, _SERVICE = "default", "small"
+_HEADERS = {SERVICE_METADATA: f"{_NAMESPACE}/{_SERVICE}"}
 """By which Envoy finds the service of a gRPC call; sent to the server itself, too, which has no use for it."""
 
 _POINTS = (("http", 1), ("http", 32), ("grpc", 1), ("grpc", 32))
-_WAYS = ("direct", "through")
 _COLUMNS = ("p50", "Envoy adds", "p99", "Envoy adds", "server", "server behind Envoy", "Envoy", "Envoy / server")
 
 _RESULTS = Path(__file__).parents[1] / "results" / "gateway.json"
@@ -59,6 +53,7 @@ class Added(NamedTuple):
         added_p50_us, added_p99_us: through Envoy less directly, round by round.
         server_us, behind_us: the server's processor time a request, asked directly and behind Envoy.
         envoy_us: Envoy's processor time a request.
+        beside: the same beside other services, over that beside none, round by round; None where there were none.
     """
 
     p50_us: float
@@ -68,6 +63,7 @@ class Added(NamedTuple):
     server_us: float
     behind_us: float
     envoy_us: float
+    beside: float | None = None
 
     @property
     def envoy_share(self) -> float:
@@ -92,70 +88,73 @@ def added(rows: Sequence[Mapping[str, Any]]) -> Added:
         middle("direct", "server_us"),
         middle("through", "server_us"),
         middle("through", "envoy_us"),
+        median(row["beside"]["envoy_us"] / row["through"]["envoy_us"] for row in rows) if "beside" in rows[0] else None,
     )
 
 
 def lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the table, which is Markdown."""
-    yield f"| | {' | '.join(_COLUMNS)} |"
-    yield "| --- " * (len(_COLUMNS) + 1) + "|"
+    columns = [*_COLUMNS, "beside others"] if any("beside" in row for row in rows) else _COLUMNS
+    yield f"| | {' | '.join(columns)} |"
+    yield "| --- " * (len(columns) + 1) + "|"
     for form, calls in dict.fromkeys((row["form"], row["calls"]) for row in rows):
         found = added([row for row in rows if (row["form"], row["calls"]) == (form, calls)])
         name = f"{'HTTP binary' if form == 'http' else 'gRPC'}, {calls} at once"
         latencies = (found.p50_us, found.added_p50_us, found.p99_us, found.added_p99_us)
         processor = (found.server_us, found.behind_us, found.envoy_us)
         cells = [f"{each:,.0f}" for each in (*latencies, *processor)]
-        yield f"| {name} | {' | '.join(cells)} | {found.envoy_share:.1f} |"
+        ratios = [f"{found.envoy_share:.1f}", *([f"{found.beside:.2f}"] if found.beside is not None else [])]
+        yield f"| {name} | {' | '.join([*cells, *ratios])} |"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=int, default=2, help="of load, for each way to ask in each round (2)")
+    parser.add_argument("--services", type=int, default=0, metavar="N", help="measure beside N other services, too (0)")
     parser.add_argument("--record", action="store_true", help=f"write {_RESULTS.relative_to(Path.cwd())}")
     options = parser.parse_args()
     if loads.missing():
         sys.exit(f"The benchmark lacks {', '.join(loads.missing())}. On Debian: apt-get install wrk nghttp2-client")
     with tempfile.TemporaryDirectory(prefix="fairlead-gateway-") as name:
-        found = measured(Path(name), options.rounds, options.seconds)
+        found = measured(Path(name), options.rounds, options.seconds, options.services)
     print("\n".join(lines(found["rounds"])))
     if options.record:
         _RESULTS.write_text(json.dumps(found, separators=(",", ":")).replace('{"round"', '\n{"round"') + "\n")
     return 0
 
 
-def measured(folder: Path, rounds: int, seconds: int) -> dict[str, Any]:
+def measured(folder: Path, rounds: int, seconds: int, services: int) -> dict[str, Any]:
     """Return the machine and every round."""
-    about = {**machine.described(), "envoy_core": _envoy_core()}
+    about = {**machine.described(), "envoy_core": _envoy_core(), "services": services}
     rows: list[dict[str, Any]] = []
     models.save(_MODEL.name, folder / "models" / f"{_MODEL.name}.onnx")
-    server = Fairlead(serves=(_MODEL.name,)).start(Path(sys.executable), folder / "models", folder)
+    asked: dict[str, Running] = {}
+    server = asked["direct"] = Fairlead(serves=(_MODEL.name,)).start(Path(sys.executable), folder / "models", folder)
     try:
         server.process.wait_until(server.ready)
-        envoy = _envoy(server, folder)
-        try:
-            envoy.process.wait_until(envoy.ready)
-            for number in range(rounds + 1):
-                for form, calls in _POINTS:
-                    row = {"round": number, "form": form, "calls": calls}
-                    for way in _WAYS if number % 2 else reversed(_WAYS):
-                        row[way] = _asked(server, envoy, way, form, calls, seconds, folder)
-                    if number:  # the first one is for caches to fill and the model to move into the loop
-                        rows.append(row)
-                        print(row, file=sys.stderr, flush=True)
-        finally:
-            envoy.process.stop()
+        asked["through"] = _envoy(server, folder / "envoy")
+        if services:
+            asked["beside"] = _envoy(server, folder / "envoy-beside", others=services)
+        for each in asked.values():
+            each.process.wait_until(each.ready)
+        for number in range(rounds + 1):
+            for form, calls in _POINTS:
+                row: dict[str, Any] = {"round": number, "form": form, "calls": calls}
+                for way in asked if number % 2 else reversed(asked):
+                    row[way] = _asked(server, asked[way], form, calls, seconds, folder)
+                if number:  # the first one is for caches to fill and the model to move into the loop
+                    rows.append(row)
+                    print(row, file=sys.stderr, flush=True)
     finally:
-        server.process.stop()
+        for each in reversed(asked.values()):
+            each.process.stop()
     return {"machine": about, "rounds": rows}
 
 
-def _asked(
-    server: Running, envoy: Running, way: str, form: str, calls: int, seconds: int, scratch: Path
-) -> dict[str, float]:
-    """Return what clients saw, and the processor time of each process for a request."""
-    asked = server if way == "direct" else envoy
-    before = server.process.cpu_s(), envoy.process.cpu_s()
+def _asked(server: Running, asked: Running, form: str, calls: int, seconds: int, scratch: Path) -> dict[str, float]:
+    """Return what clients saw, and the processor time of the server and of Envoy, if it was asked, for a request."""
+    before = server.process.cpu_s(), asked.process.cpu_s()
     if form == "http":
         assert asked.http is not None
         load = loads.wrk(*asked.http(_MODEL), calls, seconds, scratch)
@@ -163,43 +162,32 @@ def _asked(
         assert asked.grpc_port is not None
         message = requests.v2_grpc(_MODEL)
         load = loads.h2load(asked.grpc_port, message, calls, 1, seconds, scratch, headers=_HEADERS, latencies=True)
-    after = server.process.cpu_s(), envoy.process.cpu_s()
+    after = server.process.cpu_s(), asked.process.cpu_s()
     server_us, envoy_us = (
         round((last - first) / load.count * 1e6, 2) for first, last in zip(before, after, strict=True)
     )
     assert load.p50_us is not None
     assert load.p99_us is not None
     found = {"per_s": load.per_s, "p50_us": load.p50_us, "p99_us": load.p99_us, "server_us": server_us}
-    return found if way == "direct" else {**found, "envoy_us": envoy_us}
+    return found if asked is server else {**found, "envoy_us": envoy_us}
 
 
-def _envoy(server: Running, scratch: Path) -> Running:
-    """Start Envoy before the server as the agent does before a replica."""
+def _envoy(server: Running, folder: Path, *, others: int = 0) -> Running:
+    """Start Envoy before the server as the agent does before a replica, beside so many services of the same kind."""
     assert server.http is not None
     assert server.grpc_port is not None
     http_port = int(server.http(_MODEL)[0].split(":")[2].partition("/")[0])
-    folder = scratch / "envoy"
-    (folder / "endpoints").mkdir(parents=True)
-    (port,) = free_ports(1)
-    revision = RevisionEndpoints(_SERVICE.namespace, _REVISION, (Endpoint(http_port, server.grpc_port),))
-    backends = (Backend(_REVISION, model_version="1", share_percent=100),)
-    files = {
-        "bootstrap.json": bootstrap(
-            folder=str(folder),
-            host="127.0.0.1",
-            port=port,
-            admin_socket=str(folder / "admin.sock"),
-            started_at=f"{time.time():.3f}",
+    endpoints = (Endpoint(http_port, server.grpc_port),)
+    names = [*(f"other-{number}" for number in range(others)), _SERVICE]
+    routing = Routing(
+        tuple(
+            ServiceRoute(_NAMESPACE, name, (Backend(f"{name}-00001", "1", share_percent=100),), model=_MODEL.name)
+            for name in names
         ),
-        CLUSTERS_FILE: clusters([revision], folder=str(folder), version="1"),
-        ROUTES_FILE: route_table([replace(_SERVICE, backends=backends)], version="1"),
-    }
-    for use in revision.uses:
-        files[endpoints_file(revision.namespace, revision.revision, use)] = endpoints(revision, use, version="1")
-    for place, content in files.items():
-        write_json(folder / place, content)
-    process = Process(envoy_command(folder), scratch / "envoy.log", cores=_envoy_core())
-    url = f"http://127.0.0.1:{port}/serving/{_SERVICE.key}/v2"
+        tuple(RevisionEndpoints(_NAMESPACE, f"{name}-00001", endpoints) for name in names),
+    )
+    process, port = envoys.start(routing, folder, cores=_envoy_core())
+    url = f"http://127.0.0.1:{port}/serving/{_NAMESPACE}/{_SERVICE}/v2"
     body = requests.v2_binary(_MODEL)
     return Running(
         process,

@@ -11,15 +11,12 @@ import pytest
 from benchmarks.flood import attacks
 from benchmarks.flood.attacks import Target
 from benchmarks.flood.served import write_models
-from benchmarks.serving.processes import Process, free_ports
-from integrations.clusters.local.agent.gateway import envoy_command
-from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
-from integrations.clusters.local.envoy.clusters import STREAM_WINDOW_BYTES, clusters, endpoints
+from benchmarks.serving import envoys
+from benchmarks.serving.processes import Process
+from integrations.clusters.local.agent.routing import Routing
+from integrations.clusters.local.envoy.clusters import STREAM_WINDOW_BYTES
 from integrations.clusters.local.envoy.listener import CONNECTION_WINDOW_BYTES, MAX_STREAMS
-from integrations.clusters.local.envoy.names import endpoints_file
-from integrations.clusters.local.envoy.routes import route_table
 from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
-from integrations.clusters.local.files import write_json
 from tests.serving_runtime.processes import ServerProcess, server
 
 MIB = 2**20
@@ -41,24 +38,9 @@ def runtime(tmp_path: Path) -> Iterator[ServerProcess]:
 @pytest.fixture
 def gateway(runtime: ServerProcess, tmp_path: Path) -> Iterator[tuple[Process, int]]:
     """Envoy before the runtime, as the agent starts it, and its port."""
-    folder = tmp_path / "envoy"
-    (folder / "endpoints").mkdir(parents=True)
-    (port,) = free_ports(1)
     revision = RevisionEndpoints("default", "small-00001", (Endpoint(runtime.http, runtime.grpc),))
     service = ServiceRoute("default", "small", (Backend("small-00001", model_version="1", share_percent=100),))
-    started = bootstrap(
-        folder=str(folder), host="127.0.0.1", port=port, admin_socket=str(folder / "admin"), started_at="0"
-    )
-    files = {
-        "bootstrap.json": started,
-        CLUSTERS_FILE: clusters([revision], folder=str(folder), version="1"),
-        ROUTES_FILE: route_table([service], version="1"),
-    }
-    for use in revision.uses:
-        files[endpoints_file("default", "small-00001", use)] = endpoints(revision, use, version="1")
-    for place, content in files.items():
-        write_json(folder / place, content)
-    process = Process(envoy_command(folder), tmp_path / "envoy.log")
+    process, port = envoys.start(Routing((service,), (revision,)), tmp_path / "envoy")
     try:
         process.wait_until(lambda: healthy(port))
         yield process, port

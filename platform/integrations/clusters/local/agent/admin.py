@@ -9,12 +9,9 @@ import httpx
 from common.errors import Unavailable
 from integrations.clusters.local.agent.sockets import short_folder
 from integrations.clusters.local.envoy.listener import STAT_PREFIX
-from integrations.clusters.local.envoy.routes import ROUTES_NAME
 from integrations.clusters.local.envoy.words import Place
 from integrations.clusters.local.files import Layout
 from integrations.pages import unix_url
-
-_ROUTES = f"http.{STAT_PREFIX}.rds.{ROUTES_NAME}"
 
 
 def admin_socket(layout: Layout) -> Path:
@@ -53,11 +50,6 @@ class Admin:
             }
             for cluster in found
         }
-
-    async def routes_version(self) -> str:
-        """Return the version of the route table in use; empty before the first."""
-        page = (await self._get("/stats", filter=f"^{_ROUTES}\\.version_text$", type="TextReadouts")).text
-        return page.partition(":")[2].strip().strip('"')
 
     async def idle(self) -> bool:
         """Return whether no request of a client is in flight."""

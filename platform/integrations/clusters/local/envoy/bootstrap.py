@@ -1,12 +1,12 @@
-"""What Envoy is started with: its admin page, the listener, and where to find clusters. Pure."""
+"""What Envoy is started with: its admin page, the listener, and where to ask for everything else. Pure."""
 
 from typing import Any
 
 from integrations.clusters.local.envoy import mirror
 from integrations.clusters.local.envoy.listener import listener
 
-CLUSTERS_FILE = "clusters.json"
-ROUTES_FILE = "routes.json"
+AGENT = "agent"
+_GRPC = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _MAX_CONNECTIONS = (
     "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
 )
@@ -16,13 +16,17 @@ MAX_HEAP_BYTES = 1024 * 1024 * 1024
 _TRACKED_POWER = 20
 """Streams that hold 2 ** _TRACKED_POWER bytes and more are the first to be reset when memory runs out."""
 
+_RECONNECT = {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}}
+"""An agent that was away is found again within about a second."""
+
 STARTED_AT_TAG = "fairlead_started_at"
 
 
-def bootstrap(*, folder: str, host: str, port: int, admin_socket: str, started_at: str) -> dict[str, Any]:
-    """Return the bootstrap for a gateway on `host`:`port` with its files in `folder`.
+def bootstrap(*, agent_socket: str, host: str, port: int, admin_socket: str, started_at: str) -> dict[str, Any]:
+    """Return the bootstrap for a gateway on `host`:`port`.
 
     Args:
+        agent_socket: path of the Unix socket on which the agent says what there is (`agent.discovery`).
         admin_socket: path of the Unix socket of the admin page. It can end Envoy, so no port leads to it: what posts to
             addresses that users choose cannot come there.
         started_at: Unix seconds; a label on every counter, by which a reader sees that counters began again.
@@ -50,13 +54,32 @@ def bootstrap(*, folder: str, host: str, port: int, admin_socket: str, started_a
         },
         "stats_config": {"stats_tags": [{"tag_name": STARTED_AT_TAG, "fixed_value": started_at}]},
         "static_resources": {
-            "listeners": [listener(host=host, port=port, routes_file=f"{folder}/{ROUTES_FILE}"), mirror.listener()],
-            "clusters": [mirror.cluster()],
+            "listeners": [listener(host=host, port=port), mirror.listener()],
+            "clusters": [_agent(agent_socket), mirror.cluster()],
         },
         "bootstrap_extensions": [mirror.bootstrap_extension()],
         "dynamic_resources": {
-            "cds_config": {"resource_api_version": "V3", "path_config_source": {"path": f"{folder}/{CLUSTERS_FILE}"}},
+            "ads_config": {
+                "api_type": "DELTA_GRPC",
+                "transport_api_version": "V3",
+                "set_node_on_first_message_only": True,
+                "grpc_services": [{"envoy_grpc": {"cluster_name": AGENT, "retry_policy": _RECONNECT}}],
+            },
+            "cds_config": {"resource_api_version": "V3", "ads": {}},
         },
+    }
+
+
+def _agent(socket: str) -> dict[str, Any]:
+    """Return the cluster that is the agent."""
+    options = {"@type": _GRPC, "explicit_http_config": {"http2_protocol_options": {}}}
+    endpoint = {"endpoint": {"address": {"pipe": {"path": socket}}}}
+    return {
+        "name": AGENT,
+        "type": "STATIC",
+        "connect_timeout": "1s",
+        "load_assignment": {"cluster_name": AGENT, "endpoints": [{"lb_endpoints": [endpoint]}]},
+        "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options},
     }
 
 

@@ -1,13 +1,12 @@
 """Revisions to Envoy clusters and their endpoints (CDS and EDS). Pure.
 
 A cluster's definition never depends on anything that changes: Envoy replaces an edited cluster and loses its counters
-and connections. What changes are the endpoints, one file per cluster, and the weights, which live in the routes.
+and connections. What changes are the endpoints, each cluster's apart, and the weights, which live in the routes.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
-from integrations.clusters.local.envoy.names import ClusterUse, cluster_name, endpoints_file
+from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.words import Endpoint, Place, RevisionEndpoints
 
 _CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
@@ -23,48 +22,17 @@ CONNECTION_BUFFER_BYTES = 256 * 1024
 UPSTREAM_IDLE_TIMEOUT_S = 60
 
 
-def clusters(revisions: Iterable[RevisionEndpoints], *, folder: str, version: str) -> dict[str, Any]:
-    """Return the discovery response with every cluster of `revisions`; `folder` is where the endpoint files are."""
-    return {
-        "version_info": version,
-        "resources": [_cluster(revision, use, folder) for revision in revisions for use in revision.uses],
-    }
-
-
-def endpoints(revision: RevisionEndpoints, use: ClusterUse, *, version: str) -> dict[str, Any]:
-    """Return the discovery response with the endpoints of one cluster."""
-    return {
-        "version_info": version,
-        "resources": [
-            {
-                "@type": _ASSIGNMENT,
-                "cluster_name": cluster_name(revision.namespace, revision.revision, use),
-                "endpoints": [{"lb_endpoints": [_endpoint(endpoint, use) for endpoint in revision.endpoints]}],
-            }
-        ],
-    }
-
-
-def place_of(endpoint: Endpoint, use: ClusterUse) -> Place:
-    """Return the place that a cluster of this use talks to."""
-    return endpoint.grpc if use.is_grpc else endpoint.http
-
-
-def _cluster(revision: RevisionEndpoints, use: ClusterUse, folder: str) -> dict[str, Any]:
-    path = f"{folder}/{endpoints_file(revision.namespace, revision.revision, use)}"
+def cluster(namespace: str, revision: str, use: ClusterUse) -> dict[str, Any]:
+    """Return one of a revision's clusters, whose endpoints Envoy asks for next."""
     protocol: dict[str, Any] = {"http_protocol_options": {}}
     if use.is_grpc:
         protocol = {"http2_protocol_options": {"initial_stream_window_size": STREAM_WINDOW_BYTES}}
     return {
         "@type": _CLUSTER,
-        "name": cluster_name(revision.namespace, revision.revision, use),
+        "name": cluster_name(namespace, revision, use),
         "type": "EDS",
         "eds_cluster_config": {
-            "eds_config": {
-                "resource_api_version": "V3",
-                "path_config_source": {"path": path},
-                "initial_fetch_timeout": "5s",
-            }
+            "eds_config": {"resource_api_version": "V3", "ads": {}, "initial_fetch_timeout": "5s"},
         },
         "connect_timeout": "1s",
         "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
@@ -80,6 +48,20 @@ def _cluster(revision: RevisionEndpoints, use: ClusterUse, folder: str) -> dict[
             }
         },
     }
+
+
+def endpoints(revision: RevisionEndpoints, use: ClusterUse) -> dict[str, Any]:
+    """Return the endpoints of one of a revision's clusters."""
+    return {
+        "@type": _ASSIGNMENT,
+        "cluster_name": cluster_name(revision.namespace, revision.revision, use),
+        "endpoints": [{"lb_endpoints": [_endpoint(endpoint, use) for endpoint in revision.endpoints]}],
+    }
+
+
+def place_of(endpoint: Endpoint, use: ClusterUse) -> Place:
+    """Return the place that a cluster of this use talks to."""
+    return endpoint.grpc if use.is_grpc else endpoint.http
 
 
 def _limits(most: int) -> dict[str, int]:

@@ -6,7 +6,12 @@ It is in the bootstrap and never changes, so that a taken port ends Envoy at its
 from typing import Any
 
 from integrations.clusters.local.envoy.filters import MANAGER, http_filters
-from integrations.clusters.local.envoy.routes import ROUTES_NAME
+from integrations.clusters.local.envoy.scopes import (
+    SERVICE_METADATA,
+    name_by_host,
+    name_by_metadata_or_path,
+    scope_key,
+)
 
 STAT_PREFIX = "gateway"
 
@@ -23,9 +28,17 @@ STREAM_WINDOW_BYTES of clusters.py, and no window counts that."""
 
 Json = dict[str, Any]
 
+_FROM_AGENT: Json = {"resource_api_version": "V3", "ads": {}}
+_NAMED_SO = f"by metadata {SERVICE_METADATA}: <namespace>/<service> or by :authority <service>.<namespace>"
+_GRPC: Json = {"name": "content-type", "string_match": {"prefix": "application/grpc"}}
+_NAMED: Json = {"name": SERVICE_METADATA, "string_match": {"prefix": "/serving/"}}
+_SENTENCE: Json = {"text_format_source": {"inline_string": "%LOCAL_REPLY_BODY%"}}
+_NOT_FOUND = 5  # gRPC's
+_PATH = "the path is /serving/<namespace>/<service>/v2/..."
 
-def listener(*, host: str, port: int, routes_file: str) -> Json:
-    """Return the listener on `host`:`port` that routes by the table in `routes_file`."""
+
+def listener(*, host: str, port: int) -> Json:
+    """Return the listener on `host`:`port` that routes by the scopes which the agent sends."""
     return {
         "name": "gateway",
         "address": {"socket_address": {"address": host, "port_value": port}},
@@ -34,23 +47,26 @@ def listener(*, host: str, port: int, routes_file: str) -> Json:
         "filter_chains": [
             {
                 "filters": [
-                    {"name": "envoy.filters.network.http_connection_manager", "typed_config": _manager(routes_file)},
+                    {"name": "envoy.filters.network.http_connection_manager", "typed_config": _manager()},
                 ]
             }
         ],
     }
 
 
-def _manager(routes_file: str) -> Json:
+def _manager() -> Json:
     return {
         "@type": MANAGER,
         "stat_prefix": STAT_PREFIX,
         "codec_type": "AUTO",
-        "rds": {
-            "route_config_name": ROUTES_NAME,
-            "config_source": {"resource_api_version": "V3", "path_config_source": {"path": routes_file}},
+        "early_header_mutation_extensions": [name_by_metadata_or_path()],
+        "scoped_routes": {
+            "name": STAT_PREFIX,
+            "scope_key_builder": scope_key(),
+            "rds_config_source": _FROM_AGENT,
+            "scoped_rds": {"scoped_rds_config_source": _FROM_AGENT},
         },
-        "http_filters": http_filters(),
+        "http_filters": [name_by_host(), *http_filters()],
         "server_name": "fairlead",
         # Every client is a stranger, one on this machine too: no x-envoy-... header of theirs may change timeouts or
         # retries. Envoy's own list of trusted networks gives way to one that holds nobody.
@@ -80,17 +96,28 @@ def _local_replies() -> Json:
     """Return how Envoy words its own answers: V2's error object, for gRPC the plain sentence."""
     return {
         "mappers": [
-            {
-                "filter": {
-                    "header_filter": {
-                        "header": {"name": "content-type", "string_match": {"prefix": "application/grpc"}},
-                    }
-                },
-                "body_format_override": {"text_format_source": {"inline_string": "%LOCAL_REPLY_BODY%"}},
-            }
+            _unknown(f"no service of the name in {SERVICE_METADATA}", _GRPC, _NAMED),
+            _unknown(f"no service is named; name it {_NAMED_SO}", _GRPC),
+            _unknown(f"no service of that name; {_PATH}", _NAMED),
+            _unknown(f"no service is named; {_PATH}"),
+            {"filter": {"header_filter": {"header": _GRPC}}, "body_format_override": _SENTENCE},
         ],
         "body_format": {
             "json_format": {"error": "%LOCAL_REPLY_BODY%"},
             "content_type": "application/json",
         },
     }
+
+
+def _unknown(sentence: str, *headers: Json) -> Json:
+    """Return the answer to requests with these headers of which no service is found."""
+    found: list[Json] = [{"response_flag_filter": {"flags": ["NR"]}}]
+    found += [{"header_filter": {"header": header}} for header in headers]
+    said: Json = {
+        "filter": {"and_filter": {"filters": found}} if headers else found[0],
+        "body": {"inline_string": sentence},
+    }
+    if _GRPC not in headers:
+        return said
+    status = {"header": {"key": "grpc-status", "value": str(_NOT_FOUND)}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
+    return {**said, "headers_to_add": [status], "body_format_override": _SENTENCE}

@@ -31,8 +31,3 @@ class ClusterUse(StrEnum):
 def cluster_name(namespace: str, revision: str, use: ClusterUse) -> str:
     """Return the name; it has no dots or colons, which Envoy's statistics would split or rewrite."""
     return f"{namespace}/{revision}/{use.value}"
-
-
-def endpoints_file(namespace: str, revision: str, use: ClusterUse) -> str:
-    """Return the path of the cluster's endpoints below Envoy's folder."""
-    return f"endpoints/{namespace}.{revision}.{use.value}.json"

