@@ -161,7 +161,8 @@ class _Graph:
 
     def _of_shapes(self, name: str) -> bool:
         """Return whether numbers are made of shapes and constants alone."""
-        left, seen = [name], set()
+        left = [name]
+        seen: set[str] = set()
         while left and len(seen) < _MOST_STEPS:
             name = left.pop()
             if not name or name in seen or name in self._constants:

@@ -107,7 +107,8 @@ def read_node(content: memoryview) -> Node:
         elif number == NODE_TYPE:
             found.kind = bytes(part).decode()
         elif number == NODE_DOMAIN:
-            found.domain = "" if part == b"ai.onnx" else bytes(part).decode()
+            domain = bytes(part).decode()
+            found.domain = "" if domain == "ai.onnx" else domain
         elif number == NODE_ATTRIBUTE:
             _read_attribute(found, part)
     return found
