@@ -13,11 +13,12 @@ from pathlib import Path
 
 from common.errors import Unavailable
 from integrations.machine.limits import INSTANCES, MEMORY, OPEN_FILES, PROCESSES, WATCHES, Limit
-from integrations.sandbox.memory_cgroup import own_place
+from integrations.sandbox.memory_cgroup import Place, own_place
 
 # As in integrations/clusters/local/agent/process_memory.py: this looks at each process of the machine.
 # ruff: noqa: PTH115, PTH116, PTH123, PTH208
 
+_NO_PROCESS, _NO_MEMORY = "no replica and no thread can be started", "replicas are ended"
 _UNLIMITED = 1 << 60
 _ENOUGH_FILES = 65536
 _MOST_LINKS = 4096
@@ -68,7 +69,7 @@ def _processes() -> dict[int, _Process]:
 
 
 def _open_files(parts: Mapping[str, int], processes: Mapping[int, _Process]) -> Iterator[Limit]:
-    breaks = "it opens no more connections and files, and the gateway ends"
+    breaks = "it answers no new connections and opens no files"
     children = defaultdict(list)
     for process in processes.values():
         children[process.parent].append(process.pid)
@@ -103,25 +104,20 @@ def _count_open(pid: int) -> int:
 
 
 def _process_limits(own: list[_Process]) -> Iterator[Limit]:
-    breaks = "no replica and no thread can be started"
     with suppress(OSError, ValueError):
         soft = _SOFT_PROCESSES.search(_text("/proc/self/limits"))
         if soft and not _is_root_of_the_machine():
             most, used = int(soft[1]), sum(process.threads for process in own)
             remedy = f"start the platform after `ulimit -u {2 * most}`, under systemd with LimitNPROC={2 * most}"
-            yield Limit(PROCESSES, used, most, f"user {os.geteuid()}", breaks, remedy)
-    for _, folder in _groups("pids"):
-        with suppress(OSError, ValueError):
-            used, most = int(_text(f"{folder}/pids.current")), _most(f"{folder}/pids.max")
-            if most < _UNLIMITED:
-                remedy = f"raise TasksMax= of its unit, or --pids-limit of its container, to {2 * most}"
-                yield Limit(PROCESSES, used, most, f"the cgroup {folder}", breaks, remedy)
+            yield Limit(PROCESSES, used, most, f"user {os.geteuid()}", _NO_PROCESS, remedy)
+    with suppress(Unavailable):
+        yield from group_processes(own_place("pids"))
     with suppress(OSError, ValueError, IndexError):
         used = int(_text("/proc/loadavg").split()[3].partition("/")[2])
         for name in ("threads-max", "pid_max"):
             most = int(_text(f"/proc/sys/kernel/{name}"))
             remedy = f"raise it with `sudo sysctl kernel.{name}={2 * most}`"
-            yield Limit(PROCESSES, used, most, "this machine", breaks, remedy)
+            yield Limit(PROCESSES, used, most, "this machine", _NO_PROCESS, remedy)
 
 
 def _is_root_of_the_machine() -> bool:
@@ -157,30 +153,42 @@ def _watching(pid: int) -> list[int]:
 
 
 def _memory() -> Iterator[Limit]:
-    breaks = "replicas are ended"
     with suppress(OSError, KeyError):
         size = {name: int(kib) << 10 for name, kib in _MEMINFO.findall(_text("/proc/meminfo"))}
         used, most = size["MemTotal"] - size["MemAvailable"], size["MemTotal"]
         remedy = "stop services, or end other programs"
-        yield Limit(MEMORY, used, most, "this machine", breaks, remedy)
-    for version, folder in _groups("memory"):
-        now, at_most = _MEMORY_FILES[version]
+        yield Limit(MEMORY, used, most, "this machine", _NO_MEMORY, remedy)
+    with suppress(Unavailable):
+        yield from group_memory(own_place())
+
+
+def group_processes(place: Place) -> Iterator[Limit]:
+    """Yield the limits of processes of a cgroup and of those above it."""
+    for folder in _with_those_above(place):
+        with suppress(OSError, ValueError):
+            used, most = int(_text(f"{folder}/pids.current")), _most(f"{folder}/pids.max")
+            if most < _UNLIMITED:
+                remedy = f"raise TasksMax= of its unit, or --pids-limit of its container, to {2 * most}"
+                yield Limit(PROCESSES, used, most, f"the cgroup {folder}", _NO_PROCESS, remedy)
+
+
+def group_memory(place: Place) -> Iterator[Limit]:
+    """Yield the limits of memory of a cgroup and of those above it; cached pages of files do not count as used."""
+    now, at_most = _MEMORY_FILES[place.version]
+    for folder in _with_those_above(place):
         with suppress(OSError, ValueError):
             used, most = int(_text(f"{folder}/{now}")), _most(f"{folder}/{at_most}")
-            cached = _CACHED[version].findall(_text(f"{folder}/memory.stat"))
-            remedy = "stop services, or raise MemoryMax= of its unit, or --memory of its container"
+            cached = sum(map(int, _CACHED[place.version].findall(_text(f"{folder}/memory.stat"))))
             if most < _UNLIMITED:
-                yield Limit(MEMORY, max(0, used - sum(map(int, cached))), most, f"the cgroup {folder}", breaks, remedy)
+                remedy = "stop services, or raise MemoryMax= of its unit, or --memory of its container"
+                yield Limit(MEMORY, max(0, used - cached), most, f"the cgroup {folder}", _NO_MEMORY, remedy)
 
 
-def _groups(controller: str) -> Iterator[tuple[int, Path]]:
-    """Yield the version and the folder of the own cgroup and of those above it."""
-    with suppress(Unavailable):
-        place = own_place(controller)
-        for folder in (place.folder, *place.folder.parents):
-            if not (folder / "cgroup.procs").exists():
-                return
-            yield place.version, folder
+def _with_those_above(place: Place) -> Iterator[Path]:
+    for folder in (place.folder, *place.folder.parents):
+        if not (folder / "cgroup.procs").exists():
+            return
+        yield folder
 
 
 def _most(path: str) -> int:
