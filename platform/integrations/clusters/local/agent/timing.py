@@ -35,7 +35,7 @@ class Timing:
     drain_s: float = 30.0
     exit_s: float = 15.0
     memory_s: float = 1.0
-    limits_s: float = 10.0
+    limits_s: float = 20.0
     gateway_s: float = 5.0
 
     def backoff_s(self, failures: int) -> float:
