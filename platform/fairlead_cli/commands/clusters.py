@@ -1,7 +1,9 @@
 """`fairlead clusters`: where services run."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from fairlead_cli import render
@@ -44,7 +46,7 @@ def list_clusters(call: Call) -> None:
     call.show_list(call.client.all("clusters"), _COLUMNS)
 
 
-def _limits(row: Json) -> str:
+def _limits(row: Mapping[str, Any]) -> str:
     """Return how close each limit of the machine is, and what to do of those that are close."""
     found = row.get("limits", [])
     return ", ".join(f"{limit['name']} {limit['level']}" for limit in found) + "".join(

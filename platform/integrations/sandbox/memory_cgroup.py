@@ -190,10 +190,10 @@ class MemoryGroups:
 def own_place(controller: str = "memory") -> Place:
     """Return the group of this process with a controller; raises Unavailable where it has none that can be seen."""
     try:
-        texts = [Path(f"/proc/self/{name}").read_text(encoding="utf-8") for name in ("cgroup", "mountinfo")]
+        cgroups, mounts = [Path(f"/proc/self/{name}").read_text(encoding="utf-8") for name in ("cgroup", "mountinfo")]
     except OSError as error:
         raise Unavailable(f"cgroups cannot be read: {error}") from error
-    if (found := place_of(*texts, controller)) is None:
+    if (found := place_of(cgroups, mounts, controller)) is None:
         raise Unavailable(f"no cgroup with a {controller} controller is mounted")
     return found
 
