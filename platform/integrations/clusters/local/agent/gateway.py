@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 NAME = "gateway"
 _POLL_S = 0.01
+_SERVED_S = 5.0
+"""One that was ready for so long did not fail for what it was started with: it is started again at once."""
 
 
 class PortTakenError(Exception):
@@ -73,6 +75,7 @@ class Gateway:
         self._process: Process | None = None
         self._restarts = 0
         self._message = "it is being started"
+        self._ready_at: float | None = None
         self.admin: Admin | None = None
 
     @property
@@ -89,11 +92,12 @@ class Gateway:
         failures, before = 0, ""
         try:
             while True:
+                self._ready_at = None
                 ending = await self._live(before)
                 before = f"its last process {ending}"
-                served_s = time.time() - self._process.started_at if self._process else 0.0
-                failures = 1 if served_s >= self._timing.backoff_reset_s else failures + 1
-                wait_s = self._timing.backoff_s(failures)
+                served = self._ready_at is not None and time.monotonic() - self._ready_at >= _SERVED_S
+                failures = 0 if served else failures + 1
+                wait_s = self._timing.backoff_s(failures) if failures else 0.0
                 self._tell(None, f"it {ending}; it is started again after {wait_s:g} s")
                 log.warning("the gateway %s; starting it again in %g s", ending, wait_s)
                 await asyncio.sleep(wait_s)
@@ -135,6 +139,7 @@ class Gateway:
             await until(self._page.ready, every_s=_POLL_S, within_s=self._timing.start_s)
         except TimeoutError:
             return f"was not ready within {self._timing.start_s:g} s and was killed"
+        self._ready_at = time.monotonic()
         self._tell(self._page, before)
         silent = 0
         while silent < self._timing.probe_failures:
