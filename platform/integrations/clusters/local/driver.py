@@ -54,7 +54,7 @@ from integrations.clusters.local.files import (
 from integrations.clusters.local.records import is_alive, read_record
 
 STALE_AFTER_S = 10.0
-_STARTED_BY_THE_COMMAND_LINE = ("web", "worker", "watcher", "agent")
+_STARTED_BY_THE_COMMAND_LINE = ("web", "worker", "watcher", "agent", "holder")
 
 
 class LocalDriver:

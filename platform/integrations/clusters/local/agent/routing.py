@@ -39,13 +39,19 @@ class Router:
         self.since: dict[Key, float] = {}
         self.confirmed: tuple[ServiceRoute, ...] = ()
 
-    def announce(self, services: Iterable[ServiceRoute]) -> None:
+    def announce(self, routing: Routing) -> None:
         """Let a gateway that is yet to start answer that services are starting, and not that there are none.
 
         It takes requests once it has been sent every kind, be it empty.
         """
-        self._set_clusters({})
-        self._set_routes(services)
+        self.take_up(routing.revisions, self.since)
+        self._set_clusters(self._known)
+        self._set_routes(routing.services)
+
+    def take_up(self, revisions: Iterable[RevisionEndpoints], since: Mapping[Key, float]) -> None:
+        """Go on from what a gateway knows that an earlier agent configured, and since when."""
+        self._known = {(revision.namespace, revision.revision): revision for revision in revisions}
+        self.since = {key: since[key] for key in self._known if key in since}
 
     def _set_routes(self, services: Iterable[ServiceRoute]) -> None:
         services = tuple(services)
