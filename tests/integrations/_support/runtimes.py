@@ -112,11 +112,11 @@ class Cluster:
         self.artifacts = ArtifactStore(home / "artifacts", max_bytes=1 << 30)
         self.agent: subprocess.Popen[bytes] | None = None
         self.holder: subprocess.Popen[bytes] | None = None
-        self._channel: socket.socket | None = None
+        self.channel: socket.socket | None = None
 
     def hold(self) -> None:
         """Have Envoy and replicas outlive the agent, as below `fairlead up`, until `let_go`."""
-        self._channel, its = pair()
+        self.channel, its = pair()
         with its, (self.home / "holder.log").open("ab") as log:
             command = [sys.executable, "-m", "integrations.clusters.local.holder", str(its.fileno())]
             self.holder = subprocess.Popen(
@@ -125,9 +125,9 @@ class Cluster:
 
     def let_go(self) -> None:
         """End what is held."""
-        if self._channel is not None and self.holder is not None:
-            self._channel.close()
-            self._channel = None
+        if self.channel is not None and self.holder is not None:
+            self.channel.close()
+            self.channel = None
             self.holder.wait(timeout=30)
 
     def start(
@@ -158,7 +158,7 @@ class Cluster:
             **timing,
         }
         command += [f"--timing={name}={value}" for name, value in patience.items()]
-        held = [] if self._channel is None else [self._channel.fileno()]
+        held = [] if self.channel is None else [self.channel.fileno()]
         command += [f"--holder={number}" for number in held]
         with (self.home / "agent.log").open("ab") as log:
             self.agent = subprocess.Popen(

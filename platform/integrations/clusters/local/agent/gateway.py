@@ -80,7 +80,7 @@ class Gateway:
         self._process: Process | None = None
         self._restarts = 0
         self._message = "it is being started"
-        self._ready_at: float | None = None
+        self._ready_at = math.inf
         self.admin: Admin | None = None
 
     @property
@@ -104,10 +104,10 @@ class Gateway:
         failures, before = 0, ""
         try:
             while True:
-                self._ready_at = None
+                self._ready_at = math.inf
                 ending = await self._live(before)
                 before = f"its last process {ending}"
-                served = self._ready_at is not None and time.monotonic() - self._ready_at >= _SERVED_S
+                served = time.monotonic() - self._ready_at >= _SERVED_S
                 failures = 0 if served else failures + 1
                 wait_s = self._timing.backoff_s(failures) if failures else 0.0
                 self._tell(None, f"it {ending}; it is started again after {wait_s:g} s")
@@ -155,7 +155,7 @@ class Gateway:
             await until(self._page.ready, every_s=_POLL_S, within_s=self._timing.start_s)
         except TimeoutError:
             return f"was not ready within {self._timing.start_s:g} s and was killed"
-        self._ready_at = self._ready_at or time.monotonic()
+        self._ready_at = min(self._ready_at, time.monotonic())
         self._tell(self._page, before)
         silent = 0
         while silent < self._timing.probe_failures:

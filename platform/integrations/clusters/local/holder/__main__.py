@@ -143,7 +143,7 @@ def children() -> set[int]:
     return found
 
 
-def _spawned(command: Sequence[str], env: Mapping[str, str], output: int, inherited: Sequence[int]) -> int:
+def _spawned(command: list[str], env: Mapping[str, str], output: int, inherited: Sequence[int]) -> int:
     """Start a program in a group of its own; returns its process id."""
     above = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for each in (output, *inherited)]
     try:
