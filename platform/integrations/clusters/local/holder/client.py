@@ -133,29 +133,28 @@ class Holder:
 
     def _ask(self, verb: str, descriptors: Sequence[int] = (), **of: Any) -> dict[str, Any]:
         number = next(self._ids)
-        deadline = time.monotonic() + _ANSWER_WITHIN_S
         try:
             wire.send(self._channel, {"verb": verb, "of": of, "id": number}, descriptors)
-            while select.select([self._channel], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                received = wire.receive(self._channel)
-                if received is None:
-                    break
-                answer, more = received
-                wire.close(more)
-                if answer.get("id") == number:  # others are of an earlier agent, which did not read them any more
-                    return _good(verb, answer)
+            answer = self._answer_to(number)
         except (OSError, ValueError) as error:
             raise HolderGoneError(f"the holder cannot be asked to {verb}: {error}") from error
-        raise HolderGoneError(f"the holder does not answer ({verb})")
+        if answer is None:
+            raise HolderGoneError(f"the holder does not answer to {verb}")
+        if "errno" in answer:
+            raise OSError(answer["errno"], answer["error"])
+        if "error" in answer:
+            raise RuntimeError(f"the holder was asked to {verb}: {answer['error']}")
+        return answer
 
-
-def _good(verb: str, answer: dict[str, Any]) -> dict[str, Any]:
-    if "errno" in answer:
-        raise _RefusedError(answer["errno"], answer["error"])
-    if "error" in answer:
-        raise RuntimeError(f"the holder was asked to {verb}: {answer['error']}")
-    return answer
-
-
-class _RefusedError(OSError):
-    """A request that the system refused to the holder."""
+    def _answer_to(self, number: str) -> dict[str, Any] | None:
+        """Return the answer to a request; None where the holder is gone, or late."""
+        deadline = time.monotonic() + _ANSWER_WITHIN_S
+        while select.select([self._channel], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            received = wire.receive(self._channel)
+            if received is None:
+                break
+            answer, more = received
+            wire.close(more)
+            if answer.get("id") == number:  # others are of an earlier agent, which did not read them any more
+                return answer
+        return None

@@ -4,6 +4,7 @@ A message arrives whole or not at all, so that one of a killed agent does not da
 file, the first of the descriptors, as the kernel bounds the length of messages but not of files.
 """
 
+import array
 import json
 import os
 import socket
@@ -13,6 +14,7 @@ from typing import Any
 FIRST_DESCRIPTOR = 3
 """A started program has what it inherits under this number and the following ones."""
 _MOST_DESCRIPTORS = 32
+_INT = array.array("i")
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -39,7 +41,15 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     Raises:
         ValueError: what came is no message; nothing of it is left open.
     """
-    content, descriptors, _, _ = socket.recv_fds(channel, 16, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+    # socket.recv_fds ignores its flags, and a program would inherit what is meant for others.
+    content, ancillary, _, _ = channel.recvmsg(
+        16, socket.CMSG_SPACE(_MOST_DESCRIPTORS * _INT.itemsize), socket.MSG_CMSG_CLOEXEC
+    )
+    descriptors = [
+        each
+        for _, _, found in ancillary
+        for each in array.array("i", found[: len(found) // _INT.itemsize * _INT.itemsize])
+    ]
     if not content and not descriptors:
         return None
     try:
