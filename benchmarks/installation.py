@@ -58,7 +58,7 @@ class Installation:
 def installation(folder: Path, *, rate: float, hold_s: int) -> Iterator[Installation]:
     """Run everything below `folder` and end it with the block."""
     folder.mkdir(parents=True, exist_ok=True)
-    home, address, gateway = Home((folder / "home").resolve()), _free(), _free()
+    home, address, gateway = Home((folder / "home").resolve()), free_address(), free_address()
     arguments = ["--home", str(home.path), "--address", address, "--gateway-address", gateway]
     models, log = folder / "models", folder / "requests.jsonl"
     models.mkdir(exist_ok=True)
@@ -89,7 +89,8 @@ def _say(sentence: str) -> None:
     print(f"{time.strftime('%H:%M:%S', time.gmtime())} {sentence}", file=sys.stderr, flush=True)
 
 
-def _free() -> str:
+def free_address() -> str:
+    """Return an address of this machine that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"

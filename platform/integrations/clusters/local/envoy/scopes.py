@@ -12,6 +12,7 @@ has already, and the few lines of Lua run only for requests that have neither.
 from typing import Any
 
 SERVICE_METADATA = "fairlead-service"
+BY_HOST = "fairlead.by_host"
 FOUND_BY = ("serving", "host")
 """The first part of a scope's key: a path or metadata, or the host."""
 
@@ -22,7 +23,7 @@ _WITH_MATCHER = f"{_EXTENSIONS}.common.matching.v3.ExtensionWithMatcher"
 _SKIP = f"{_EXTENSIONS}.filters.common.matcher.action.v3.SkipFilter"
 _LUA = f"{_EXTENSIONS}.filters.http.lua.v3.Lua"
 _HEADER = "type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput"
-_BY_HOST = f"""
+_NAME_BY_HOST = f"""
 function envoy_on_request(handle)
   local headers = handle:headers()
   local service, namespace = string.match(string.lower(headers:get(":authority") or ""), "^([^.]+)%.([^.:]+)")
@@ -78,12 +79,12 @@ def name_by_host() -> Json:
     """Return the filter that writes the header by the host, where neither metadata nor the path name a service."""
     named = {"action": {"name": "skip", "typed_config": {"@type": _SKIP}}}
     return {
-        "name": "fairlead.by_host",
+        "name": BY_HOST,
         "typed_config": {
             "@type": _WITH_MATCHER,
             "extension_config": {
                 "name": "envoy.filters.http.lua",
-                "typed_config": {"@type": _LUA, "default_source_code": {"inline_string": _BY_HOST}},
+                "typed_config": {"@type": _LUA, "default_source_code": {"inline_string": _NAME_BY_HOST}},
             },
             "xds_matcher": {
                 "matcher_tree": {
