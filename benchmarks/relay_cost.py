@@ -89,7 +89,7 @@ def relaying(folder: Path, port: int) -> Iterator[tuple[int, Path]]:
     """Yield the process id of a relay to a port of this machine, and its socket."""
     target = start.Target("127.0.0.1", port, networks("127.0.0.0/8"))
     with closing(start.listening(folder / "relay")) as listener:
-        asked = command(start.command([(listener, target)]), sandbox=start.sandbox())
+        asked = command(start.command([(listener.fileno(), target)]), sandbox=start.sandbox())
         process = subprocess.Popen(asked, pass_fds=[listener.fileno()], env={})
     try:
         yield process.pid, folder / "relay"

@@ -199,6 +199,53 @@ def test_a_worker_killed_in_the_middle_of_a_rollout_changes_nothing(
     assert re.search(r"^worker .+ \[order-67\] default/digits: RolloutHealthy: ", said, re.M), said
 
 
+def started_for_models(platform: Platform) -> dict[str, int]:
+    """Return the processes of the gateway and of the replicas by name."""
+    names = [path.stem for path in (platform.home / "run").glob("*.json")]
+    return {name: platform.record(name)["pid"] for name in names if name == "gateway" or "." in name}
+
+
+def test_a_killed_agent_costs_no_request(served: Platform, models: Path, tmp_path: Path) -> None:
+    before = started_for_models(served)
+    assert "gateway" in before
+    with traffic(served, models, tmp_path, "default/digits") as log:
+        for restarts in (1, 2):
+            killed = served.record("agent")["pid"]
+            os.kill(killed, signal.SIGKILL)
+            until(lambda killed=killed: served.record("agent")["pid"] != killed, what="a new agent")
+            until(lambda: ready(served, 2), what="it looks after both replicas")
+            assert served.record("agent")["restarts"] == restarts
+            count = len(log.requests)
+            until(lambda count=count: (log.read(), len(log.requests) > count + 100)[1], what="more traffic")
+    assert failed(log) == []
+    assert started_for_models(served) == before
+
+
+def test_a_killed_gateway_is_started_again_at_once(served: Platform, models: Path, tmp_path: Path) -> None:
+    gateway = served.record("gateway")["pid"]
+    with traffic(served, models, tmp_path, "default/digits") as log:
+        until(lambda: (log.read(), len(log.requests) > 1000)[1], what="it has served for longer than five seconds")
+        killed_at = time.time()
+        os.kill(gateway, signal.SIGKILL)
+        until(lambda: served.record("gateway")["pid"] != gateway, what="a new one")
+        count = len(log.requests)
+        until(lambda: (log.read(), len(log.requests) > count + 100)[1], what="more traffic")
+    back_at = min(request.ended_at for request in log.requests if request.ok and request.at > killed_at)
+    print(f"the gateway was away for {back_at - killed_at:.3f} s and {len(failed(log))} requests")  # noqa: T201
+    assert all(request.at < back_at + 0.5 for request in failed(log))
+    assert back_at - killed_at < 2, "0.3 s on a machine that is not busy"
+
+
+def test_nothing_outlives_a_killed_platform(served: Platform, models: Path) -> None:
+    assert served.process is not None
+    os.kill(served.record("agent")["pid"], signal.SIGKILL)
+    served.process.kill()
+    served.process.wait()
+    until(lambda: family(served.home) == {}, what="the end of all that it had started")
+    served.start()
+    until(lambda: ready(served, 2), 60, "both replicas after the restart")
+
+
 def test_the_readmes_files_are_accepted(served: Platform) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     for name in ("policy", "service"):

@@ -99,27 +99,29 @@ from pathlib import Path
 from integrations.clusters.local.agent.memory_limit import MemoryPolicy
 from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Tenant
 from integrations.clusters.local.agent.process_memory import machine
-from integrations.clusters.local.agent.processes import Process, Program, adopt_orphans, orphans
+from integrations.clusters.local.agent.processes import Process, Program
+from integrations.clusters.local.holder.client import Holder
 
 async def main(folder, leaves):
-    adopt_orphans()
+    holder = Holder.started()
     program = Program(
         [sys.executable, "-c", leaves + "\\ntime.sleep(120)"], dict(os.environ), folder / "log", folder / "record"
     )
-    process = Process(program, restarts=0, message="")
+    process = Process(holder, program, restarts=0, message="")
     tenant = Tenant("one", process)
     total, _ = machine()
     policy = MemoryPolicy(reserve_bytes=total - (256 << 20))  # each may have 256 MiB
-    watching = asyncio.create_task(MemoryWatchdog(policy).run(lambda: [tenant], 0.1))
+    watching = asyncio.create_task(MemoryWatchdog(policy, holder).run(lambda: [tenant], 0.1))
     async with asyncio.timeout(50):
-        while not (left := orphans()):
+        while not (left := holder.orphans()):
             await asyncio.sleep(0.01)
         (pid,) = left
-        while Path(f"/proc/{pid}/status").read_text().split("State:")[1].split()[0] != "Z":
+        while Path(f"/proc/{pid}").exists():
             await asyncio.sleep(0.05)
     assert process.running
     watching.cancel()
     await process.kill()
+    holder.close()
 
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
 """

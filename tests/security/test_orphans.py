@@ -32,15 +32,18 @@ while not os.path.getsize(sys.argv[1]):
 AGENT = """
 import asyncio, os, subprocess, sys
 from pathlib import Path
-from integrations.clusters.local.agent.processes import Process, Program, adopt_orphans
+from integrations.clusters.local.agent.processes import Process, Program
+from integrations.clusters.local.holder.client import Holder
 
 async def main(folder, code):
-    adopt_orphans()
-    other = Process(program(folder / "other", ["sleep", "120"]), restarts=0, message="")
-    one = Process(program(folder / "one", [sys.executable, "-c", code, str(folder / "pid")]), restarts=0, message="")
+    holder = Holder.started()
+    other = Process(holder, program(folder / "other", ["sleep", "120"]), restarts=0, message="")
+    command = [sys.executable, "-c", code, str(folder / "pid")]
+    one = Process(holder, program(folder / "one", command), restarts=0, message="")
     await one.ended()
     assert other.running
     await other.kill()
+    holder.close()
 
 def program(name, command):
     return Program(command, dict(os.environ), name.with_suffix(".log"), name.with_suffix(".json"))

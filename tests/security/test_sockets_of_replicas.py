@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integrations.clusters.local.agent.sockets import ReplicaSockets, replicas_folder
+from integrations.clusters.local.agent.sockets import ENDPOINTS, ReplicaSockets, replicas_folder
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
 from integrations.clusters.local.files import Layout
 from integrations.pages import read, unix_url
@@ -166,7 +166,8 @@ def test_without_namespaces_a_server_answers_on_sockets_and_listens_nowhere_else
     own.mkdir()
     sockets = ReplicaSockets(Layout(tmp_path / "cluster"), "default.digits-00001-0")
     runtime = [sys.executable, "-I", "-m", "serving_runtime"]
-    program = [*runtime, f"--model-repository={tmp_path / 'models'}", f"--port-file={own / 'ports'}", *sockets.flags]
+    program = [*runtime, f"--model-repository={tmp_path / 'models'}", f"--port-file={own / 'ports'}"]
+    program += [f"--{name}-address=fd:{number}" for name, number in zip(ENDPOINTS, sockets.numbers, strict=True)]
     network = network_of(connects=False, posts=False, on_sockets=True)
     wall = confined(program, read=[tmp_path / "models"], write=[own], network=network)
     every = tuple(map(str, Path("/").iterdir()))

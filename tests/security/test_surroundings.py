@@ -50,11 +50,12 @@ def test_what_asks_a_model_has_no_secret(monkeypatch: pytest.MonkeyPatch) -> Non
     assert environment({"POSTGRES_PASSWORD": "the model's own"}, is_code=True)["POSTGRES_PASSWORD"] == "the model's own"
 
 
-def test_the_agent_is_started_without_secrets(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["agent", "holder"])
+def test_the_parents_of_models_are_started_without_secrets(tmp_path: Path, name: str) -> None:
     address = Address("127.0.0.1", 0)
-    parts = components(Home(tmp_path), address, address, {**SECRETS, "FAIRLEAD_HOME": str(tmp_path)})
-    (agent,) = [part for part in parts if part.name == "agent"]
-    assert not [name for name in agent.environment if name.startswith("FAIRLEAD_") and name in SECRETS]
+    parts = components(Home(tmp_path), address, address, {**SECRETS, "FAIRLEAD_HOME": str(tmp_path)}, (8, 9))
+    (part,) = [part for part in parts if part.name == name]
+    assert not [each for each in part.environment if each.startswith("FAIRLEAD_") and each in SECRETS]
 
 
 def test_with_compose_the_container_of_models_has_no_secret_and_no_socket_of_a_store() -> None:

@@ -9,6 +9,7 @@ The process stays single-threaded and takes its signals with `sigtimedwait`: not
 import argparse
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -96,11 +97,13 @@ def run(call: Call) -> None:
             _say(f"close to a limit: {close}")
         new_token = preparation.prepare_home(home, variables)
         _shorten_logs(home)
+        channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         parts = components(
             home,
             options.address,
             options.gateway_address,
             variables,
+            (channel[0].detach(), channel[1].detach()),
             log_requests=options.log_requests,
         )
         family = Supervisor(home, parts, _say, adopts=True)

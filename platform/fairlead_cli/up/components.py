@@ -24,6 +24,7 @@ _SECRETS = (
 )
 # Longer than the agent itself waits for requests in flight and then for its processes to end.
 _AGENT_DRAIN_S = 60.0
+_HOLDER_S = 5.0
 
 
 def environment(home: Home, *, url: str, gateway_url: str, allow_python_models: bool = False) -> dict[str, str]:
@@ -52,10 +53,15 @@ def components(
     address: Address,
     gateway: Address,
     variables: Mapping[str, str],
+    channel: tuple[int, int],
     *,
     log_requests: bool = False,
 ) -> list[Component]:
-    """Return all parts, in the order in which they end: no new wishes, no new plans, then the models."""
+    """Return all parts, in the order in which they end: no new wishes, no new plans, then the models.
+
+    Args:
+        channel: ends of a pair of sockets, the agent's and the holder's.
+    """
     python = sys.executable
     web = [python, "-m", "uvicorn", "fairlead.asgi:application", "--app-dir", str(project_root() / "platform")]
     web += ["--host", address.host, "--port", str(address.port), "--loop", "uvloop", "--no-access-log"]
@@ -71,6 +77,9 @@ def components(
         "--gateway-address",
         str(gateway),
     ]
+    agents, holders = channel
+    agent += ["--holder", str(agents)]
+    holder = [python, "-m", "integrations.clusters.local.holder", str(holders)]
     runtime_flags = ["--log-verbose=1"] if log_requests else []
     if variables.get("FAIRLEAD_ALLOW_PYTHON_MODELS", "").lower() in _TRUE:
         runtime_flags.append("--allow-python-models=true")
@@ -81,5 +90,15 @@ def components(
         Component("web", web, variables, patience_s=8.0),
         Component("watcher", watcher, variables, patience_s=15.0, wanted_by=home.watches),
         Component("worker", worker, variables, patience_s=10.0),
-        Component("agent", agent, without_secrets, patience_s=_AGENT_DRAIN_S, starts_others=True),
+        Component("agent", agent, without_secrets, patience_s=_AGENT_DRAIN_S, inherits=agents),
+        # What Envoy and the replicas end with: the agent may end and come again without them.
+        Component(
+            "holder",
+            holder,
+            without_secrets,
+            patience_s=_HOLDER_S,
+            starts_others=True,
+            inherits=holders,
+            ends_with=agents,
+        ),
     ]

@@ -33,6 +33,8 @@ class Component:
     Attributes:
         patience_s: how long it may take to end by itself.
         starts_others: it starts recorded processes of its own, which nobody adopts: they go before it is started again.
+        inherits: a descriptor of this process that it gets; None for no more than its output.
+        ends_with: a descriptor of this process that is closed to have it end.
         wanted_by: a file without which it is not started; None where it is wanted from the beginning.
     """
 
@@ -41,6 +43,8 @@ class Component:
     environment: Mapping[str, str]
     patience_s: float
     starts_others: bool = False
+    inherits: int | None = None
+    ends_with: int | None = None
     wanted_by: Path | None = None
 
     @property
@@ -141,6 +145,7 @@ class Supervisor:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=[] if component.inherits is None else [component.inherits],
                 preexec_fn=processes.ends_with_parent(),  # noqa: PLW1509 - this process has one thread
             )
         child.launched_at = time.monotonic()
@@ -171,6 +176,8 @@ class Supervisor:
 
     def _stop_one(self, child: Child, hurry: Callable[[], bool]) -> None:
         assert child.process is not None  # noqa: S101 - the caller looked
+        if child.component.ends_with is not None:
+            os.close(child.component.ends_with)
         if child.process.poll() is None:
             processes.signal_group(child.process.pid, signal.SIGTERM)
         now = time.monotonic()

@@ -49,15 +49,15 @@ def listening(path: Path) -> socket.socket:
     return listener
 
 
-def command(routes: Sequence[tuple[socket.socket, Target]], *, idle_s: float = _IDLE_S) -> list[str]:
-    """Return the command of a relay; it must inherit the sockets."""
+def command(routes: Sequence[tuple[int, Target]], *, idle_s: float = _IDLE_S) -> list[str]:
+    """Return the command of a relay, by the numbers under which it inherits its sockets."""
     given = [
         {
             **asdict(target),
-            "descriptor": listener.fileno(),
+            "descriptor": descriptor,
             "allowed": ",".join(str(network) for network in target.allowed),
         }
-        for listener, target in routes
+        for descriptor, target in routes
     ]
     asked = {"packages": str(_runtime().parent), "routes": given, "idle_s": idle_s}
     return [sys.executable, "-I", "-S", program.__file__, json.dumps(asked)]

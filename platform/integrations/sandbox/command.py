@@ -18,15 +18,18 @@ def command(
     limits: Mapping[str, int] | None = None,
     folder: str = "",
     group: str = "",
+    parent: int | None = None,
 ) -> list[str]:
-    """Return the command that becomes `program`, which ends with this process.
+    """Return the command that becomes `program`, which ends with its parent.
 
-    `group` is the file by which it enters a cgroup.
+    Args:
+        group: the file by which it enters a cgroup.
+        parent: the process that starts it; None is this one.
 
     Raises:
         InvalidInput: `FAIRLEAD_SANDBOX` has a value that is none.
     """
-    given = Launch(os.getpid(), limits or {}, sandbox, mode_of(os.environ), folder, group)
+    given = Launch(parent or os.getpid(), limits or {}, sandbox, mode_of(os.environ), folder, group)
     return [sys.executable, "-I", "-S", launch.__file__, given.to_json(), *program]
 
 

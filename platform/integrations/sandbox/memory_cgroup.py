@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,12 +112,20 @@ _REPORTS = {
 class MemoryGroup:
     """The group of one program."""
 
-    def __init__(self, place: Place, limit_bytes: int, busy: set[Path]) -> None:
-        """Make it; raises OSError where that is not possible. `busy` gets it where it cannot be removed yet."""
+    def __init__(self, place: Place, limit_bytes: int, busy: set[Path], *, make: bool = True) -> None:
+        """Make it, or take up one that an earlier owner made.
+
+        `busy` gets it where it cannot be removed yet. Raises OSError where it cannot be made.
+        """
         self._place = place
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
         self._busy = busy
         self.folder = place.folder
+        if make:
+            self._make()
+
+    def _make(self) -> None:
+        place, limit_bytes = self._place, self.limit_bytes
         self.folder.mkdir()
         try:
             for number, (name, value) in enumerate(settings_of(place.version, limit_bytes).items()):
@@ -138,7 +146,7 @@ class MemoryGroup:
         for name in _REPORTS[self._place.version]:
             with suppress(OSError):
                 found[name] = (self.folder / name).read_text(encoding="ascii").strip()
-        return usage_of(self._place.version, found, self._limit_bytes) if self.folder.exists() else None
+        return usage_of(self._place.version, found, self.limit_bytes) if self.folder.exists() else None
 
     def remove(self) -> None:
         """Kill what is left in it, and remove it."""
@@ -152,12 +160,12 @@ class MemoryGroups:
     def __init__(self, place: Place) -> None:
         self.version = place.version
         self._folder = place.folder
-        self._made = 0
+        self._made = max((_number_of(each) for each in place.folder.iterdir() if each.is_dir()), default=0)
         self._busy: set[Path] = set()  # a killed process takes a moment to end
 
     @classmethod
-    def below(cls, own: Place, name: str) -> "MemoryGroups":
-        """Make the group of an owner, and end what an earlier one of this name left in its groups.
+    def below(cls, own: Place, name: str, *, spare: Collection[str] = ()) -> "MemoryGroups":
+        """Make the group of an owner, and end what an earlier one of this name left in its groups but those to spare.
 
         Raises:
             OSError: this process may not make it, or a process in it does not end.
@@ -165,7 +173,9 @@ class MemoryGroups:
         """
         parent = own.folder if own.version == 1 else _parent_of_groups(own.folder)
         folder = parent / name
-        _end_all(folder)
+        _end_all(folder, spare)
+        if folder.exists():
+            return cls(Place(own.version, folder))
         folder.mkdir()
         if own.version == 2:
             try:
@@ -180,6 +190,10 @@ class MemoryGroups:
         self._busy -= {folder for folder in self._busy if _remove(folder)}
         self._made += 1
         return MemoryGroup(Place(self.version, self._folder / f"{self._made}-{name}"), limit_bytes, self._busy)
+
+    def adopted(self, name: str, limit_bytes: int) -> MemoryGroup:
+        """Return the group with this folder's name that an earlier owner made."""
+        return MemoryGroup(Place(self.version, self._folder / name), limit_bytes, self._busy, make=False)
 
     def close(self) -> None:
         """Remove all; what does not end is left for the next of this name."""
@@ -231,18 +245,27 @@ def _is_delegated(folder: Path) -> bool:
     return False
 
 
-def _end_all(folder: Path) -> None:
-    """Remove an owner's group with those below it, and what runs in them; returns when it is gone."""
+def _end_all(folder: Path, spare: Collection[str] = ()) -> None:
+    """Remove an owner's groups but those to spare, and what runs in them; returns when they are gone.
+
+    The group above them goes with them, unless one is spared.
+    """
     deadline = time.monotonic() + _PATIENCE_S
     while folder.exists():
         with suppress(FileNotFoundError):
-            for each in [path for path in folder.iterdir() if path.is_dir()]:
-                _remove(each)
-        if _remove(folder):
-            return
+            groups = [path for path in folder.iterdir() if path.is_dir()]
+            ended = [_remove(each) for each in groups if each.name not in spare]
+            if all(ended) and (len(ended) < len(groups) or _remove(folder)):
+                return
         if time.monotonic() >= deadline:
             raise OSError(f"processes in the cgroup {folder.name} do not end")
         time.sleep(_LOOK_EVERY_S)
+
+
+def _number_of(group: Path) -> int:
+    """Return the number with which the name of a program's group begins, by which it is like no other."""
+    number = group.name.partition("-")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _remove(folder: Path) -> bool:

@@ -17,7 +17,7 @@ def relaying(folder: Path, target: Target, *, idle_s: float = 60.0) -> Iterator[
     """Yield the socket of a relay to one target; what it logs is in `relay.log`."""
     path = folder / "relay"
     with closing(start.listening(path)) as listener, (folder / "relay.log").open("wb") as log:
-        asked = command(start.command([(listener, target)], idle_s=idle_s), sandbox=start.sandbox())
+        asked = command(start.command([(listener.fileno(), target)], idle_s=idle_s), sandbox=start.sandbox())
         process = subprocess.Popen(asked, pass_fds=[listener.fileno()], env={}, stdout=log, stderr=log)
     try:
         yield path

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from integrations.clusters.base import Desired, DesiredRevision, Observed, Repli
 from integrations.clusters.local.agent.replica_memory import find_groups
 from integrations.clusters.local.driver import LocalDriver
 from integrations.clusters.local.files import Layout
+from integrations.clusters.local.holder.wire import pair
 from integrations.clusters.local.records import is_alive, read_record
 from serving_runtime.proto import ModelInferRequest
 
@@ -96,6 +98,10 @@ def infer_message() -> bytes:
     return bytes(request.SerializeToString())
 
 
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{ROOT / 'platform'}{os.pathsep}{ROOT}"}
+
+
 class Cluster:
     """One home folder with an agent that can be started, killed and asked. Not every test starts the agent."""
 
@@ -105,6 +111,24 @@ class Cluster:
         self.driver = LocalDriver(folder=home / "cluster")
         self.artifacts = ArtifactStore(home / "artifacts", max_bytes=1 << 30)
         self.agent: subprocess.Popen[bytes] | None = None
+        self.holder: subprocess.Popen[bytes] | None = None
+        self.channel: socket.socket | None = None
+
+    def hold(self) -> None:
+        """Have Envoy and replicas outlive the agent, as below `fairlead up`, until `let_go`."""
+        self.channel, its = pair()
+        with its, (self.home / "holder.log").open("ab") as log:
+            command = [sys.executable, "-m", "integrations.clusters.local.holder", str(its.fileno())]
+            self.holder = subprocess.Popen(
+                command, env=_environment(), stdout=log, stderr=log, pass_fds=[its.fileno()], start_new_session=True
+            )
+
+    def let_go(self) -> None:
+        """End what is held."""
+        if self.channel is not None and self.holder is not None:
+            self.channel.close()
+            self.channel = None
+            self.holder.wait(timeout=30)
 
     def start(
         self,
@@ -134,9 +158,12 @@ class Cluster:
             **timing,
         }
         command += [f"--timing={name}={value}" for name, value in patience.items()]
-        env = {**os.environ, "PYTHONPATH": f"{ROOT / 'platform'}{os.pathsep}{ROOT}"}
+        held = [] if self.channel is None else [self.channel.fileno()]
+        command += [f"--holder={number}" for number in held]
         with (self.home / "agent.log").open("ab") as log:
-            self.agent = subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True)
+            self.agent = subprocess.Popen(
+                command, env=_environment(), stdout=log, stderr=log, pass_fds=held, start_new_session=True
+            )
         until(self._up, f"the agent is up; its log: {self.log()}")
 
     def _up(self) -> bool:
@@ -166,13 +193,15 @@ class Cluster:
             self.agent.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
+        killed = self.agent is None
         if self.agent is not None:
             self.stop()
-        elif self.layout.cluster.exists():  # an agent that was killed left its cgroup
+        self.let_go()
+        if killed and self.layout.cluster.exists():  # an agent that was killed left its cgroup
             groups, _ = find_groups(self.layout.cluster)
             if groups is not None:
                 groups.close()
-        assert not self.processes(), "the agent left processes behind"
+        until(lambda: not self.processes(), f"the agent leaves no process: {self.processes()}", 10)
 
     def log(self) -> str:
         return (self.home / "agent.log").read_text()

@@ -55,7 +55,7 @@ from integrations.clusters.local.records import is_alive, read_record
 from integrations.machine.limits import Level, Limit
 
 STALE_AFTER_S = 10.0
-_STARTED_BY_THE_COMMAND_LINE = ("web", "worker", "watcher", "agent")
+_STARTED_BY_THE_COMMAND_LINE = ("web", "worker", "watcher", "agent", "holder")
 
 
 class LocalDriver:

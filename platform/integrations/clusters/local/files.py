@@ -205,7 +205,7 @@ def order_to_json(order: Order) -> dict[str, Any]:
         "namespace": desired.namespace,
         "service": desired.service,
         "generation": desired.generation,
-        "revisions": [_revision_to_json(revision) for revision in desired.revisions],
+        "revisions": [revision_to_json(revision) for revision in desired.revisions],
         "preview": desired.preview,
         "request_timeout_s": desired.request_timeout_s,
         "affinity": None if desired.affinity is None else asdict(desired.affinity),
@@ -220,7 +220,7 @@ def order_from_json(value: Mapping[str, Any]) -> Order:
             str(value["namespace"]),
             str(value["service"]),
             int(value["generation"]),
-            tuple(_revision_from_json(item) for item in value["revisions"]),
+            tuple(revision_from_json(item) for item in value["revisions"]),
             preview=str(value.get("preview", "")),
             request_timeout_s=int(value.get("request_timeout_s", 0)),
             affinity=None if affinity is None else SessionAffinity(**_known(SessionAffinity, affinity)),
@@ -230,7 +230,7 @@ def order_from_json(value: Mapping[str, Any]) -> Order:
     return Order(desired, bool(value.get("deleted", False)))
 
 
-def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
+def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
     value = {field.name: getattr(revision, field.name) for field in fields(revision)}
     own = {
         "patches": [],
@@ -245,7 +245,7 @@ def _revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
     return {**value, **own}
 
 
-def _revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
+def revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
     own = {
         "patches": (),
         # An earlier release does not say; then the agent's own permission to run models in Python decides.

@@ -111,9 +111,11 @@ def _link_tree(source: Path, target: Path, *, with_code: bool) -> None:
 class Repository:
     """One revision's model repository, made once for all its replicas."""
 
-    def __init__(self, revision: DesiredRevision, folder: Path, *, with_code: bool = False) -> None:
+    def __init__(self, revision: DesiredRevision, folder: Path, *, with_code: bool = False, made: bool = False) -> None:
+        """Take `folder` for it, where an earlier agent has `made` it already if replicas run by it."""
         self.folder = folder
         self._with_code = with_code
+        self._made = made
         self._revision = revision
         self._making: asyncio.Task[None] | None = None
 
@@ -123,7 +125,7 @@ class Repository:
         The work is a thread's, since files may be large, and goes on when the caller is cancelled.
         """
         if self._making is None or self._making.done():
-            is_made = self._making is not None and self._making.exception() is None
+            is_made = self._made or (self._making is not None and self._making.exception() is None)
             work = _check if is_made else partial(materialise, with_code=self._with_code)
             self._making = asyncio.create_task(asyncio.to_thread(work, self._revision, self.folder))
         await asyncio.shield(self._making)

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -55,12 +55,12 @@ def read_record(path: Path) -> ProcessRecord | None:
         return None
 
 
-def end_leftovers(run_folder: Path, *, patience_s: float) -> list[str]:
-    """End what an earlier agent left running and forget it; returns the names of what still ran.
+def end_leftovers(run_folder: Path, *, patience_s: float, spare: Collection[str] = ()) -> list[str]:
+    """End what an earlier agent left running and forget it, but what is to spare; returns the names of what still ran.
 
     Blocks for at most `patience_s` and the time the kernel takes to end killed processes.
     """
-    left = dict(_leftovers(run_folder))
+    left = {name: record for name, record in _leftovers(run_folder) if name not in spare}
     names = sorted(left)
     number = signal.SIGTERM
     deadline = time.monotonic() + patience_s
@@ -74,7 +74,7 @@ def end_leftovers(run_folder: Path, *, patience_s: float) -> list[str]:
         time.sleep(0.02)
     for path in run_folder.glob("*.json"):
         forgotten = read_record(path)
-        if forgotten is not None and forgotten.started_by == AGENT:
+        if path.stem not in spare and forgotten is not None and forgotten.started_by == AGENT:
             path.unlink()
     return names
 

@@ -19,12 +19,15 @@ from pathlib import Path
 import httpx
 
 from integrations.clusters.local.agent.admin import admin_socket
+from integrations.clusters.local.agent.adoption import Earlier
 from integrations.clusters.local.agent.agent import Agent, Settings
 from integrations.clusters.local.agent.gateway import PortTakenError, claim_address
 from integrations.clusters.local.agent.memory_limit import Limit, MemoryPolicy
+from integrations.clusters.local.agent.replica_memory import find_groups
 from integrations.clusters.local.agent.sockets import replicas_folder
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.files import Layout
+from integrations.clusters.local.holder.client import Holder, HolderGoneError
 from integrations.clusters.local.records import end_leftovers
 from integrations.clusters.local.runtime import RUNTIME
 from serving_runtime.shared.egress import Network, networks
@@ -51,7 +54,12 @@ def main(arguments: list[str] | None = None) -> int:
     except BlockingIOError:
         return _refuse(f"an agent already runs in {layout.home}; end it first or choose another folder with --home")
     timing = replace(Timing(), **dict(options.timing))
-    ended = end_leftovers(layout.run, patience_s=timing.exit_s)
+    try:
+        holder = Holder.at(options.holder) if options.holder is not None else None
+        earlier = Earlier.of(holder) if holder is not None else Earlier()
+    except (HolderGoneError, OSError) as error:
+        return _refuse(f"--holder {options.holder}: {error}")
+    ended = end_leftovers(layout.run, patience_s=timing.exit_s, spare=earlier.programs)
     if ended:
         log.info("ended what an earlier agent left running: %s", ", ".join(ended))
     host, _, port = options.gateway_address.rpartition(":")
@@ -59,22 +67,59 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         admin_socket(layout)
         replicas_folder(layout)
-        port_number = claim_address(host, int(port))
+        port_number = earlier.port(host, int(port)) or claim_address(host, int(port))
     except (PortTakenError, OSError) as error:
         return _refuse(str(error))
     memory = MemoryPolicy(options.memory_limit, options.memory_reserve_mib)
-    asyncio.run(_run(Settings(layout, host, port_number, timing, runtime, options.egress_allowed_networks, memory)))
+    # In its own cgroup of version 2, the agent has to be alone when it makes others.
+    groups, limited = find_groups(layout.cluster, spare=earlier.groups)
+    holder = holder or Holder.started()
+    settings = Settings(
+        layout,
+        host,
+        port_number,
+        holder,
+        groups=groups,
+        limited=limited,
+        earlier=earlier,
+        timing=timing,
+        runtime=runtime,
+        egress_allowed=options.egress_allowed_networks,
+        memory=memory,
+    )
+    try:
+        asyncio.run(_run(settings))
+    finally:
+        holder.close()
     return 0
 
 
 async def _run(settings: Settings) -> None:
+    try:
+        await _until_stopped(settings)
+    except Exception:
+        log.exception("the agent fails; what it started goes on while the holder does")
+        os._exit(1)
+
+
+async def _until_stopped(settings: Settings) -> None:
     stop = asyncio.Event()
+    held_by = os.pidfd_open(settings.holder.pid)
+    asyncio.get_running_loop().add_reader(held_by, _leave)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     # Probes must not wait for each other, nor go through a proxy that the environment names.
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
     async with httpx.AsyncClient(trust_env=False, limits=limits) as client:
         await Agent(settings, client).run(stop)
+    asyncio.get_running_loop().remove_reader(held_by)
+    os.close(held_by)
+
+
+def _leave() -> None:
+    """End at once: all that this agent looks after has ended with the holder."""
+    log.critical("the holder has ended, and Envoy and the replicas with it")
+    os._exit(1)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -82,6 +127,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--home", type=Path, default=Path(".fairlead"), help="folder with the platform's state")
     parser.add_argument("--gateway-address", default="127.0.0.1:8090", help="host:port clients send requests to")
     parser.add_argument("--runtime", default=shlex.join(RUNTIME), help="command that starts a serving runtime")
+    parser.add_argument(
+        "--holder",
+        type=int,
+        metavar="DESCRIPTOR",
+        help="channel to the holder, in which what this agent starts outlives it (one that ends with the agent)",
+    )
     parser.add_argument(
         "--timing", type=_timing, action="append", default=[], metavar="NAME=SECONDS", help="change one of: " + _TIMINGS
     )

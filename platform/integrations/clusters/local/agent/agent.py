@@ -17,14 +17,14 @@ import httpx
 
 from common.errors import Unavailable
 from integrations.clusters.base import Component
+from integrations.clusters.local.agent.adoption import Earlier
 from integrations.clusters.local.agent.discovery import Discovery, discovery_socket
-from integrations.clusters.local.agent.gateway import Gateway, fresh_folder
+from integrations.clusters.local.agent.gateway import Gateway
 from integrations.clusters.local.agent.memory_limit import MemoryPolicy
 from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Tenant
-from integrations.clusters.local.agent.processes import adopt_orphans
 from integrations.clusters.local.agent.relay import RELAYED
 from integrations.clusters.local.agent.replica import Replica, Workshop
-from integrations.clusters.local.agent.replica_memory import ReplicaMemory, find_groups
+from integrations.clusters.local.agent.replica_memory import ReplicaMemory
 from integrations.clusters.local.agent.routing import Router, Routing
 from integrations.clusters.local.agent.service import Service
 from integrations.clusters.local.agent.sockets import help_of, replicas_folder, takes_sockets
@@ -43,11 +43,13 @@ from integrations.clusters.local.files import (
     wishes_locked,
     write_json,
 )
+from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.records import AGENT, is_alive, read_record
 from integrations.clusters.local.runtime import RUNTIME
 from integrations.machine import readings
 from integrations.machine.limits import Limit, tightest
 from integrations.sandbox import ability
+from integrations.sandbox.memory_cgroup import MemoryGroups
 from serving_runtime.shared.egress import Network
 
 log = logging.getLogger(__name__)
@@ -58,11 +60,21 @@ Key = tuple[str, str]  # namespace and service
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the agent is started with; `port` is one that is free."""
+    """What the agent is started with.
+
+    Attributes:
+        port: one that is free, or that of the gateway that an earlier agent left.
+        groups: where replicas get cgroups, as `limited` says in a part of a sentence.
+        earlier: what an earlier agent left with the holder.
+    """
 
     layout: Layout
     host: str
     port: int
+    holder: Holder
+    groups: MemoryGroups | None = None
+    limited: str = ""
+    earlier: Earlier = field(default_factory=Earlier)
     timing: Timing = field(default_factory=Timing)
     runtime: tuple[str, ...] = RUNTIME
     egress_allowed: tuple[Network, ...] = ()
@@ -81,55 +93,57 @@ class Agent:
             settings.timing,
             client,
             self._changed.set,
+            settings.holder,
             settings.runtime,
             settings.egress_allowed,
-            memory=ReplicaMemory(settings.memory),
+            memory=ReplicaMemory(settings.memory, settings.groups),
         )
-        fresh_folder(self._layout)
+        self._limited = settings.limited
+        self._earlier = settings.earlier
+        self._earlier.clean(self._layout)
         self._discovery = Discovery(discovery_socket(self._layout))
         self._router = Router(self._discovery, patience_s=settings.timing.gateway_s)
         self._gateway = Gateway(
-            self._layout, self._timing, host=settings.host, port=settings.port, changed=self._changed.set
+            self._layout,
+            self._timing,
+            host=settings.host,
+            port=settings.port,
+            holder=settings.holder,
+            changed=self._changed.set,
         )
-        self._memory = MemoryWatchdog(settings.memory)
+        self._memory = MemoryWatchdog(settings.memory, settings.holder)
         self._services: dict[Key, Service] = {}
         self._seen: dict[Path, tuple[int, int]] = {}
         self._written: dict[Path, object] = {}
         self._pushed: tuple[Routing, float | None] | None = None
+        self._has_routed = False
         self._problem = ""
         self._sandbox = Component("sandbox", ready=False, message="it is being tried out")
         self._limits: tuple[Limit, ...] = ()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then drain and end everything."""
-        for path in self._layout.status.glob("*.json"):
-            path.unlink()  # of an earlier agent, whose replicas are gone
-        shutil.rmtree(self._layout.payloads, ignore_errors=True)
-        shutil.rmtree(self._layout.private, ignore_errors=True)
-        shutil.rmtree(replicas_folder(self._layout), ignore_errors=True)
         self._layout.desired.mkdir(parents=True, exist_ok=True)
         runtime = self._workshop.runtime
-        groups, limited = await asyncio.to_thread(find_groups, self._layout.cluster)
         self._sandbox, said, inside = await asyncio.gather(
-            asyncio.to_thread(_sandbox, limited),
+            asyncio.to_thread(_sandbox, self._limited),
             asyncio.to_thread(help_of, runtime),
             asyncio.to_thread(ability.opens_socket_files),
         )
         on_sockets = takes_sockets(runtime, said)
-        memory = replace(self._workshop.memory, groups=groups)
-        self._workshop = replace(
-            self._workshop, memory=memory, on_sockets=on_sockets, relays=inside and RELAYED in said
-        )
+        self._workshop = replace(self._workshop, on_sockets=on_sockets, relays=inside and RELAYED in said)
         if not on_sockets:
             log.info("replicas listen on ports of 127.0.0.1: their runtime's --help offers no fd:N, or it is grpcio's")
         if not self._workshop.relays:
             why = "sockets in files are closed to models here" if RELAYED in said else f"--help offers no {RELAYED}"
             log.info("replicas with a logger or traces have the machine's network, and no relay: %s", why)
-        adopt_orphans()
+        await self._take_up()
         self._read_desired()
-        self._router.announce(self._routing().services)
+        if not self._earlier.gateway_runs:
+            self._router.announce(self._routing())
         await self._discovery.start()
-        self._write_status()
+        if not self._earlier.programs:
+            self._write_status()
         async with asyncio.TaskGroup() as tasks:
             background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._beat())]
             background.append(tasks.create_task(self._memory.run(self._tenants, self._timing.memory_s)))
@@ -140,11 +154,34 @@ class Agent:
             await self._close()
             for task in background:
                 task.cancel()
-        if groups is not None:
-            await asyncio.to_thread(groups.close)
+        if self._workshop.memory.groups is not None:
+            await asyncio.to_thread(self._workshop.memory.groups.close)
         await self._discovery.close()
         shutil.rmtree(replicas_folder(self._layout), ignore_errors=True)
         self._layout.cluster_status.unlink(missing_ok=True)
+
+    async def _take_up(self) -> None:
+        """Go on with what an earlier agent left, before anything is decided.
+
+        A gateway that runs keeps what it knows: it is sent nothing until it has been seen which replicas are ready.
+        """
+        since: dict[Key, float] = {}
+        for key, replicas in self._earlier.replicas(self._workshop).items():
+            was = self._earlier.observed(self._layout, key)
+            service = self._services[key] = Service(self._workshop, *key)
+            service.take_up(replicas, was)
+            service.deleted = not self._layout.desired_file(*key).exists()
+            if was is not None:
+                since |= {(key[0], each.name): each.gateway_since for each in was.revisions if each.gateway_since}
+        if (process := self._earlier.gateway(self._workshop.holder)) is not None:
+            self._gateway.adopt(process)
+        looking = [replica.looked() for service in self._services.values() for replica in service.replicas()]
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*looking), self._timing.probe_timeout_s)
+        known = [revision for service in self._services.values() for revision in service.endpoints()]
+        self._router.take_up(known, since)
+        if self._earlier.programs:
+            log.info("goes on with %s", ", ".join(sorted(self._earlier.programs)))
 
     async def _round(self) -> None:
         self._changed.clear()
@@ -223,6 +260,7 @@ class Agent:
             if self._pushed != asked:
                 await self._router.push(wanted)
                 self._pushed = asked
+                self._has_routed = True
             leaving = [replica for service in self._services.values() for replica in service.leaving()]
             if leaving:
                 busy = {
@@ -258,6 +296,8 @@ class Agent:
     def _write_status(self) -> None:
         """Write what has changed, the gateway first: who reads that it routes to a service reads that it is ready."""
         self._write_cluster_status()
+        if self._earlier.gateway_runs and not (self._has_routed or self._problem):
+            return  # what the earlier agent said still holds
         up = self._gateway.admin is not None and self._pushed is not None
         confirmed = {(route.namespace, route.service): route for route in self._router.confirmed} if up else {}
         stats_url = self._gateway.admin.stats_url if self._gateway.admin else ""

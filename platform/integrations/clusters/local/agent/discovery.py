@@ -175,6 +175,7 @@ class Discovery:
 
     async def start(self) -> None:
         """Listen; raises RuntimeError where the socket cannot be bound."""
+        self.socket.unlink(missing_ok=True)  # of an agent that was killed
         self._server.add_insecure_port(f"unix:{self.socket}")
         await self._server.start()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import os
 import shutil
 import socket
@@ -21,12 +22,15 @@ from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.files import Layout, write_json
+from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.runtime import inherited
 
 log = logging.getLogger(__name__)
 
 NAME = "gateway"
 _POLL_S = 0.01
+_SERVED_S = 5.0
+"""One that was ready for so long did not fail for what it was started with: it is started again at once."""
 
 
 class PortTakenError(Exception):
@@ -62,6 +66,7 @@ class Gateway:
         *,
         host: str,
         port: int,
+        holder: Holder,
         changed: Callable[[], None],
     ) -> None:
         self.url = f"http://{host}:{port}"
@@ -69,10 +74,13 @@ class Gateway:
         self._timing = timing
         self._page = Admin(admin_socket(layout))
         self._host, self._port = host, port
+        self._holder = holder
+        self._adopted: Process | None = None
         self._changed = changed
         self._process: Process | None = None
         self._restarts = 0
         self._message = "it is being started"
+        self._ready_at = math.inf
         self.admin: Admin | None = None
 
     @property
@@ -84,16 +92,24 @@ class Gateway:
         """Return what is to be told about it."""
         return Component(NAME, ready=self.admin is not None, restarts=self._restarts, message=self._message)
 
+    def adopt(self, process: Process) -> None:
+        """Go on with the Envoy of an earlier agent, be it running or not any more."""
+        self._process = self._adopted = process
+        self._restarts = process.restarts
+        if process.running:
+            self._tell(self._page, "")
+
     async def run(self) -> None:
         """Keep Envoy running for ever."""
         failures, before = 0, ""
         try:
             while True:
+                self._ready_at = math.inf
                 ending = await self._live(before)
                 before = f"its last process {ending}"
-                served_s = time.time() - self._process.started_at if self._process else 0.0
-                failures = 1 if served_s >= self._timing.backoff_reset_s else failures + 1
-                wait_s = self._timing.backoff_s(failures)
+                served = time.monotonic() - self._ready_at >= _SERVED_S
+                failures = 0 if served else failures + 1
+                wait_s = self._timing.backoff_s(failures) if failures else 0.0
                 self._tell(None, f"it {ending}; it is started again after {wait_s:g} s")
                 log.warning("the gateway %s; starting it again in %g s", ending, wait_s)
                 await asyncio.sleep(wait_s)
@@ -112,6 +128,10 @@ class Gateway:
 
     async def _live(self, before: str) -> str:
         """Run one Envoy from start to end; returns how that ended."""
+        if self._adopted is not None:
+            process, self._adopted = self._adopted, None
+            self._ready_at = -math.inf
+            return await process.watched(self._watch(before))
         start = bootstrap(
             agent_socket=str(discovery_socket(self._layout)),
             host=self._host,
@@ -123,7 +143,7 @@ class Gateway:
         write_json(self._layout.envoy / "bootstrap.json", start)
         restarts = self._restarts + (self._process is not None)
         try:
-            self._process = Process(self._program(), restarts=restarts, message=before)
+            self._process = Process(self._holder, self._program(), restarts=restarts, message=before)
         except OSError as error:
             return f"cannot be started: {error}"
         self._restarts = restarts
@@ -135,6 +155,7 @@ class Gateway:
             await until(self._page.ready, every_s=_POLL_S, within_s=self._timing.start_s)
         except TimeoutError:
             return f"was not ready within {self._timing.start_s:g} s and was killed"
+        self._ready_at = min(self._ready_at, time.monotonic())
         self._tell(self._page, before)
         silent = 0
         while silent < self._timing.probe_failures:
@@ -157,6 +178,7 @@ class Gateway:
             env={**inherited(os.environ), "FAIRLEAD_HOME": str(self._layout.home)},
             log=self._layout.logs / f"{NAME}.log",
             record=self._layout.run / f"{NAME}.json",
+            about={"host": self._host, "port": self._port},
         )
 
 

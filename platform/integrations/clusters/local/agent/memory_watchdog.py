@@ -8,7 +8,6 @@ Of a replica with a cgroup the kernel may have ended one process, as version 1 d
 import asyncio
 import logging
 import os
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -24,7 +23,7 @@ from integrations.clusters.local.agent.memory_limit import (
     overrun,
 )
 from integrations.clusters.local.agent.process_memory import ProcessTree, user_namespace
-from integrations.clusters.local.agent.processes import orphans
+from integrations.clusters.local.holder.client import Holder
 from integrations.sandbox.memory_cgroup import MemoryGroup
 
 log = logging.getLogger(__name__)
@@ -53,20 +52,22 @@ class Tenant:
 class _Orphan:
     """A process that some replica left running, and nothing says which: it has the limit of a replica for itself."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, holder: Holder) -> None:
         self.pid = pid
+        self._holder = holder
 
     def end_for_memory(self, complaint: str) -> None:
-        """Kill it; it is the agent's child, which its id names until the agent waits for it."""
+        """Have the holder kill it: it is its child, which its id names until the holder waits for it."""
         log.warning("process %d, which a replica left running, %s", self.pid, complaint)
-        os.kill(self.pid, signal.SIGKILL)
+        self._holder.kill_orphan(self.pid)
 
 
 class MemoryWatchdog:
     """What was seen of the machine's processes, for as long as the agent lives."""
 
-    def __init__(self, policy: MemoryPolicy) -> None:
+    def __init__(self, policy: MemoryPolicy, holder: Holder) -> None:
         self._policy = policy
+        self._holder = holder
         self._tree = ProcessTree()
 
     async def run(self, tenants: Callable[[], list[Tenant]], every_s: float) -> None:
@@ -105,12 +106,12 @@ class MemoryWatchdog:
     def _processes(self, tenants: Sequence[Tenant]) -> list[tuple[Tenant, list[int]]]:
         """Return each with its processes, first its own; what one left running is known by its user namespace."""
         groups = [(tenant, self._tree.below(tenant.process.pid)) for tenant in tenants]
-        if left := orphans():
+        if left := self._holder.orphans():
             spaces = {user_namespace(tenant.process.pid): pids for tenant, pids in groups}
             spaces.pop(user_namespace(os.getpid()), None)
             for pid in left:
                 if (its := spaces.get(user_namespace(pid))) is not None:
                     its += self._tree.below(pid)
                 else:
-                    groups.append((Tenant(f"orphan {pid}", _Orphan(pid)), self._tree.below(pid)))
+                    groups.append((Tenant(f"orphan {pid}", _Orphan(pid, self._holder)), self._tree.below(pid)))
         return groups

@@ -1,23 +1,22 @@
-"""A program the agent started: it leads a process group of its own, ends with the agent, has a log file and a record.
+"""A program the agent has the holder start: it leads a process group of its own and has a log file and a record.
 
-Start programs from the main thread only: they get a signal when the thread that started them ends, not the process.
+It outlives the agent and ends with the holder. What the next agent needs to take it up is in its note.
 """
 
 import asyncio
-import ctypes
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from common.processes import start_ticks
 from integrations.clusters.base.failures import MAX_LOG_BYTES
 from integrations.clusters.local.agent.memory_limit import killed_by_kernel
+from integrations.clusters.local.holder.client import Held, Holder
 from integrations.clusters.local.records import AGENT, ProcessRecord, write_record
 from integrations.sandbox.command import command
 from integrations.sandbox.memory_cgroup import MemoryGroup
@@ -25,53 +24,6 @@ from integrations.sandbox.policy import Sandbox
 
 _MAX_LOG_BYTES = 10 << 20
 _MAX_LAST_LINE = 300
-_PR_SET_CHILD_SUBREAPER = 36
-
-
-class _Orphans:
-    """What programs leave running when they end: it becomes a child of this process, and is killed.
-
-    Attributes:
-        adopted: whether it does; from then on all children of this process must be programs that it started here.
-        started: the process ids of those programs.
-    """
-
-    def __init__(self) -> None:
-        self.adopted = False
-        self.started: set[int] = set()
-
-    def found(self) -> set[int]:
-        """Return those that there are."""
-        return _children() - self.started if self.adopted else set()
-
-    def end(self) -> None:
-        """Kill them; their own children become this process's, and are looked for again."""
-        while orphans := self.found():
-            for pid in orphans:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-
-
-_orphans = _Orphans()
-
-
-def adopt_orphans() -> None:
-    """Have what programs leave running end with them, in sessions of its own too; see `_Orphans`."""
-    _orphans.adopted = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-
-
-def orphans() -> set[int]:
-    """Return the processes that programs left running; see `_Orphans`."""
-    return _orphans.found()
-
-
-def _children() -> set[int]:
-    """Return this process's children; none where the kernel does not list them."""
-    found: set[int] = set()
-    for task in Path("/proc/self/task").iterdir():
-        with suppress(FileNotFoundError):
-            found |= set(map(int, (task / "children").read_text(encoding="ascii").split()))
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +34,10 @@ class Program:
         env: all of its environment.
         sandbox: None starts it with all that the agent may.
         limits: of `resource`, by their names in lower case.
-        folder: where it starts; None is where the agent is.
-        left_open: descriptors of the agent that it inherits.
-        group: limits its memory; None leaves it in the agent's.
+        folder: where it starts; None is where the holder is.
+        left_open: descriptors that it inherits, as `FIRST_DESCRIPTOR` and the following numbers.
+        group: limits its memory; None leaves it in the holder's.
+        about: what the next agent has to know of it, as JSON has it.
     """
 
     command: Sequence[str]
@@ -96,54 +49,85 @@ class Program:
     folder: Path | None = None
     left_open: Sequence[int] = ()
     group: MemoryGroup | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Return what the holder knows it by."""
+        return self.record.stem
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the holder keeps of a program for the next agent.
+
+    Attributes:
+        log_start: where in the log its output begins.
+        group: folder name and limit of its cgroup; None where it has none.
+    """
+
+    log: str
+    record: str
+    started_at: float
+    log_start: int
+    restarts: int
+    message: str
+    group: tuple[str, int] | None
+    about: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, held: Held) -> "Note":
+        """Return the note of a program; raises TypeError, KeyError and ValueError where another release wrote it."""
+        found = cls(**held.note)
+        group = None if found.group is None else (str(found.group[0]), int(found.group[1]))
+        return replace(found, group=group)
 
 
 class Process:
     """One started program. Use it from the event loop's thread."""
 
-    def __init__(self, program: Program, *, restarts: int, message: str) -> None:
+    def __init__(self, holder: Holder, program: Program, *, restarts: int, message: str) -> None:
         """Start it; raises OSError where that is not possible, and InvalidInput for a FAIRLEAD_SANDBOX that is none.
 
         Its group is removed with it, and where it could not be started.
         """
-        self.program = program
         try:
-            self._start(restarts, message)
+            note, held = _started(holder, program, restarts, message)
         except BaseException:
             if program.group is not None:
                 program.group.remove()
             raise
+        write_record(program.record, ProcessRecord(held.pid, held.start_ticks, restarts, message, AGENT))
+        self._take(holder, program, note, held)
 
-    def _start(self, restarts: int, message: str) -> None:
-        program = self.program
-        program.log.parent.mkdir(parents=True, exist_ok=True)
-        _rotate(program.log)
-        self.started_at = time.time()
-        folder = "" if program.folder is None else str(program.folder)
-        group = "" if program.group is None else program.group.entry
-        started = command(program.command, sandbox=program.sandbox, limits=program.limits, folder=folder, group=group)
-        with program.log.open("ab") as log:
-            self._log_start = log.tell()
-            self._popen = subprocess.Popen(
-                started,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=dict(program.env),
-                process_group=0,
-                pass_fds=program.left_open,
-            )
-        _orphans.started.add(self._popen.pid)
-        ticks = start_ticks(self._popen.pid)
-        write_record(program.record, ProcessRecord(self._popen.pid, ticks, restarts, message, AGENT))
-        self._pidfd = os.pidfd_open(self._popen.pid)
-        self._ended = asyncio.get_running_loop().create_future()
+    @classmethod
+    def adopted(cls, holder: Holder, held: Held, group: MemoryGroup | None = None) -> "Process":
+        """Return a program that an earlier agent had started, be it running or not any more."""
+        note = Note.read(held)
+        program = Program((), {}, Path(note.log), Path(note.record), group=group, about=note.about)
+        process = cls.__new__(cls)
+        process._take(holder, program, note, held)
+        return process
+
+    def _take(self, holder: Holder, program: Program, note: Note, held: Held) -> None:
+        self.program = program
+        self.pid = held.pid
+        self.started_at = note.started_at
+        self.restarts = note.restarts
+        self._holder = holder
+        self._log_start = note.log_start
         self._complaint = ""
+        self._status = held.status
+        self._ended = asyncio.get_running_loop().create_future()
+        try:
+            self._pidfd = os.pidfd_open(held.pid) if held.status is None else -1
+        except ProcessLookupError:  # it has ended since it was listed
+            self._pidfd = -1
+        if self._pidfd < 0 or start_ticks(held.pid) != held.start_ticks:
+            self._reap()
+            return
+        holder.pids.add(held.pid)
         asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
-
-    @property
-    def pid(self) -> int:
-        return self._popen.pid
 
     @property
     def running(self) -> bool:
@@ -201,12 +185,13 @@ class Process:
 
     def forget(self) -> None:
         """Remove its record: it ended as asked."""
+        self._holder.forget(self.program.name)
         self.program.record.unlink(missing_ok=True)
 
     @property
     def exit_code(self) -> int:
         """Return how it ended, 128 + N for signal N; only after its end."""
-        code = -signal.SIGKILL if self.ended_for_memory else self._popen.returncode
+        code = -signal.SIGKILL if self.ended_for_memory else self._returncode
         return code if code >= 0 else 128 - code
 
     def said(self) -> str:
@@ -218,7 +203,7 @@ class Process:
     def _epitaph(self) -> str:
         if self._complaint:
             return self._complaint
-        code = self._popen.returncode
+        code = self._returncode
         how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         last = self._last_line() if -code not in (signal.SIGKILL, signal.SIGTERM) else ""
         return f"{how} after {self._lasted_s:.1f} s" + (f": {last}" if last else "")
@@ -228,13 +213,16 @@ class Process:
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return last if len(last) <= _MAX_LAST_LINE else last[: _MAX_LAST_LINE - 3] + "..."
 
+    @property
+    def _returncode(self) -> int:
+        return -signal.SIGKILL if self._status is None else self._status
+
     def _reap(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        self._signal(signal.SIGKILL)  # what it may have started itself; its id is not free before it is waited for
-        self._popen.wait()
-        _orphans.started.discard(self._popen.pid)
-        _orphans.end()
+        if self._pidfd >= 0:
+            asyncio.get_running_loop().remove_reader(self._pidfd)
+            os.close(self._pidfd)
+        self._status = self._holder.status(self.program.name)  # after it has ended what the program left running
+        self._holder.pids.discard(self.pid)
         if self.program.group is not None:
             self._complaint = self._complaint or killed_by_kernel(self.program.group.usage())
             self.program.group.remove()
@@ -242,8 +230,28 @@ class Process:
         self._ended.set_result(None)
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._popen.pid, number)
+        if self.running:
+            self._holder.signal(self.program.name, number)
+
+
+def _started(holder: Holder, program: Program, restarts: int, message: str) -> tuple[Note, Held]:
+    program.log.parent.mkdir(parents=True, exist_ok=True)
+    _rotate(program.log)
+    started = command(
+        program.command,
+        sandbox=program.sandbox,
+        limits=program.limits,
+        folder="" if program.folder is None else str(program.folder),
+        group="" if program.group is None else program.group.entry,
+        parent=holder.pid,
+    )
+    group = None if program.group is None else (program.group.folder.name, program.group.limit_bytes)
+    with program.log.open("ab") as log:
+        note = Note(
+            str(program.log), str(program.record), time.time(), log.tell(), restarts, message, group, program.about
+        )
+        descriptors = [log.fileno(), *program.left_open]
+        return note, holder.start(program.name, started, program.env, descriptors, asdict(note))
 
 
 def _rotate(log: Path) -> None:

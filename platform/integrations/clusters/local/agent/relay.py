@@ -24,9 +24,11 @@ from common.errors import FairleadError
 from integrations.clusters.base import Logger
 from integrations.clusters.flags import values_of
 from integrations.clusters.local.agent.processes import Process, Program
-from integrations.clusters.local.agent.sockets import own_folder
+from integrations.clusters.local.agent.sockets import folder_of, own_folder
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.files import Layout
+from integrations.clusters.local.holder.client import Holder
+from integrations.clusters.local.holder.wire import FIRST_DESCRIPTOR
 from integrations.clusters.local.runtime import inherited
 from integrations.relay import start
 from integrations.relay.start import Target
@@ -38,6 +40,8 @@ _OPERATORS = networks("0.0.0.0/0,::/0,127.0.0.0/8,::/127")
 """Where a collector may be, whose URL is the operator's: anywhere but at metadata and other link-local addresses."""
 _OPENTELEMETRY = "opentelemetry"
 _LOGGER_FLAG = "--payload-logger-socket"
+SUFFIX = ".relay"
+"""What its program is called after its replica's name."""
 RELAYED = _LOGGER_FLAG
 """What the runtime's --help offers since it can use a relay, for traces too."""
 
@@ -125,28 +129,49 @@ def _has_proxy(url: str, environ: Mapping[str, str]) -> bool:
     return not proxy_bypass(rest.partition("/")[0], proxies)
 
 
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where relays run."""
+
+    layout: Layout
+    timing: Timing
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRelay:
+    """A relay of an earlier agent; `process` is None where it did not run."""
+
+    process: Process | None
+
+
 class Relay:
     """The sockets of a replica's outlets, and the process behind them."""
 
-    def __init__(self, layout: Layout, timing: Timing, replica: str, outlets: Sequence[Outlet]) -> None:
+    def __init__(
+        self, site: Site, replica: str, outlets: Sequence[Outlet], earlier: EarlierRelay | None = None
+    ) -> None:
         """Listen and start it; raises OSError where that is not possible. Close it in any case.
 
         Args:
             replica: its name, unique among all of the agent's.
+            earlier: what an earlier agent left for a replica that runs.
         """
-        self.folder = own_folder(layout, f"{replica}/relay")
-        self._layout = layout
-        self._timing = timing
-        self._name = f"{replica}.relay"
+        self._site = site
+        self._name = f"{replica}{SUFFIX}"
         self._outlets = outlets
         self._listeners: list[socket.socket] = []
+        self._process = earlier.process if earlier else None
+        # A replica that runs sees its folder, and finds new sockets there.
+        self.folder = (
+            folder_of(site.layout, f"{replica}/relay") if earlier else own_folder(site.layout, f"{replica}/relay")
+        )
         try:
-            for outlet in outlets:
-                self._listeners.append(start.listening(self.folder / outlet.name))
+            if self._process is None:
+                self._listen()
         except OSError:
             self._remove()
             raise
-        self._process: Process | None = None
         self._life = asyncio.create_task(self._run(), name=self._name)
 
     @property
@@ -164,6 +189,10 @@ class Relay:
             self._process.forget()
         self._remove()
 
+    def _listen(self) -> None:
+        for outlet in self._outlets:
+            self._listeners.append(start.listening(self.folder / outlet.name))
+
     def _remove(self) -> None:
         for listener in self._listeners:
             listener.close()
@@ -173,24 +202,27 @@ class Relay:
         failures = 0
         while True:
             try:
-                self._process = Process(self._program(), restarts=failures, message="")
+                if self._process is None or not self._process.running:
+                    if not self._listeners:  # those of an earlier agent ended with its relay
+                        self._listen()
+                    self._process = Process(self._site.holder, self._program(), restarts=failures, message="")
                 await self._process.ended()
                 ending = f"ended with exit code {self._process.exit_code}"
             except (FairleadError, OSError) as error:
                 ending = f"cannot be started: {error}"
             failures += 1
-            wait_s = self._timing.backoff_s(failures)
+            wait_s = self._site.timing.backoff_s(failures)
             log.warning("relay %s %s; starting it again in %g s", self._name, ending, wait_s)
             await asyncio.sleep(wait_s)
 
     def _program(self) -> Program:
-        routes = [(listener, outlet.target) for listener, outlet in zip(self._listeners, self._outlets, strict=True)]
+        routes = [(number, outlet.target) for number, outlet in enumerate(self._outlets, FIRST_DESCRIPTOR)]
         libraries = {name: value for name, value in os.environ.items() if name == "LD_LIBRARY_PATH"}
         return Program(
             command=start.command(routes),
-            env={**libraries, "FAIRLEAD_HOME": str(self._layout.home)},
-            log=self._layout.logs / f"{self._name}.log",
-            record=self._layout.run / f"{self._name}.json",
+            env={**libraries, "FAIRLEAD_HOME": str(self._site.layout.home)},
+            log=self._site.layout.logs / f"{self._name}.log",
+            record=self._site.layout.run / f"{self._name}.json",
             sandbox=start.sandbox(),
             limits=start.LIMITS,
             left_open=[listener.fileno() for listener in self._listeners],

@@ -15,9 +15,11 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -39,14 +41,15 @@ from integrations.clusters.local.agent.addresses import FREE_PORTS, Addresses, c
 from integrations.clusters.local.agent.memory_watchdog import Tenant
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
-from integrations.clusters.local.agent.relay import Relay, outgoing
+from integrations.clusters.local.agent.relay import EarlierRelay, Relay, Site, outgoing
 from integrations.clusters.local.agent.replica_memory import ReplicaMemory
 from integrations.clusters.local.agent.room import lack, machine
 from integrations.clusters.local.agent.sockets import ReplicaSockets
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
 from integrations.clusters.local.envoy.words import Endpoint
-from integrations.clusters.local.files import Layout
+from integrations.clusters.local.files import Layout, revision_to_json
+from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.local.runtime import RUNTIME, environment
@@ -65,6 +68,7 @@ class Workshop:
     Attributes:
         runtime: the program and its first arguments.
         changed: called whenever a replica has something new to tell.
+        holder: starts their processes.
         egress_allowed: networks that payload loggers may be in although they are not public.
         on_sockets: the runtime takes Unix sockets that are bound; else it takes ports of 127.0.0.1.
         relays: runtimes reach loggers and collectors through relays; else by themselves.
@@ -75,11 +79,31 @@ class Workshop:
     timing: Timing
     client: httpx.AsyncClient
     changed: Callable[[], None]
+    holder: Holder
     runtime: Sequence[str] = RUNTIME
     egress_allowed: Sequence[Network] = ()
     on_sockets: bool = False
     relays: bool = False
     memory: ReplicaMemory = field(default_factory=ReplicaMemory)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierReplica:
+    """A replica that an earlier agent had started.
+
+    Attributes:
+        process: it runs, or has ended meanwhile.
+        relay: None where it has none.
+        was_ready: whether that agent last said so.
+    """
+
+    namespace: str
+    index: int
+    revision: DesiredRevision
+    process: Process
+    on_sockets: bool
+    relay: EarlierRelay | None
+    was_ready: bool
 
 
 class Replica:
@@ -94,7 +118,9 @@ class Replica:
         repository: Repository,
         *,
         tap: RevisionTap,
+        earlier: EarlierReplica | None = None,
     ) -> None:
+        """Begin its life, or go on with it where an earlier agent left it."""
         self.name = f"{revision.name}-{index}"
         self.index = index
         self.restart_number = revision.restart_number
@@ -121,6 +147,11 @@ class Replica:
         self._relay: Relay | None = None
         self._left_at = self._busy_at = 0.0
         self._told_to_end = False
+        self._earlier = earlier
+        self._served_at: Addresses | None = None
+        self._looked = asyncio.Event()
+        if earlier is not None:
+            self._take_up(earlier)
         self._life = asyncio.create_task(self._run(), name=self._full_name)
 
     @property
@@ -132,6 +163,10 @@ class Replica:
     def ready(self) -> bool:
         """Return whether it may be given new requests."""
         return self._phase is ReplicaPhase.READY and not self.leaving
+
+    async def looked(self) -> None:
+        """Return when it has been seen whether it is ready, or its process has ended; for one of an earlier agent."""
+        await self._looked.wait()
 
     def observed(self) -> ObservedReplica:
         """Return what is to be told about it."""
@@ -197,10 +232,30 @@ class Replica:
                 if not self.leaving:
                     await asyncio.sleep(wait_s)
         finally:
+            self._looked.set()
             await asyncio.shield(self._close())
 
+    def _take_up(self, earlier: EarlierReplica) -> None:
+        """Have the process, sockets and relay of an earlier agent's replica, as far as they are there."""
+        layout = self._workshop.layout
+        self._process, self._restarts = earlier.process, earlier.process.restarts
+        if earlier.on_sockets:
+            self._sockets = ReplicaSockets(layout, self._full_name, adopted=True)
+        if earlier.relay is not None:
+            self._relay = Relay(self._site, self._full_name, self._outgoing.relayed, earlier.relay)
+        if earlier.was_ready and earlier.process.running:
+            # It serves, and one that is slow to answer now must not lose its requests.
+            with suppress(ValueError, KeyError, TypeError):
+                self._served_at = written(self._ports_file, self._sockets)
+        if self._served_at is not None:
+            self.endpoint, self._metrics_url = self._served_at.endpoint, self._served_at.metrics_url
+            self._phase, self._message = ReplicaPhase.READY, ""
+
     async def _live(self) -> str:
-        """Run one process from start to end; returns how that ended."""
+        """Run one process from start to end, or that of an earlier agent to its end; returns how that ended."""
+        if self._earlier is not None:
+            process, self._earlier = self._earlier.process, None
+            return await self._watched(process, "")
         before = f"its last process {self._last_ending}" if self._last_ending else ""
         self._note(
             ReplicaPhase.STARTING, f"it is being started again; {before}" if before else "the model is being loaded"
@@ -211,30 +266,34 @@ class Replica:
             await self._repository.prepare()
             _empty(self._private)
             if self._relay is None and self._outgoing.relayed:
-                layout, timing = self._workshop.layout, self._workshop.timing
-                self._relay = Relay(layout, timing, self._full_name, self._outgoing.relayed)
+                self._relay = Relay(self._site, self._full_name, self._outgoing.relayed)
             restarts = self._restarts + (self._process is not None)
             self._process = self._started(restarts, before)
             self._restarts = restarts
         except (FairleadError, OSError) as error:
             return self._failed(FailureReason.MODEL_LOAD_FAILED, f"cannot be started: {error}")
+        return await self._watched(self._process, before)
+
+    async def _watched(self, process: Process, before: str) -> str:
+        """Look after a process until it has ended; returns how that ended."""
         try:
-            self._last_ending = await self._process.watched(self._watch(before))
+            self._last_ending = await process.watched(self._watch(before))
             served = self.endpoint is not None
         finally:
+            self._looked.set()
             self.endpoint, self._metrics_url = None, ""
-        reason = FailureReason.RUNTIME_UNHEALTHY if served else reason_of_exit(self._process.exit_code)
-        if self._process.ended_for_memory:
+        reason = FailureReason.RUNTIME_UNHEALTHY if served else reason_of_exit(process.exit_code)
+        if process.ended_for_memory:
             reason = FailureReason.OUT_OF_MEMORY
-        return self._failed(reason, self._last_ending, self._process)
+        return self._failed(reason, self._last_ending, process)
 
     def _started(self, restarts: int, before: str) -> Process:
         if not self._workshop.on_sockets:
-            return Process(self._program(FREE_PORTS), restarts=restarts, message=before)
+            return Process(self._workshop.holder, self._program(FREE_PORTS), restarts=restarts, message=before)
         self._sockets = ReplicaSockets(self._workshop.layout, self._full_name)
         try:
             program = self._program(self._sockets.flags, self._sockets.numbers)
-            return Process(program, restarts=restarts, message=before)
+            return Process(self._workshop.holder, program, restarts=restarts, message=before)
         finally:
             self._sockets.close()
 
@@ -259,13 +318,16 @@ class Replica:
     async def _watch_by(self, client: httpx.AsyncClient, before: str) -> str:
         timing = self._workshop.timing
         try:
-            found = await until(partial(self._serving, client), every_s=_POLL_S, within_s=timing.start_s)
+            found, self._served_at = self._served_at, None
+            if found is None:
+                found = await until(partial(self._serving, client), every_s=_POLL_S, within_s=timing.start_s)
         except TimeoutError:
             return f"was not ready within {timing.start_s:g} s and was killed"
         except (ValueError, KeyError, TypeError) as error:
             return f"wrote a port file that cannot be read ({error}) and was killed"
         self.endpoint, self._metrics_url = found.endpoint, found.metrics_url
         self._note(ReplicaPhase.READY, before)
+        self._looked.set()
         loop = asyncio.get_running_loop()
         served_since, silent = loop.time(), 0
         while silent < timing.probe_failures:
@@ -283,7 +345,10 @@ class Replica:
     async def _serving(self, client: httpx.AsyncClient) -> Addresses | None:
         """Return where the runtime answers, once it is ready."""
         found = written(self._ports_file, self._sockets)
-        return found if found is not None and await self._ask(client, found) else None
+        if found is not None and await self._ask(client, found):
+            return found
+        self._looked.set()
+        return None
 
     async def _ask(self, client: httpx.AsyncClient, at: Addresses) -> bool | None:
         return await is_ready(client, at.ready_url, timeout_s=self._workshop.timing.probe_timeout_s)
@@ -339,8 +404,23 @@ class Replica:
             limits=REPLICA_LIMITS,
             folder=self._private,
             left_open=left_open,
+            about=self._about(),
             group=self._workshop.memory.group(self._full_name, self._revision.resources.memory_bytes),
         )
+
+    def _about(self) -> dict[str, Any]:
+        """Return what an agent after this one goes on by: `EarlierReplica`."""
+        return {
+            "namespace": self._namespace,
+            "index": self.index,
+            "revision": revision_to_json(self._revision),
+            "on_sockets": self._sockets is not None,
+            "relayed": self._relay is not None,
+        }
+
+    @property
+    def _site(self) -> Site:
+        return Site(self._workshop.layout, self._workshop.timing, self._workshop.holder)
 
     def _sandbox(self, *, is_code: bool) -> Sandbox:
         """Return the wall around its process."""

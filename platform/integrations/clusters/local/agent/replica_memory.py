@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,18 +33,18 @@ class ReplicaMemory:
         return self.groups.group(name, limit_of(requested_bytes, Machine(*process_memory.machine()), self.policy))
 
 
-def find_groups(folder: Path) -> tuple[MemoryGroups | None, str]:
+def find_groups(folder: Path, *, spare: Collection[str] = ()) -> tuple[MemoryGroups | None, str]:
     """Return the cgroups of the agent of this folder, and what limits the memory of replicas, as a part of a sentence.
 
-    A program is started in one first. What an earlier agent of the folder left in them is ended.
+    A program is started in one first. What an earlier agent of the folder left in them is ended, but in those to spare.
     """
     groups = None
     try:
         own, identity = own_place(), folder.stat()
-        groups = MemoryGroups.below(own, f"fairlead-{identity.st_dev:x}-{identity.st_ino:x}")
+        groups = MemoryGroups.below(own, f"fairlead-{identity.st_dev:x}-{identity.st_ino:x}", spare=spare)
         _try(groups)
     except (FairleadError, OSError) as error:
-        if groups is not None:
+        if groups is not None and not spare:
             groups.close()
         why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         return None, f"the memory of replicas is looked at each second, as it cannot be limited by cgroups ({why})"

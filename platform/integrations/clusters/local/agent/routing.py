@@ -39,8 +39,21 @@ class Router:
         self.since: dict[Key, float] = {}
         self.confirmed: tuple[ServiceRoute, ...] = ()
 
-    def announce(self, services: Iterable[ServiceRoute]) -> None:
-        """Let a gateway that is yet to start answer that services are starting, and not that there are none."""
+    def announce(self, routing: Routing) -> None:
+        """Let a gateway that is yet to start answer that services are starting, and not that there are none.
+
+        It takes requests once it has been sent every kind, be it empty.
+        """
+        self.take_up(routing.revisions, self.since)
+        self._set_clusters(self._known)
+        self._set_routes(routing.services)
+
+    def take_up(self, revisions: Iterable[RevisionEndpoints], since: Mapping[Key, float]) -> None:
+        """Go on from what a gateway knows that an earlier agent configured, and since when."""
+        self._known = {(revision.namespace, revision.revision): revision for revision in revisions}
+        self.since = {key: since[key] for key in self._known if key in since}
+
+    def _set_routes(self, services: Iterable[ServiceRoute]) -> None:
         services = tuple(services)
         self._discovery.set(Kind.ROUTES, self._renderer.routes(services))
         self._discovery.set(Kind.SCOPES, self._renderer.scopes(services))
@@ -56,7 +69,7 @@ class Router:
         kept = {key: _not_yet_draining(revision, self._known.get(key)) for key, revision in new.items()}
         leaving = {key: revision for key, revision in self._known.items() if key not in new}
         await self._push_endpoints({**leaving, **kept})
-        self.announce(wanted.services)
+        self._set_routes(wanted.services)
         await self._until_taken_up("the routes", Kind.ROUTES, Kind.SCOPES)
         self.confirmed = wanted.services
         await self._push_endpoints({**leaving, **new})

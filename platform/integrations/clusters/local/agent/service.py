@@ -1,12 +1,12 @@
 """One service on this machine: the replicas it wants and has, and what of that the gateway should know."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ObservedRevision
 from integrations.clusters.flags import allows_python
-from integrations.clusters.local.agent.replica import Replica, Workshop
+from integrations.clusters.local.agent.replica import EarlierReplica, Replica, Workshop
 from integrations.clusters.local.envoy.words import Backend, RevisionEndpoints, ServiceRoute
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
@@ -16,7 +16,9 @@ from integrations.clusters.shares import Claim, explanation, is_first_start, sha
 class RunningRevision:
     """A revision with its replicas; it lives until the last of them has ended, wanted or not."""
 
-    def __init__(self, workshop: Workshop, namespace: str, revision: DesiredRevision) -> None:
+    def __init__(
+        self, workshop: Workshop, namespace: str, revision: DesiredRevision, earlier: Sequence[EarlierReplica] = ()
+    ) -> None:
         self.revision = revision
         self.replicas: list[Replica] = []
         self.was_ready = False
@@ -27,9 +29,15 @@ class RunningRevision:
             revision,
             workshop.layout.repositories / f"{namespace}.{revision.name}",
             with_code=allows_python(workshop.runtime),
+            made=bool(earlier),
         )
         # The model's name is the service's.
         self.tap = RevisionTap(workshop.layout.payloads_of(namespace, revision.model_name) / revision.name)
+        for each in earlier:
+            self.replicas.append(
+                Replica(workshop, namespace, each.revision, each.index, self.repository, tap=self.tap, earlier=each)
+            )
+        self.was_ready = self.ready > 0
 
     @property
     def ready(self) -> int:
@@ -109,8 +117,21 @@ class Service:
         if desired.generation >= self.desired.generation:
             self.desired, self.deleted = desired, deleted
 
+    def take_up(self, earlier: Sequence[EarlierReplica], was: Observed | None) -> None:
+        """Go on with the replicas of an earlier agent, wanted or not; `was` is what that agent last said."""
+        for name in {each.revision.name for each in earlier}:
+            its = [each for each in earlier if each.revision.name == name]
+            newest = max(its, key=lambda each: each.revision.restart_number).revision
+            running = self._running[name] = RunningRevision(self._workshop, self.namespace, newest, its)
+            seen = was.revision(name) if was is not None else None
+            running.mirrored = newest.mirror_percent > 0 or (seen is not None and seen.mirror_percent > 0)
+        if was is not None:
+            self._routed = {each.name: each.weight_percent for each in was.revisions if each.weight_percent}
+
     def scale(self) -> None:
-        """Bring the number of replicas of each revision to what is wanted."""
+        """Bring the number of replicas of each revision to what is wanted, once a wish could be read."""
+        if self.complaint and not self.desired.generation:
+            return
         wanted = {} if self.deleted else {revision.name: revision for revision in self.desired.revisions}
         for name, revision in wanted.items():
             if name not in self._running and revision.replicas and not self._removals:

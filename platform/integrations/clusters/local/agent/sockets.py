@@ -17,6 +17,7 @@ from pathlib import Path
 
 from integrations.clusters.flags import value_of
 from integrations.clusters.local.files import Layout
+from integrations.clusters.local.holder.wire import FIRST_DESCRIPTOR
 from integrations.clusters.local.runtime import environment
 
 ENDPOINTS = ("http", "grpc", "metrics")
@@ -52,11 +53,15 @@ def replicas_folder(layout: Layout) -> Path:
     return short_folder(layout.sockets, f"{_short(b'')}/{max(ENDPOINTS, key=len)}")
 
 
+def folder_of(layout: Layout, name: str) -> Path:
+    """Return the folder for the sockets of `name`, there or not."""
+    return replicas_folder(layout) / _short(name.encode())
+
+
 def own_folder(layout: Layout, name: str) -> Path:
     """Return an empty folder for the sockets of `name`, in the place of an earlier one."""
-    every = replicas_folder(layout)
-    every.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = every / _short(name.encode())
+    folder = folder_of(layout, name)
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
     return folder
@@ -65,14 +70,18 @@ def own_folder(layout: Layout, name: str) -> Path:
 class ReplicaSockets:
     """The sockets of one process of a replica, bound and not listening yet."""
 
-    def __init__(self, layout: Layout, replica: str) -> None:
+    def __init__(self, layout: Layout, replica: str, *, adopted: bool = False) -> None:
         """Bind them in the place of what an earlier process left; raises OSError where that is not possible.
 
         Args:
             replica: its name, unique among all of the agent's.
+            adopted: the process has them already, from an earlier agent.
         """
-        self.folder = own_folder(layout, replica)
         self._bound: dict[str, socket.socket] = {}
+        if adopted:
+            self.folder = folder_of(layout, replica)
+            return
+        self.folder = own_folder(layout, replica)
         try:
             for name in ENDPOINTS:
                 self._bound[name] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -88,8 +97,8 @@ class ReplicaSockets:
 
     @property
     def flags(self) -> list[str]:
-        """Return what the runtime is started with to listen on them."""
-        return [f"--{name}-address=fd:{sock.fileno()}" for name, sock in self._bound.items()]
+        """Return what the runtime is started with to listen on them, which it inherits in this order."""
+        return [f"--{name}-address=fd:{number}" for number, name in enumerate(self._bound, FIRST_DESCRIPTOR)]
 
     @property
     def numbers(self) -> list[int]:

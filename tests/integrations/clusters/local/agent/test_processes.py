@@ -3,17 +3,26 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from common.processes import start_ticks
 from integrations.clusters.local.agent.processes import Process, Program
+from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.records import AGENT, read_record
 
 STUBBORN = (
     "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True)\nwhile True: signal.pause()"
 )
+
+
+@pytest.fixture
+def holder() -> Iterator[Holder]:
+    held = Holder.started()
+    yield held
+    held.close()
 
 
 def program(folder: Path, code: str) -> Program:
@@ -27,11 +36,11 @@ async def for_ever() -> str:
     return "never said"
 
 
-async def test_it_runs_in_a_group_of_its_own_with_log_and_record(tmp_path):
+async def test_it_runs_in_a_group_of_its_own_with_log_and_record(holder, tmp_path):
     code = (
         "import os; print(os.environ['COLOUR'], os.getpgrp() == os.getpid(), flush=True); import time; time.sleep(60)"
     )
-    process = Process(program(tmp_path, code), restarts=2, message="why")
+    process = Process(holder, program(tmp_path, code), restarts=2, message="why")
     record = read_record(tmp_path / "run" / "x.json")
     assert record is not None
     assert (record.pid, record.restarts, record.message, record.started_by) == (process.pid, 2, "why", AGENT)
@@ -60,31 +69,31 @@ async def until(look) -> None:
         pytest.param("import os; print('oh'); os.abort()", r"^ended by SIGABRT after", id="crashed"),
     ],
 )
-async def test_end_is_told(tmp_path, code, said):
-    ended = await Process(program(tmp_path, code), restarts=0, message="").watched(for_ever())
+async def test_end_is_told(holder, tmp_path, code, said):
+    ended = await Process(holder, program(tmp_path, code), restarts=0, message="").watched(for_ever())
     assert re.search(said, ended), ended
 
 
-async def test_last_words_are_of_this_process_not_of_the_one_before(tmp_path):
-    await Process(program(tmp_path, "print('older')"), restarts=0, message="").watched(for_ever())
-    ended = await Process(program(tmp_path, "raise SystemExit(1)"), restarts=0, message="").watched(for_ever())
+async def test_last_words_are_of_this_process_not_of_the_one_before(holder, tmp_path):
+    await Process(holder, program(tmp_path, "print('older')"), restarts=0, message="").watched(for_ever())
+    ended = await Process(holder, program(tmp_path, "raise SystemExit(1)"), restarts=0, message="").watched(for_ever())
     assert ended.endswith(" s")
 
 
-async def test_complaint_kills_it(tmp_path):
+async def test_complaint_kills_it(holder, tmp_path):
     async def complain() -> str:
         return "was too slow"
 
-    process = Process(program(tmp_path, "import time; time.sleep(60)"), restarts=0, message="")
+    process = Process(holder, program(tmp_path, "import time; time.sleep(60)"), restarts=0, message="")
     assert await process.watched(complain()) == "was too slow"
     assert not process.running
 
 
-async def test_stubborn_program_is_killed_with_its_children(tmp_path):
+async def test_stubborn_program_is_killed_with_its_children(holder, tmp_path):
     child = "import os, time; open('child', 'w').write(str(os.getpid())); time.sleep(60)"
     code = f"import os, subprocess, sys; os.chdir({str(tmp_path)!r})\n"
     code += f"subprocess.Popen([sys.executable, '-c', {child!r}])\n"
-    process = Process(program(tmp_path, code + STUBBORN), restarts=0, message="")
+    process = Process(holder, program(tmp_path, code + STUBBORN), restarts=0, message="")
     await until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
     await until(lambda: "up" in (tmp_path / "logs/x.log").read_text())
     await process.stop(0.1)
@@ -92,23 +101,23 @@ async def test_stubborn_program_is_killed_with_its_children(tmp_path):
     await until(lambda: start_ticks(pid) is None)
 
 
-async def test_large_log_makes_room_and_one_older_is_kept(tmp_path):
+async def test_large_log_makes_room_and_one_older_is_kept(holder, tmp_path):
     (tmp_path / "logs").mkdir()
     with (tmp_path / "logs/x.log").open("wb") as log:
         log.truncate((10 << 20) + 1)
-    await Process(program(tmp_path, "print('new')"), restarts=0, message="").watched(for_ever())
+    await Process(holder, program(tmp_path, "print('new')"), restarts=0, message="").watched(for_ever())
     assert (tmp_path / "logs/x.log").read_text() == "new\n"
     assert (tmp_path / "logs/x.log.1").stat().st_size > 10 << 20
 
 
-async def test_program_that_is_not_there_is_told_by_its_end(tmp_path):
+async def test_program_that_is_not_there_is_told_by_its_end(holder, tmp_path):
     nothing = Program(["/no/such/program"], {}, tmp_path / "x.log", tmp_path / "x.json")
-    ended = await Process(nothing, restarts=0, message="").watched(for_ever())
+    ended = await Process(holder, nothing, restarts=0, message="").watched(for_ever())
     assert "No such file or directory" in ended
 
 
-async def test_signal_is_for_the_whole_group(tmp_path):
-    process = Process(program(tmp_path, "import time; time.sleep(60)"), restarts=0, message="")
+async def test_signal_is_for_the_whole_group(holder, tmp_path):
+    process = Process(holder, program(tmp_path, "import time; time.sleep(60)"), restarts=0, message="")
     os.killpg(process.pid, signal.SIGTERM)
     await process.ended()
     assert not process.running

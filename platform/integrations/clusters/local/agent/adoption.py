@@ -1,0 +1,157 @@
+"""What an earlier agent left with the holder: Envoy, replicas and relays that run, or have ended meanwhile.
+
+The next agent goes on with each by its note, and removes only what belongs to none of them. What has no note that this
+release reads is ended.
+"""
+
+import logging
+import shutil
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from integrations.clusters.base import DesiredRevision, Observed, ReplicaPhase
+from integrations.clusters.local.agent import gateway
+from integrations.clusters.local.agent.processes import Note, Process
+from integrations.clusters.local.agent.relay import SUFFIX, EarlierRelay
+from integrations.clusters.local.agent.replica import EarlierReplica, Workshop
+from integrations.clusters.local.agent.sockets import folder_of, replicas_folder
+from integrations.clusters.local.files import (
+    OBSERVED_SCHEMA,
+    BadFileError,
+    Layout,
+    observed_from_json,
+    read_json,
+    revision_from_json,
+)
+from integrations.clusters.local.holder.client import Held, Holder
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str]  # namespace and service
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One program with its note; `revision` and `namespace` are a replica's."""
+
+    held: Held
+    note: Note
+    namespace: str = ""
+    revision: DesiredRevision | None = None
+
+    @classmethod
+    def read(cls, held: Held) -> "Left":
+        """Return it by its note; raises what a note of another release raises."""
+        note = Note.read(held)
+        if "revision" not in note.about:
+            return cls(held, note)
+        return cls(held, note, str(note.about["namespace"]), revision_from_json(note.about["revision"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What there is of an earlier agent, by the names of programs."""
+
+    programs: Mapping[str, Left] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, holder: Holder) -> "Earlier":
+        """Return what the holder has, after it has ended what nobody can go on with."""
+        found: dict[str, Left] = {}
+        for held in holder.programs():
+            try:
+                found[held.name] = Left.read(held)
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                log.warning("%s of an earlier agent is ended: %r", held.name, error)
+                holder.end(held)
+        for name in [name for name in found if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) not in found]:
+            holder.end(found.pop(name).held)
+        return cls(found)
+
+    @property
+    def groups(self) -> set[str]:
+        """Return the folders of the cgroups in which something runs."""
+        return {left.note.group[0] for left in self._running().values() if left.note.group is not None}
+
+    @property
+    def services(self) -> set[Key]:
+        """Return the services that have replicas."""
+        return {(left.namespace, left.revision.model_name) for left in self._replicas().values() if left.revision}
+
+    @property
+    def gateway_runs(self) -> bool:
+        return gateway.NAME in self._running()
+
+    def port(self, host: str, port: int) -> int | None:
+        """Return the port of an earlier gateway at this address; 0 is any."""
+        left = self.programs.get(gateway.NAME)
+        its = left.note.about if left is not None else {}
+        return int(its["port"]) if its.get("host") == host and port in (0, its["port"]) else None
+
+    def gateway(self, holder: Holder) -> Process | None:
+        """Take up the gateway."""
+        left = self.programs.get(gateway.NAME)
+        return None if left is None else Process.adopted(holder, left.held)
+
+    def replicas(self, workshop: Workshop) -> dict[Key, list[EarlierReplica]]:
+        """Take up the replicas, by their services."""
+        found: dict[Key, list[EarlierReplica]] = defaultdict(list)
+        for name, left in self._replicas().items():
+            assert left.revision is not None  # noqa: S101 - it is a replica
+            key = left.namespace, left.revision.model_name
+            was = self.observed(workshop.layout, key)
+            about, groups = left.note.about, workshop.memory.groups
+            group = groups.adopted(*left.note.group) if groups and left.note.group else None
+            relay = self.programs.get(f"{name}{SUFFIX}")
+            found[key].append(
+                EarlierReplica(
+                    left.namespace,
+                    int(about["index"]),
+                    left.revision,
+                    Process.adopted(workshop.holder, left.held, group),
+                    on_sockets=bool(about["on_sockets"]),
+                    relay=EarlierRelay(Process.adopted(workshop.holder, relay.held) if relay else None)
+                    if about["relayed"]
+                    else None,
+                    was_ready=name in _ready(left.namespace, was),
+                )
+            )
+        return found
+
+    def observed(self, layout: Layout, key: Key) -> Observed | None:
+        """Return what the earlier agent last said of a service; None where nothing can be read."""
+        with suppress(OSError, BadFileError, LookupError, TypeError, ValueError):
+            return observed_from_json(read_json(layout.status_file(*key), OBSERVED_SCHEMA))
+        return None
+
+    def clean(self, layout: Layout) -> None:
+        """Remove the files that belong to nothing that is held."""
+        names = list(self._replicas())
+        sockets = {folder_of(layout, each).name for name in names for each in (name, f"{name}/relay")}
+        kept: dict[Path, set[str]] = {
+            layout.status: {layout.status_file(*key).name for key in self.services},
+            layout.payloads: {layout.payloads_of(*key).name for key in self.services},
+            layout.private: set(names),
+            replicas_folder(layout): sockets,
+        }
+        for folder, spared in kept.items():
+            for path in folder.glob("*"):
+                if path.name not in spared:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if not self.gateway_runs:
+            gateway.fresh_folder(layout)
+
+    def _replicas(self) -> dict[str, Left]:
+        return {name: left for name, left in self.programs.items() if left.revision is not None}
+
+    def _running(self) -> dict[str, Left]:
+        return {name: left for name, left in self.programs.items() if left.held.status is None}
+
+
+def _ready(namespace: str, was: Observed | None) -> set[str]:
+    """Return the full names of the replicas that were ready."""
+    replicas = [replica for revision in (was.revisions if was else ()) for replica in revision.replicas]
+    return {f"{namespace}.{replica.name}" for replica in replicas if replica.phase is ReplicaPhase.READY}
