@@ -31,5 +31,7 @@ def sweep_lag(*, now: datetime) -> timedelta:
     moving = InferenceService.objects.exclude(settled=F("changes"))
     oldest = moving.aggregate(at=Min(Coalesce("ticked_at", "created_at")))["at"]
     settled = InferenceService.objects.filter(settled=F("changes")).aggregate(at=Max("ticked_at"))["at"]
-    since = [at for at in (oldest, settled and settled + RESYNC_EVERY) if at is not None]
-    return max([timedelta(0), *(now - at for at in since)])
+    waits: list[timedelta] = [] if oldest is None else [now - oldest]
+    if settled is not None:
+        waits.append(now - settled - RESYNC_EVERY)
+    return max([timedelta(0), *waits])

@@ -16,8 +16,6 @@ import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
-import httpx
-
 from integrations.clusters.local.agent.admin import admin_socket
 from integrations.clusters.local.agent.adoption import Earlier
 from integrations.clusters.local.agent.agent import Agent, Settings
@@ -108,10 +106,7 @@ async def _until_stopped(settings: Settings) -> None:
     asyncio.get_running_loop().add_reader(held_by, _leave)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    # Probes must not wait for each other, nor go through a proxy that the environment names.
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
-    async with httpx.AsyncClient(trust_env=False, limits=limits) as client:
-        await Agent(settings, client).run(stop)
+    await Agent(settings).run(stop)
     asyncio.get_running_loop().remove_reader(held_by)
     os.close(held_by)
 

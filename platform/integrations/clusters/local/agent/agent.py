@@ -1,7 +1,7 @@
 """The agent's loop: read wishes, scale, route, let go, write status. Started by `__main__` in the main thread.
 
 Every round works on the whole state, so that one that fails is repaired by the next. A round begins when something
-changed and at the latest after `Timing.poll_s`.
+changed and at the latest after `Timing.round_s`.
 """
 
 import asyncio
@@ -12,8 +12,6 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import httpx
 
 from common.errors import Unavailable
 from integrations.clusters.base import Component
@@ -55,6 +53,7 @@ from serving_runtime.shared.egress import Network
 log = logging.getLogger(__name__)
 
 _HEARTBEAT_S = 1.0
+_CLOCK_TICK_NS = 10_000_000
 Key = tuple[str, str]  # namespace and service
 
 
@@ -84,14 +83,13 @@ class Settings:
 class Agent:
     """Runs the services of one cluster folder until it is cancelled or told to stop."""
 
-    def __init__(self, settings: Settings, client: httpx.AsyncClient) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._layout = settings.layout
         self._timing = settings.timing
         self._changed = asyncio.Event()
         self._workshop = Workshop(
             settings.layout,
             settings.timing,
-            client,
             self._changed.set,
             settings.holder,
             settings.runtime,
@@ -148,9 +146,11 @@ class Agent:
             background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._beat())]
             background.append(tasks.create_task(self._memory.run(self._tenants, self._timing.memory_s)))
             background.append(tasks.create_task(self._read_limits()))
+            background.append(tasks.create_task(self._follow_wishes()))
+            background.append(tasks.create_task(self._follow(stop)))
             while not stop.is_set():
                 await self._round()
-                await self._pause(stop)
+                await self._pause()
             await self._close()
             for task in background:
                 task.cancel()
@@ -194,13 +194,32 @@ class Agent:
                 self._forget(key)
         self._write_status()
 
-    async def _pause(self, stop: asyncio.Event) -> None:
-        waits = [asyncio.create_task(event.wait()) for event in (self._changed, stop)]
-        await asyncio.wait(waits, timeout=self._timing.poll_s, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
+    async def _pause(self) -> None:
+        """Wait for a change, or until it is time to look anyway: soon while something leaves or waits for Envoy."""
+        leaving = any(True for service in self._services.values() for _ in service.leaving())
+        is_moving = leaving or self._pushed is None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._timing.poll_s if is_moving else self._timing.round_s):
+                await self._changed.wait()
+
+    async def _follow(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._changed.set()
 
     # --- wishes -----------------------------------------------------------------------------------------------------
+
+    async def _follow_wishes(self) -> None:
+        """Begin a round when a wish is written: each write changes the folder."""
+        seen = 0
+        while True:
+            written_ns = seen
+            with suppress(FileNotFoundError):
+                written_ns = self._layout.desired.stat().st_mtime_ns
+            # A second write may fall on the same tick of the file system's clock.
+            if written_ns != seen or time.time_ns() - written_ns < _CLOCK_TICK_NS:
+                seen = written_ns
+                self._changed.set()
+            await asyncio.sleep(self._timing.wish_s)
 
     def _read_desired(self) -> None:
         paths = sorted(self._layout.desired.glob("[!.]*.json"))

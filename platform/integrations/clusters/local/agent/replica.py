@@ -15,13 +15,10 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-import httpx
 
 from common.errors import FairleadError
 from integrations.clusters.base import (
@@ -37,7 +34,8 @@ from integrations.clusters.base import (
     reason_of_exit,
 )
 from integrations.clusters.flags import CLOSED, allows_python, logger_flags
-from integrations.clusters.local.agent.addresses import FREE_PORTS, Addresses, client_of, is_ready, written
+from integrations.clusters.local.agent.addresses import FREE_PORTS, Addresses, written
+from integrations.clusters.local.agent.health_probe import HealthProbe
 from integrations.clusters.local.agent.memory_watchdog import Tenant
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
@@ -77,7 +75,6 @@ class Workshop:
 
     layout: Layout
     timing: Timing
-    client: httpx.AsyncClient
     changed: Callable[[], None]
     holder: Holder
     runtime: Sequence[str] = RUNTIME
@@ -312,15 +309,11 @@ class Replica:
 
     async def _watch(self, before: str) -> str:
         """Wait until it is ready, then look at it again and again; returns why it has to be killed."""
-        async with client_of(self._sockets, self._workshop.client) as client:
-            return await self._watch_by(client, before)
-
-    async def _watch_by(self, client: httpx.AsyncClient, before: str) -> str:
         timing = self._workshop.timing
         try:
             found, self._served_at = self._served_at, None
             if found is None:
-                found = await until(partial(self._serving, client), every_s=_POLL_S, within_s=timing.start_s)
+                found = await until(self._serving, every_s=_POLL_S, within_s=timing.start_s)
         except TimeoutError:
             return f"was not ready within {timing.start_s:g} s and was killed"
         except (ValueError, KeyError, TypeError) as error:
@@ -328,11 +321,16 @@ class Replica:
         self.endpoint, self._metrics_url = found.endpoint, found.metrics_url
         self._note(ReplicaPhase.READY, before)
         self._looked.set()
-        loop = asyncio.get_running_loop()
+        with closing(self._probe(found)) as probe:
+            return await self._probed(probe, before)
+
+    async def _probed(self, probe: HealthProbe, before: str) -> str:
+        """Ask it for its health until it does not answer any more; returns that."""
+        timing, loop = self._workshop.timing, asyncio.get_running_loop()
         served_since, silent = loop.time(), 0
         while silent < timing.probe_failures:
             await asyncio.sleep(timing.probe_s)
-            ready = await self._ask(client, found)
+            ready = await probe.is_ready()
             silent = silent + 1 if ready is None else 0
             if ready is False and self._phase is ReplicaPhase.READY:
                 self._note(ReplicaPhase.STARTING, "the runtime says that it is not ready")
@@ -342,16 +340,18 @@ class Replica:
                 self._failures = 0
         return f"did not answer {silent} health checks in a row and was killed"
 
-    async def _serving(self, client: httpx.AsyncClient) -> Addresses | None:
+    async def _serving(self) -> Addresses | None:
         """Return where the runtime answers, once it is ready."""
         found = written(self._ports_file, self._sockets)
-        if found is not None and await self._ask(client, found):
-            return found
+        if found is not None:
+            with closing(self._probe(found)) as probe:
+                if await probe.is_ready():
+                    return found
         self._looked.set()
         return None
 
-    async def _ask(self, client: httpx.AsyncClient, at: Addresses) -> bool | None:
-        return await is_ready(client, at.ready_url, timeout_s=self._workshop.timing.probe_timeout_s)
+    def _probe(self, at: Addresses) -> HealthProbe:
+        return HealthProbe(at.endpoint.http, timeout_s=self._workshop.timing.probe_timeout_s)
 
     def _note(self, phase: ReplicaPhase, message: str) -> None:
         self._phase = phase

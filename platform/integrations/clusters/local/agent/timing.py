@@ -8,7 +8,8 @@ class Timing:
     """All in seconds but `probe_failures`.
 
     Attributes:
-        poll_s: how often desired files are looked at. start_s: how long a runtime may take to load its model.
+        wish_s: how often the folder of desired files is looked at. poll_s: from one round to the next while something
+        moves. round_s: while nothing does. start_s: how long a runtime may take to load its model.
         probe_s: between two looks at a replica that serves. probe_timeout_s: after which one look has failed;
         generous, since a busy machine is no dead one. probe_failures: how many in a row make a replica unresponsive:
         it is killed and started again. backoff_first_s: before the first restart; doubles with every further one.
@@ -23,7 +24,9 @@ class Timing:
         gateway_s: how long Envoy may take to show that it took up a change.
     """
 
+    wish_s: float = 0.02
     poll_s: float = 0.1
+    round_s: float = 1.0
     start_s: float = 180.0
     probe_s: float = 1.0
     probe_timeout_s: float = 3.0
