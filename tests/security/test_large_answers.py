@@ -18,9 +18,10 @@ from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.protocol import json_tensors
 from serving_runtime.protocol.grpc.service import V2Service
-from serving_runtime.protocol.http.message import Request, Response
+from serving_runtime.protocol.http.message import Response
 from serving_runtime.protocol.http.v2 import V2Application
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime._support.applications import handled
 
 NUMBERS = np.linspace(0, 1, 400_000, dtype="f4").reshape(1, -1)
 SMALL = NUMBERS[:, :10].copy()
@@ -77,13 +78,7 @@ async def answer_to(engine: Engine, array: Any, **outputs: Any) -> Response:
     """Return the answer to an infer request with a binary tensor."""
     tensor = {"name": "x", "datatype": "FP32", "shape": array.shape, "parameters": {"binary_data_size": array.nbytes}}
     head = json.dumps({"inputs": [tensor], "outputs": [{"name": "y", "parameters": outputs}]}).encode()
-    return await handled(engine, b"/v2/models/m/infer", head + array.tobytes(), len(head))
-
-
-async def handled(engine: Engine, path: bytes, body: bytes, json_length: int | None) -> Response:
-    answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-    V2Application(engine).handle(Request(b"POST", path, body, 0, json_length), answer.set_result)
-    return await asyncio.wait_for(answer, 60)
+    return await handled(V2Application(engine), "/v2/models/m/infer", head + array.tobytes(), json_length=len(head))
 
 
 def body_of(response: Response) -> Any:
@@ -100,7 +95,7 @@ async def test_a_large_answer_in_json(engine: Engine, threads: list[threading.Th
 
 async def test_a_large_answer_of_v1(engine: Engine, threads: list[threading.Thread]) -> None:
     body = json.dumps({"instances": NUMBERS.tolist()}).encode()
-    answer = body_of(await handled(engine, b"/v1/models/m:predict", body, None))
+    answer = body_of(await handled(V2Application(engine), "/v1/models/m:predict", body))
     assert np.array_equal(np.array(answer["predictions"], "f4"), NUMBERS)
     assert threads
     assert threading.main_thread() not in threads
@@ -122,7 +117,7 @@ async def test_shared_memory_over_http(engine: Engine, region: Path, threads: li
     tensor = {"name": "x", "datatype": "FP32", "shape": NUMBERS.shape, "parameters": part}
     output = {"name": "y", "parameters": {**part, "shared_memory_offset": NUMBERS.nbytes}}
     content = {"inputs": [tensor], "outputs": [output]}
-    body_of(await handled(engine, b"/v2/models/m/infer", json.dumps(content).encode(), None))
+    body_of(await handled(V2Application(engine), "/v2/models/m/infer", json.dumps(content).encode()))
     assert written(region) == NUMBERS.tobytes()
     assert len(threads) == 2
     assert threading.main_thread() not in threads

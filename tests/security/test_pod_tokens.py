@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from pytest_django.fixtures import Settings
 
@@ -14,8 +13,8 @@ from deployments.api.workloads import access, exchanges
 from deployments.models import Revision
 from integrations.clusters.base import WorkloadIdentity
 from registry.models import ModelVersion
-from registry.storage import store
 from tests import scenes
+from tests.deployments._support.workloads import cluster_of, stored_model
 from tests.deployments.fakes import FakeCluster
 
 pytestmark = pytest.mark.django_db
@@ -27,25 +26,19 @@ STOLEN, FETCHES = "pod.of.reports", "pod.of.prepare"
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCluster]:
     """Give a cluster that knows both tokens of one pod."""
     pod = "default", "digits", "digits-00001-abc"
-    fake = FakeCluster(workloads={STOLEN: WorkloadIdentity(*pod, records_only=True), FETCHES: WorkloadIdentity(*pod)})
-    for module in (access, exchanges):
-        monkeypatch.setattr(module, "driver_of", lambda _row: fake)
-    cache.clear()
-    yield fake
-    cache.clear()
+    workloads = {STOLEN: WorkloadIdentity(*pod, records_only=True), FETCHES: WorkloadIdentity(*pod)}
+    with cluster_of(monkeypatch, workloads, [access, exchanges]) as fake:
+        yield fake
 
 
 @pytest.fixture
 def digest(settings: Settings, tmp_path: Path) -> str:
     """Return the digest of the service's own model."""
-    settings.ARTIFACTS_FOLDER = tmp_path / "artifacts"
-    with store().begin("model.onnx") as writer:
-        writer.write(b"a model")
-        stored = writer.commit()
+    found = stored_model(settings, tmp_path, b"a model")
     scenes.service("digits", 1)
-    ModelVersion.objects.update(digest=stored.digest)
-    Revision.objects.update(artifact_digest=stored.digest)
-    return stored.digest
+    ModelVersion.objects.update(digest=found)
+    Revision.objects.update(artifact_digest=found)
+    return found
 
 
 def call(method: str, path: str, token: str, **more: Any) -> Any:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 from pytest_django.asserts import assertNumQueries  # type: ignore[attr-defined]
@@ -18,8 +17,8 @@ from deployments.models import Replay, Revision
 from deployments.services.recordings import RecordingOrder, recording_start
 from integrations.clusters.base import JobIdentity, WorkloadIdentity
 from registry.models import ModelVersion
-from registry.storage import store
 from tests import scenes
+from tests.deployments._support.workloads import cluster_of, stored_model
 from tests.deployments.fakes import FakeCluster
 
 pytestmark = pytest.mark.django_db
@@ -31,27 +30,20 @@ CONTENT = bytes(range(256)) * 10
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCluster]:
     """Give a cluster that knows three pods."""
     pods = {POD: "digits", OTHER: "other", GONE: "gone"}
-    fake = FakeCluster(
-        workloads={token: WorkloadIdentity("default", name, f"{name}-1-abc") for token, name in pods.items()}
-    )
-    monkeypatch.setattr(access, "driver_of", lambda _row: fake)
-    cache.clear()
-    yield fake
-    cache.clear()
+    workloads = {token: WorkloadIdentity("default", name, f"{name}-1-abc") for token, name in pods.items()}
+    with cluster_of(monkeypatch, workloads, [access]) as fake:
+        yield fake
 
 
 @pytest.fixture
 def digest(settings: Settings, tmp_path: Path) -> str:
     """Return the digest of the model that the service `digits` has, and not the service `other`."""
-    settings.ARTIFACTS_FOLDER = tmp_path / "artifacts"
-    with store().begin("model.onnx") as writer:
-        writer.write(CONTENT)
-        stored = writer.commit()
+    found = stored_model(settings, tmp_path, CONTENT)
     scenes.service("digits", 1)
     scenes.service("other", 2)
-    ModelVersion.objects.filter(number=1).update(digest=stored.digest)
-    Revision.objects.filter(service__name="digits").update(artifact_digest=stored.digest)
-    return stored.digest
+    ModelVersion.objects.filter(number=1).update(digest=found)
+    Revision.objects.filter(service__name="digits").update(artifact_digest=found)
+    return found
 
 
 def ask(digest: str, token: str = POD, *, cluster: str = "local", **headers: str) -> Any:

@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import ServingError
 from serving_runtime.protocol import json_tensors
 from serving_runtime.protocol.decoding import SLOW_BYTES, Decoding
-from serving_runtime.protocol.http.message import Request, Response
+from serving_runtime.protocol.http.message import Response
 from serving_runtime.protocol.http.v2 import V2Application
-from tests.serving_runtime import onnx_models
+from tests.serving_runtime._support.applications import handled, identity_application
 
 DATA = [[0.5, 1.5, 2.5, 3.5] * 50_000] * 4
 
@@ -29,17 +27,8 @@ def runner() -> Iterator[asyncio.Runner]:
 
 @pytest.fixture(scope="module")
 def application(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[V2Application]:
-    root = tmp_path_factory.mktemp("repository")
-    onnx_models.identity(root / "m" / "1" / "model.onnx", shape=("N", "M"))
-
-    async def start() -> Engine:
-        engine = Engine([root], LoadSettings())
-        assert await engine.load_all() == []
-        return engine
-
-    engine = runner.run(start())
-    yield V2Application(engine)
-    engine.close()
+    with identity_application(runner, tmp_path_factory.mktemp("repository"), ("N", "M")) as application:
+        yield application
 
 
 def v2(data: list[list[float]], *, datatype: str = "FP32") -> Any:
@@ -49,15 +38,10 @@ def v2(data: list[list[float]], *, datatype: str = "FP32") -> Any:
 
 async def answered(application: V2Application, path: str, content: Any) -> tuple[Response, int]:
     """Return the answer, and how many turns the loop had until it was there."""
+    turns: list[None] = []
     body = json.dumps(content).encode()
-    answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-    application.handle(Request(b"POST", path.encode(), body, 0, None), answer.set_result)
-    turns = 0
-    async with asyncio.timeout(60):
-        while not answer.done():
-            turns += 1
-            await asyncio.sleep(0)
-    return answer.result(), turns
+    answer = await handled(application, path, body, on_turn=lambda: turns.append(None))
+    return answer, len(turns)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from serving_runtime.engine.engine import Engine
-from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.errors import NotFound
-from serving_runtime.protocol.http.message import Request, Response
 from serving_runtime.protocol.http.v2 import V2Application
-from tests.serving_runtime import onnx_models
+from tests.serving_runtime._support.applications import handled, identity_application
 
 
 @pytest.fixture(scope="module")
@@ -22,24 +19,13 @@ def runner() -> Iterator[asyncio.Runner]:
 
 @pytest.fixture(scope="module")
 def application(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[V2Application]:
-    root = tmp_path_factory.mktemp("repository")
-    onnx_models.identity(root / "m" / "1" / "model.onnx")
-
-    async def start() -> Engine:
-        engine = Engine([root], LoadSettings())
-        assert await engine.load_all() == []
-        return engine
-
-    engine = runner.run(start())
-    yield V2Application(engine)
-    engine.close()
+    with identity_application(runner, tmp_path_factory.mktemp("repository")) as application:
+        yield application
 
 
 async def infer(application: V2Application, path: str) -> int:
     body = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1] * 4}]}).encode()
-    answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-    application.handle(Request(b"POST", path.encode(), body, 0, None), answered.set_result)
-    return (await asyncio.wait_for(answered, 10)).status
+    return (await handled(application, path, body)).status
 
 
 @pytest.mark.parametrize(
