@@ -28,7 +28,7 @@ class HealthProbe:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._ask()
-        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
+        except (OSError, EOFError, ValueError, LookupError, asyncio.LimitOverrunError):
             self.close()
             return None
         except asyncio.CancelledError:
