@@ -183,7 +183,7 @@ def _become(command: list[str], env: Mapping[str, str], above: Sequence[int], ho
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, each in enumerate([above[0], *above], 1):
         os.dup2(each, number)
-    os.execve(command[0], command, env)  # noqa: S606
+    os.execvpe(command[0], command, env)  # noqa: S606
 
 
 def _signal_group(group: int, number: int) -> None:
