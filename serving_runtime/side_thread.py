@@ -81,17 +81,21 @@ class InOrder(Generic[Item]):
         try:
             return self._work(item)
         except ServingError as error:
-            return error
+            return error.with_traceback(None)  # its frames hold the item, and with it tensors
 
     def _begin(self, item: Item) -> None:
         self.busy = True
         then(lambda: self._work(item), lambda found: self._go_on(item, found))
 
     def _go_on(self, item: Item, found: object) -> None:
+        self._hand_on(item, found)  # busy still: what that brings is behind those that wait
+        while self._waiting:
+            item = self._waiting.popleft()
+            if self._is_long(item):
+                self._begin(item)
+                return
+            self._hand_on(item, self._done_at_once(item))
         self.busy = False
-        self._hand_on(item, found)
-        while self._waiting and not self.busy:
-            self.take(self._waiting.popleft())
 
 
 def _undisturbed(work: Callable[[], Found]) -> Found:

@@ -10,13 +10,19 @@ from integrations.clusters.local.agent.discovery import Discovery
 from integrations.clusters.local.agent.gateway import envoy_command
 from integrations.clusters.local.agent.routing import Router, Routing
 from integrations.clusters.local.envoy.bootstrap import bootstrap
+from integrations.clusters.local.envoy.overload import MAX_HEAP_BYTES
 from integrations.clusters.local.files import write_json
 
 _PATIENCE_S = 60.0
 
 
 def start(
-    routing: Routing, folder: Path, *, cores: str = SERVER_CORE, flags: Sequence[str] = ()
+    routing: Routing,
+    folder: Path,
+    *,
+    cores: str = SERVER_CORE,
+    flags: Sequence[str] = (),
+    max_heap_bytes: int = MAX_HEAP_BYTES,
 ) -> tuple[Process, int]:
     """Start Envoy with its files in a new `folder`; returns it, and its port, once it routes by `routing`.
 
@@ -31,6 +37,7 @@ def start(
         port=port,
         admin_socket=str(folder / "admin.sock"),
         started_at=f"{time.time():.3f}",
+        max_heap_bytes=max_heap_bytes,
     )
     write_json(folder / "bootstrap.json", started)
     process = Process([*envoy_command(folder), *flags], folder / "envoy.log", cores=cores)

@@ -2,10 +2,10 @@
 
     python -m benchmarks.serving.gateway [--rounds 15] [--seconds 2] [--services 1000] [--record]
 
-Envoy is the local installation's: its program, its flags, and what the agent sends it for one service of one revision,
-which is this server. With --services a second Envoy, asked in turns with the first, has so many others, too, among
-which it has to find a request's. HTTP binary and gRPC, mlp_small, one request at a time and 32 at once, in a closed
-loop.
+Envoy is the local installation's: its program, its flags, and what the agent sends it for one service of one revision.
+Its replica is another process of this server, which listens on Unix sockets as replicas do. With --services a second
+Envoy, asked in turns with the first, has so many others, too, among which it has to find a request's. HTTP binary and
+gRPC, mlp_small, one request at a time and 32 at once, in a closed loop.
 
 The server has one core and the client another; Envoy has a third where there is one, else it shares the server's, so
 that at 32 at once requests wait for both: there its processor time says more than latency does.
@@ -27,6 +27,7 @@ from benchmarks.serving.peers.fairlead import Fairlead
 from benchmarks.serving.processes import (
     CLIENT_CORE,
     SERVER_CORE,
+    Process,
     answers,
     run_program,
 )
@@ -129,32 +130,38 @@ def measured(folder: Path, rounds: int, seconds: int, services: int) -> dict[str
     about = {**machine.described(), "envoy_core": _envoy_core(), "services": services}
     rows: list[dict[str, Any]] = []
     models.save(_MODEL.name, folder / "models" / f"{_MODEL.name}.onnx")
+    kind = Fairlead(serves=(_MODEL.name,))
     asked: dict[str, Running] = {}
-    server = asked["direct"] = Fairlead(serves=(_MODEL.name,)).start(Path(sys.executable), folder / "models", folder)
+    servers: list[Process] = []
+    (folder / "replica").mkdir()
     try:
-        server.process.wait_until(server.ready)
-        asked["through"] = _envoy(server, folder / "envoy")
+        asked["direct"] = kind.start(Path(sys.executable), folder / "models", folder)
+        servers.append(asked["direct"].process)
+        replica, endpoint = kind.start_behind(folder / "models", folder / "replica")
+        servers.append(replica)
+        asked["through"] = _envoy(endpoint, folder / "envoy")
         if services:
-            asked["beside"] = _envoy(server, folder / "envoy-beside", others=services)
+            asked["beside"] = _envoy(endpoint, folder / "envoy-beside", others=services)
         for each in asked.values():
             each.process.wait_until(each.ready)
         for number in range(rounds + 1):
             for form, calls in _POINTS:
                 row: dict[str, Any] = {"round": number, "form": form, "calls": calls}
                 for way in asked if number % 2 else reversed(asked):
+                    server = servers[way != "direct"]
                     row[way] = _asked(server, asked[way], form, calls, seconds, folder)
                 if number:  # the first one is for caches to fill and the model to move into the loop
                     rows.append(row)
                     print(row, file=sys.stderr, flush=True)
     finally:
-        for each in reversed(asked.values()):
-            each.process.stop()
+        for process in dict.fromkeys([*(each.process for each in reversed(asked.values())), *servers]):
+            process.stop()
     return {"machine": about, "rounds": rows}
 
 
-def _asked(server: Running, asked: Running, form: str, calls: int, seconds: int, scratch: Path) -> dict[str, float]:
+def _asked(server: Process, asked: Running, form: str, calls: int, seconds: int, scratch: Path) -> dict[str, float]:
     """Return what clients saw, and the processor time of the server and of Envoy, if it was asked, for a request."""
-    before = server.process.cpu_s(), asked.process.cpu_s()
+    before = server.cpu_s(), asked.process.cpu_s()
     if form == "http":
         assert asked.http is not None
         load = loads.wrk(*asked.http(_MODEL), calls, seconds, scratch)
@@ -162,29 +169,25 @@ def _asked(server: Running, asked: Running, form: str, calls: int, seconds: int,
         assert asked.grpc_port is not None
         message = requests.v2_grpc(_MODEL)
         load = loads.h2load(asked.grpc_port, message, calls, 1, seconds, scratch, headers=_HEADERS, latencies=True)
-    after = server.process.cpu_s(), asked.process.cpu_s()
+    after = server.cpu_s(), asked.process.cpu_s()
     server_us, envoy_us = (
         round((last - first) / load.count * 1e6, 2) for first, last in zip(before, after, strict=True)
     )
     assert load.p50_us is not None
     assert load.p99_us is not None
     found = {"per_s": load.per_s, "p50_us": load.p50_us, "p99_us": load.p99_us, "server_us": server_us}
-    return found if asked is server else {**found, "envoy_us": envoy_us}
+    return found if asked.process is server else {**found, "envoy_us": envoy_us}
 
 
-def _envoy(server: Running, folder: Path, *, others: int = 0) -> Running:
-    """Start Envoy before the server as the agent does before a replica, beside so many services of the same kind."""
-    assert server.http is not None
-    assert server.grpc_port is not None
-    http_port = int(server.http(_MODEL)[0].split(":")[2].partition("/")[0])
-    endpoints = (Endpoint(http_port, server.grpc_port),)
+def _envoy(replica: Endpoint, folder: Path, *, others: int = 0) -> Running:
+    """Start Envoy as the agent does before a replica, beside so many services of the same kind."""
     names = [*(f"other-{number}" for number in range(others)), _SERVICE]
     routing = Routing(
         tuple(
             ServiceRoute(_NAMESPACE, name, (Backend(f"{name}-00001", "1", share_percent=100),), model=_MODEL.name)
             for name in names
         ),
-        tuple(RevisionEndpoints(_NAMESPACE, f"{name}-00001", endpoints) for name in names),
+        tuple(RevisionEndpoints(_NAMESPACE, f"{name}-00001", (replica,)) for name in names),
     )
     process, port = envoys.start(routing, folder, cores=_envoy_core())
     url = f"http://127.0.0.1:{port}/serving/{_NAMESPACE}/{_SERVICE}/v2"

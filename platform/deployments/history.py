@@ -37,6 +37,7 @@ class Kind(StrEnum):
     REVISION_SCALED = "RevisionScaled"
     REPLICA_RESTARTED = "ReplicaRestarted"
     COMPONENT_RESTARTED = "ComponentRestarted"
+    LIMIT_CLOSE = "LimitClose"
     REPARTITION_PROPOSED = "RepartitionProposed"
     REPARTITION_APPROVED = "RepartitionApproved"
     REPARTITION_DECLINED = "RepartitionDeclined"

@@ -1,7 +1,10 @@
-"""Turns what a look at a cluster finds into events, each once: restarts, and variables that processes run without."""
+"""Turns what a look at a cluster finds into events, each once: restarts, limits that are close, variables that
+processes run without.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 
@@ -15,6 +18,7 @@ from deployments.recording import Change
 from deployments.rows import revision_state
 from deployments.spec import left_out
 from integrations.clusters.base import Component, Nodes, Observed, ObservedReplica, ObservedRevision, ReplicaPhase
+from integrations.machine.limits import Limit, noted, rose
 
 _OF_SILENCE = ("silent_since", "silent_looks", "look_at")
 _SHORTEST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
@@ -105,7 +109,9 @@ def variables_left_out(row: Revision, cluster: Cluster) -> str:
 
 @transaction.atomic
 def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
-    """Record an event for each part of the cluster (gateway, worker, agent) that was restarted since the last look."""
+    """Record an event for each part (gateway, worker, agent) that was restarted since the last look, and for each limit
+    of the machine that has come closer.
+    """
     cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
     events = []
     for component in nodes.components:
@@ -116,10 +122,18 @@ def note_components(*, cluster_id: int, nodes: Nodes, now: datetime) -> None:
             events.append(
                 Event(cluster=cluster, seq=cluster.event_seq, at=now, kind=Kind.COMPONENT_RESTARTED, message=message)
             )
+    last = {row["name"]: row["noted"] for row in cluster.limits}
+    rows = [_limit_row(limit, last.get(limit.name, "")) for limit in nodes.limits]
+    for row in rows:
+        if rose(last.get(row["name"], ""), row["noted"]):
+            cluster.event_seq += 1
+            kind, message = Kind.LIMIT_CLOSE, row["message"]
+            events.append(Event(cluster=cluster, seq=cluster.event_seq, at=now, kind=kind, message=message))
+    cluster.limits = rows
     cluster.components = {component.name: _component(component) for component in nodes.components}
     cluster.checked_at, cluster.problem = now, ""
     cluster.silent_since, cluster.silent_looks, cluster.look_at = None, 0, None
-    cluster.save(update_fields=["components", "event_seq", "checked_at", "problem", *_OF_SILENCE])
+    cluster.save(update_fields=["components", "limits", "event_seq", "checked_at", "problem", *_OF_SILENCE])
     Event.objects.bulk_create(events)
     if events:
         deliveries_queue(of_cluster(cluster.name, events))
@@ -151,6 +165,19 @@ def _replicas(seen: Observed) -> Iterator[tuple[str, ObservedReplica]]:
     for revision in seen.revisions:
         for replica in revision.replicas:
             yield revision.name, replica
+
+
+def _limit_row(limit: Limit, last: str) -> dict[str, Any]:
+    """Return a limit as pages and the API show it; `last` is the level that the last event is of."""
+    return {
+        "name": limit.name,
+        "whose": limit.whose,
+        "used": limit.used,
+        "most": limit.most,
+        "level": limit.level,
+        "message": limit.sentence,
+        "noted": noted(last, limit),
+    }
 
 
 def _component(component: Component) -> dict[str, object]:

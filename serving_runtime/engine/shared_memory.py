@@ -8,10 +8,13 @@ the process through a mapping; and what was checked cannot change before it is u
 import os
 import stat
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
+from serving_runtime.datatypes import Array
 from serving_runtime.errors import InvalidArgument, NotFound, Unsupported
 
 FOLDER = Path("/dev/shm")  # noqa: S108 - where POSIX shared memory is
@@ -39,13 +42,32 @@ class Region(NamedTuple):
     byte_size: int
 
 
+class Copies(Protocol):
+    """Counts what is copied out of regions, in any thread, until it is freed."""
+
+    def add(self, size_bytes: int, before_bytes: int) -> int:
+        """Count a copy before it is made, and return how much to take off for it; raises ServingError for too much.
+
+        Args:
+            before_bytes: what the same request has had copied already.
+        """
+        ...
+
+    def remove(self, size_bytes: int) -> None: ...
+
+
 class SharedMemory:
     """The regions of a server, shared by its protocols.
 
     Args:
         allowed: --allow-client-shm; everything is refused without it.
         max_read_bytes: of one request; an object may claim more than the machine has, so it is as for a body.
+
+    Attributes:
+        copies: where tensors are counted as long as they are in use; None for nowhere.
     """
+
+    copies: Copies | None = None
 
     def __init__(self, *, allowed: bool, max_read_bytes: int = 64 * 1024 * 1024) -> None:
         self.allowed = allowed
@@ -99,6 +121,26 @@ class SharedMemory:
             )
         return self._window(part.region).read(part)
 
+    def tensor(self, part: Slice, decode: Callable[[memoryview], Array], *, before_bytes: int = 0) -> Array:
+        """Return what `decode` makes of a copy of a slice; it is counted until the tensor and its views are freed.
+
+        Raises InvalidArgument, NotFound, or what `copies` raises for too much.
+
+        Args:
+            before_bytes: what the same request has had read already.
+        """
+        if self.copies is None:
+            return decode(self.read(part, before_bytes=before_bytes))
+        self.check(part)
+        counted_bytes = self.copies.add(part.byte_size, before_bytes)
+        try:
+            array = decode(self.read(part, before_bytes=before_bytes))
+        except BaseException:
+            self.copies.remove(counted_bytes)
+            raise
+        weakref.finalize(_owner(array), self.copies.remove, counted_bytes).atexit = False
+        return array
+
     def write(self, part: Slice, content: Any) -> int:
         """Write an object with the buffer interface and return its length in bytes.
 
@@ -122,6 +164,13 @@ class SharedMemory:
     def _check_allowed(self) -> None:
         if not self.allowed:
             raise Unsupported("shared memory of clients is off; start the server with --allow-client-shm=true")
+
+
+def _owner(array: Array) -> Array:
+    """Return the array that all views of this one keep."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
 
 
 class _Window:

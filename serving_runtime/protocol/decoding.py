@@ -54,6 +54,8 @@ class Decoding(Generic[Found]):
         error = future.exception()
         if isinstance(error, ServingError):
             self._count(error)
+            self._refuse(error.with_traceback(None))  # its frames hold what was decoded before
+            return
         try:
             self._job = self._begin(future.result())
         except ServingError as error:

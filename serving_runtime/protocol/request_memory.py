@@ -1,5 +1,7 @@
 """Limits the memory of unfinished requests: what arrives, is inflated, decoded or queued, over all ports of a process.
 
+What is copied out of clients' shared memory is counted by `Copies`, which lowers the limits by it.
+
 Whoever receives content adds its size to `held_bytes` and takes it off when the request is answered or given up; all
 of them run on the event loop. Large requests, which arrive in pieces, are refused a little before small ones are:
 clients that send much, slowly, do not shut out those that send little.
@@ -7,6 +9,7 @@ clients that send much, slowly, do not shut out those that send little.
 
 import asyncio
 import sys
+import threading
 
 from serving_runtime.engine.memory import give_back
 from serving_runtime.errors import FailureReason, ServingError
@@ -44,15 +47,17 @@ class RequestMemory:
 
     Attributes:
         held_bytes: added to and taken from by those who hold them.
-        limit_bytes: of all requests.
+        limit_bytes: of all requests, beside the copies out of shared memory.
         arriving_limit_bytes: of all requests, as far as large ones may still add to them.
+        copies: those out of clients' shared memory.
     """
 
-    __slots__ = ("_dropped_bytes", "_giving_back", "arriving_limit_bytes", "held_bytes", "limit_bytes")
+    __slots__ = ("_dropped_bytes", "_giving_back", "arriving_limit_bytes", "copies", "held_bytes", "limit_bytes")
 
     def __init__(self, limit_bytes: int | None = None) -> None:
         self.limit_bytes = limit_bytes or sys.maxsize
         self.arriving_limit_bytes = self.limit_bytes - self.limit_bytes // _KEPT_FOR_SMALL
+        self.copies = Copies(self)
         self.held_bytes = self._dropped_bytes = 0
         self._giving_back = False
 
@@ -89,10 +94,55 @@ class RequestMemory:
         return max(size_bytes, min(size_bytes * JSON_COST, self.arriving_limit_bytes))
 
     def refusal(self) -> TooMuchUnfinished:
+        copied_bytes = self.copies.held_bytes
         return TooMuchUnfinished(
-            f"unfinished requests hold {self.held_bytes} bytes, and {self.limit_bytes} are allowed "
+            f"unfinished requests hold {self.held_bytes + copied_bytes} bytes, "
+            f"and {self.limit_bytes + copied_bytes} are allowed "
             "(--max-request-memory-bytes); try again soon"
         )
+
+
+class Copies:
+    """What requests have had copied out of clients' shared memory, until the tensors are freed; in any thread.
+
+    A large request's limit holds for them. One that is alone is not refused for its size, and leaves what is kept for
+    small requests to them.
+
+    Attributes:
+        held_bytes: of all copies.
+    """
+
+    __slots__ = ("_lock", "_memory", "held_bytes")
+
+    def __init__(self, memory: RequestMemory) -> None:
+        self._memory = memory
+        self._lock = threading.RLock()  # tensors may be freed by the collector, in a thread that has it
+        self.held_bytes = 0
+
+    def add(self, size_bytes: int, before_bytes: int) -> int:
+        """Count a copy before it is made, and return how much to remove for it; raises TooMuchUnfinished.
+
+        Args:
+            before_bytes: what the same request has had copied already.
+        """
+        with self._lock:
+            room_bytes = self._memory.arriving_limit_bytes - self._memory.held_bytes
+            if size_bytes > room_bytes:
+                alone = self.held_bytes <= before_bytes and self._memory.held_bytes <= LARGE_REQUEST_BYTES
+                if not alone:
+                    raise self._memory.refusal()
+                size_bytes = max(0, room_bytes)
+            self._count(size_bytes)
+        return size_bytes
+
+    def remove(self, size_bytes: int) -> None:
+        with self._lock:
+            self._count(-size_bytes)
+
+    def _count(self, size_bytes: int) -> None:
+        self.held_bytes += size_bytes
+        self._memory.limit_bytes -= size_bytes
+        self._memory.arriving_limit_bytes -= size_bytes
 
 
 def default_limit_bytes(memory_bytes: int, largest_request_bytes: int, processes: int) -> int:

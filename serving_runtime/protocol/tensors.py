@@ -4,7 +4,7 @@ Everything a client declares is checked against what it sent before an array is 
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -76,6 +76,11 @@ def decode(view: memoryview, datatype: Datatype, shape: tuple[int, ...], tensor:
         truth: Array = np.frombuffer(view, np.uint8) != 0
         return truth.reshape(shape)
     return np.frombuffer(view, datatype.dtype).reshape(shape)
+
+
+def decoder(datatype: Datatype, shape: tuple[int, ...], tensor: str) -> Callable[[memoryview], Array]:
+    """Return `decode` for one tensor."""
+    return lambda view: decode(view, datatype, shape, tensor)
 
 
 def is_view(size_bytes: int, datatype: Datatype, shape: tuple[int, ...]) -> bool:

@@ -182,6 +182,7 @@ class Server:
         self._taps = open_taps(options)
         self._request_memory = _request_memory(options)
         self._engine = make_engine(options)
+        self._engine.shared_memory.copies = self._request_memory.copies
         carry = self._engine.all_do if isinstance(self._engine, OneOfSeveral) else None
         self._settings = RuntimeSettings(log, Tracer(options.trace, _sink(options)), carry)
         follow(self._engine, self._settings.tracer, self._taps)

@@ -16,7 +16,7 @@ from deployments.models import Cluster, InferenceService
 from deployments.services import cluster_default
 from deployments.tasks import sweep
 from deployments.watching import note_components
-from deployments.web.platform_views import Part, parts_of
+from deployments.web.platform_views import Part, limits_of, parts_of
 from integrations.clusters.base import Component, Nodes
 from tests import scenes
 from tests._support.page import marked
@@ -47,6 +47,45 @@ def test_a_silent_cluster_that_is_left_alone_for_a_while_is_no_fault_of_the_work
     looked, look_at = NOW - timedelta(seconds=29), NOW + timedelta(seconds=1)
     cluster = Cluster(name="production", components=SEEN, checked_at=looked, look_at=look_at, problem="it is away")
     assert [part.state for part in parts_of(cluster, NOW)] == ["unknown", "unknown", "up"]
+
+
+LIMITS = [
+    {
+        "name": "open files",
+        "whose": "gateway",
+        "used": 900,
+        "most": 1024,
+        "level": "close",
+        "message": "gateway uses 900 of 1,024 open files; at the limit …",
+    },
+    {"name": "processes", "whose": "user 7", "used": 1200, "most": 32768, "level": "fine", "message": ""},
+    {"name": "memory", "whose": "", "used": None, "most": None, "level": "unknown", "message": ""},
+]
+
+
+@pytest.mark.parametrize(
+    ("checked_at", "problem", "levels"),
+    [
+        pytest.param(NOW, "", ["close", "fine", "unknown"], id="just looked at"),
+        pytest.param(NOW - timedelta(seconds=16), "", ["unknown"] * 3, id="nobody looks any more"),
+        pytest.param(NOW, "the agent is silent", ["unknown"] * 3, id="looked at, but nothing was seen"),
+    ],
+)
+def test_limits_are_shown_as_they_were_seen_lately(checked_at: datetime, problem: str, levels: list[str]) -> None:
+    rows = limits_of(Cluster(name="local", limits=LIMITS, checked_at=checked_at, problem=problem), NOW)
+    assert [row.level for row in rows] == levels
+    assert [bool(row.message) for row in rows] == [level == "close" for level in levels]
+    assert rows[1].use == ("1,200 of 32,768 (user 7)" if levels[1] == "fine" else "")
+
+
+def test_the_limits_of_the_machine_are_on_the_page_and_none_of_a_cluster_of_several(client: Client) -> None:
+    cluster_default(now=timezone.now())
+    _production()
+    assert "limits" not in client.get("/platform/").content.decode().partition("<main")[2]
+    Cluster.objects.filter(name="local").update(limits=LIMITS, checked_at=timezone.now())
+    page = client.get("/platform/").content.decode()
+    assert page.count('data-testid="limits"') == 1
+    assert "Gateway uses 900 of 1,024 open files" in page
 
 
 @pytest.fixture

@@ -309,6 +309,20 @@ def test_a_wrong_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     assert family(platform.home) == {}
 
 
+def test_a_start_with_few_open_files_says_so_first(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / ".fairlead")
+    few = ["bash", "-c", 'ulimit -n 40; exec "$@"', "up", *platform.command]
+    with subprocess.Popen(few, env=platform.environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+
+    assert said.startswith("close to a limit: the platform takes 30 open files to start, and each process of the ")
+    assert "start the platform after `ulimit -n 65536`" in said
+    assert family(platform.home) == {}
+
+
 def test_ctrl_c_ends_a_start_that_is_under_way(tmp_path: Path) -> None:
     platform = Platform(tmp_path / ".fairlead")
     with subprocess.Popen(

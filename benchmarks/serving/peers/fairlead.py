@@ -2,13 +2,15 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.serving import requests
 from benchmarks.serving.models import MODELS, Model
 from benchmarks.serving.peers.base import Running, link
 from benchmarks.serving.processes import SERVER_CORE, Process, answers
+from integrations.clusters.local.envoy.words import Endpoint
 from integrations.clusters.local.runtime import IMAGE_ENVIRONMENT
 
 
@@ -23,16 +25,9 @@ class Fairlead:
         self._cores = cores
 
     def start(self, python: Path, models: Path, scratch: Path) -> Running:  # noqa: ARG002 - the project's own
-        repository, ports = scratch / "fairlead", scratch / "fairlead-ports"
-        save_repository(models, repository, self.serves)
-        ports.unlink(missing_ok=True)
-        addresses = [f"--{kind}-address=127.0.0.1" for kind in ("http", "grpc", "metrics")]
-        free = [f"--{kind}-port=0" for kind in ("http", "grpc", "metrics")]
-        flags = [f"--model-repository={repository}", f"--port-file={ports}", *addresses, *free, *self._flags]
-        command = [sys.executable, "-m", "serving_runtime", *flags]
-        process = Process(command, scratch / "fairlead.log", cores=self._cores, environment=IMAGE_ENVIRONMENT)
-        process.wait_until(ports.exists)
-        bound = json.loads(ports.read_text())
+        addresses = [f"--{kind}-address=127.0.0.1" for kind in ("http", "grpc")]
+        ports = [f"--{kind}-port=0" for kind in ("http", "grpc")]
+        process, bound = self._started(models, scratch, [*addresses, *ports])
         url = f"http://127.0.0.1:{bound['http']}/v2"
 
         def address(model: Model) -> str:
@@ -45,6 +40,24 @@ class Fairlead:
             json=lambda model: (address(model), requests.v2_json(model)),
             grpc_port=bound["grpc"],
         )
+
+    def start_behind(self, models: Path, scratch: Path) -> tuple[Process, Endpoint]:
+        """Start it as a gateway's replica, on Unix sockets in `scratch`, and return where it listens."""
+        http, grpc = str(scratch / "http.sock"), str(scratch / "grpc.sock")
+        process, _ = self._started(models, scratch, [f"--http-address=unix:{http}", f"--grpc-address=unix:{grpc}"])
+        return process, Endpoint(http, grpc)
+
+    def _started(self, models: Path, scratch: Path, listens: Sequence[str]) -> tuple[Process, Mapping[str, Any]]:
+        """Start it, and return what its port file says."""
+        repository, ports = scratch / "fairlead", scratch / "fairlead-ports"
+        save_repository(models, repository, self.serves)
+        ports.unlink(missing_ok=True)
+        listens = [*listens, "--metrics-address=127.0.0.1", "--metrics-port=0"]
+        flags = [f"--model-repository={repository}", f"--port-file={ports}", *listens, *self._flags]
+        command = [sys.executable, "-m", "serving_runtime", *flags]
+        process = Process(command, scratch / "fairlead.log", cores=self._cores, environment=IMAGE_ENVIRONMENT)
+        process.wait_until(ports.exists)
+        return process, json.loads(ports.read_text())
 
 
 def save_repository(models: Path, repository: Path, names: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from deployments.models import Cluster
 from integrations.clusters.base import Finding
+from integrations.machine.limits import Level
 
 
 class ComponentSerializer(serializers.Serializer[Any]):
@@ -16,6 +17,19 @@ class ComponentSerializer(serializers.Serializer[Any]):
     ready = serializers.BooleanField()
     restarts = serializers.IntegerField()
     message = serializers.CharField()
+
+
+class LimitSerializer(serializers.Serializer[Any]):
+    """A limit of the machine that a cluster is, as it was last seen."""
+
+    name = serializers.CharField(
+        help_text="`open files`, `processes`, `inotify instances`, `inotify watches` or `memory`."
+    )
+    whose = serializers.CharField(help_text="Which process, user or cgroup is closest to it.")
+    used = serializers.IntegerField(allow_null=True, help_text="Bytes of memory; null where it cannot be read.")
+    most = serializers.IntegerField(allow_null=True)
+    level = serializers.ChoiceField(choices=[level.value for level in Level])
+    message = serializers.CharField(help_text="What breaks and what to do; empty where it is fine or unknown.")
 
 
 class ClusterWatchSerializer(serializers.Serializer[Any]):
@@ -33,6 +47,7 @@ class ClusterSerializer(serializers.Serializer[Cluster]):
     name = serializers.CharField()
     kind = serializers.CharField()
     components = serializers.SerializerMethodField()
+    limits = LimitSerializer(many=True, help_text="Of the machine; empty for a cluster of several.")
     watch = serializers.SerializerMethodField()
     checked_at = serializers.DateTimeField(allow_null=True, help_text="When the worker looked last.")
     problem = serializers.CharField(help_text="Why it saw nothing then; empty where it did.")

@@ -24,6 +24,7 @@ class Cluster(models.Model):
         changed_at: when its file said something new last; None for `local`.
         gateway_url: where clients reach its gateway; empty for `local`, where a setting says so.
         components: what was last seen of the parts that are no models: name -> {"ready", "restarts", "message"}.
+        limits: of the machine that it is (`watching`), as they were seen last; empty where it is none.
         event_seq: the number of the newest event of the cluster itself.
         watch: how the watches of a Kubernetes cluster do, by the word of the process that keeps them: {"streaming",
             "total", "problems", "seen_at"}; empty where none does.
@@ -42,6 +43,7 @@ class Cluster(models.Model):
     gateway_url = models.TextField(blank=True)
     changed_at = models.DateTimeField(null=True)
     components = models.JSONField(default=dict)
+    limits = models.JSONField(default=list, db_default=models.Value([], output_field=models.JSONField()))
     event_seq = models.BigIntegerField(default=0)
     watch = models.JSONField(default=dict)
     gpus = models.JSONField(null=True)

@@ -172,7 +172,8 @@ def alias_follow(*, service_id: int, now: datetime) -> None:
 
     A version that cannot be rolled out is told about once and tried again on every call, since its check may still end.
     """
-    service = InferenceService.objects.select_related("model_version").filter(pk=service_id, deleting_at=None).first()
+    read = InferenceService.objects.only("namespace", "name", "document", "model_version_id", "alias_problem")
+    service = read.filter(pk=service_id, deleting_at=None).first()
     if service is None:
         return
     spec = spec_of(service)

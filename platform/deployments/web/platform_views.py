@@ -44,6 +44,7 @@ from deployments.services import (
 )
 from deployments.shapes import EventView
 from deployments.web.gpu_page import gpu_page
+from integrations.machine.limits import Level, Limit
 
 EVENTS_SHOWN = 25
 SERVICES_SHOWN = 50
@@ -68,6 +69,16 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitRow:
+    """A limit of the machine; its level is `unknown` where nobody has looked lately, or it cannot be read."""
+
+    name: str
+    level: str
+    use: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class PriceRow:
     """What an hour of a replica with a resource costs; None where nobody said."""
 
@@ -85,6 +96,7 @@ class ClusterView:
     problem: str
     silent_since: datetime | None
     parts: tuple[Part, ...]
+    limits: tuple[LimitRow, ...]
     events: tuple[EventView, ...]
 
 
@@ -240,6 +252,7 @@ def _view(cluster: Cluster, now: datetime, events: tuple[EventView, ...]) -> Clu
         cluster.problem,
         cluster.silent_since,
         parts_of(cluster, now),
+        limits_of(cluster, now),
         events,
     )
 
@@ -262,10 +275,7 @@ def parts_of(cluster: Cluster, now: datetime) -> tuple[Part, ...]:
     A worker that is told to look leaves `checked_at` behind. So without a recent one beat or the worker is down, and
     nobody knows of the rest; with one, but with a `problem`, the agent told nothing.
     """
-    last = max(
-        filter(None, (cluster.checked_at, cluster.look_at)), default=None
-    )  # a silent one is left alone meanwhile
-    is_recent = last is not None and now - last <= LOOKED_LATELY
+    is_recent = _is_recent(cluster, now)
     is_known = is_recent and not cluster.problem
     looks = (
         "has the worker look every two seconds" if is_recent else "nobody has looked lately: it or the worker is down"
@@ -280,3 +290,23 @@ def parts_of(cluster: Cluster, now: datetime) -> tuple[Part, ...]:
         for name, part in sorted(cluster.components.items())
     ]
     return (*seen, Part("beat", "up" if is_recent else "down", None, looks))
+
+
+def limits_of(cluster: Cluster, now: datetime) -> tuple[LimitRow, ...]:
+    """Return the limits of the machine as they were seen last; none for a cluster of several."""
+    is_known = _is_recent(cluster, now) and not cluster.problem
+    rows = []
+    for row in cluster.limits:
+        limit = Limit(row["name"], row["used"], row["most"], row["whose"])
+        if is_known and limit.percent is not None:
+            use = f"{limit.amount(limit.used)} of {limit.amount(limit.most)} ({limit.whose})"
+            rows.append(LimitRow(limit.name, row["level"], use, row["message"]))
+        else:
+            rows.append(LimitRow(limit.name, Level.UNKNOWN, "", ""))
+    return tuple(rows)
+
+
+def _is_recent(cluster: Cluster, now: datetime) -> bool:
+    """Return whether somebody has looked lately; a silent cluster is left alone meanwhile."""
+    last = max(filter(None, (cluster.checked_at, cluster.look_at)), default=None)
+    return last is not None and now - last <= LOOKED_LATELY

@@ -1,7 +1,9 @@
 """`fairlead clusters`: where services run."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from fairlead_cli import render
@@ -44,6 +46,14 @@ def list_clusters(call: Call) -> None:
     call.show_list(call.client.all("clusters"), _COLUMNS)
 
 
+def _limits(row: Mapping[str, Any]) -> str:
+    """Return how close each limit of the machine is, and what to do of those that are close."""
+    found = row.get("limits", [])
+    return ", ".join(f"{limit['name']} {limit['level']}" for limit in found) + "".join(
+        f"; {limit['message']}" for limit in found if limit["message"]
+    )
+
+
 def name_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the cluster")
 
@@ -52,6 +62,7 @@ def show_cluster(call: Call) -> None:
     """Show one cluster: its parts, how it is reached, what runs on it."""
     shown: render.Columns = {
         **_COLUMNS,
+        "limits": _limits,
         "gateway": "gateway_url",
         "services": lambda row: ", ".join(row["services"]),
     }

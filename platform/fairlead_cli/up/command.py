@@ -1,6 +1,7 @@
 """`fairlead up`: prepare the home, start the family, say where things are, end it all on Ctrl-C or SIGTERM.
 
-    lock -> end leftovers -> ports free? -> migrate -> first token -> start -> wait until ready -> watch -> stop
+    lock -> end leftovers -> ports free? -> limits of this machine -> migrate -> first token -> start
+         -> wait until ready -> watch -> stop
 
 The process stays single-threaded and takes its signals with `sigtimedwait`: nothing runs in a handler.
 """
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from fairlead_cli.call import Call
 from fairlead_cli.errors import CliError
-from fairlead_cli.up import preparation, processes, readiness, records
+from fairlead_cli.up import limits, preparation, processes, readiness, records
 from fairlead_cli.up.addresses import Address, parse, parse_origin, require_apart, require_free
 from fairlead_cli.up.components import components, environment
 from fairlead_cli.up.home import Home, locked, prepare, write_endpoints
@@ -91,6 +92,9 @@ def run(call: Call) -> None:
         gateway_url = options.public_gateway_url or options.gateway_address.url
         allowed = options.allow_python_models
         variables = environment(home, url=url, gateway_url=gateway_url, allow_python_models=allowed)
+        limits.raise_open_files()
+        for close in limits.close_limits(home, variables):
+            _say(f"close to a limit: {close}")
         new_token = preparation.prepare_home(home, variables)
         _shorten_logs(home)
         channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

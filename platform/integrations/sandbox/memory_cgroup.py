@@ -30,7 +30,7 @@ _LOOK_EVERY_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A group of the hierarchy with the memory controller: version 1 or 2, and its folder."""
+    """A group of the hierarchy with a controller: version 1 or 2, and its folder."""
 
     version: int
     folder: Path
@@ -51,8 +51,8 @@ class Usage:
     at_limit: bool
 
 
-def place_of(cgroups: str, mounts: str) -> Place | None:
-    """Return the memory group of a process; None where it has none that can be seen. Pure.
+def place_of(cgroups: str, mounts: str, controller: str = "memory") -> Place | None:
+    """Return the group of a process with a controller; None where it has none that can be seen. Pure.
 
     Args:
         cgroups: its /proc/PID/cgroup.
@@ -61,7 +61,7 @@ def place_of(cgroups: str, mounts: str) -> Place | None:
     version, own = 0, ""
     for line in cgroups.splitlines():
         number, controllers, path = line.split(":", 2)
-        if "memory" in controllers.split(","):
+        if controller in controllers.split(","):
             version, own = 1, path
             break
         if number == "0":
@@ -71,7 +71,7 @@ def place_of(cgroups: str, mounts: str) -> Place | None:
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         (root, point), (kind, _, options) = before.split()[3:5], after.split(" ", 2)
-        right = kind == "cgroup2" if version == 2 else kind == "cgroup" and "memory" in options.split(",")
+        right = kind == "cgroup2" if version == 2 else kind == "cgroup" and controller in options.split(",")
         below = os.path.relpath(own, unescaped(root))
         if right and below.split("/")[0] != "..":
             return Place(version, Path(unescaped(point), below))
@@ -201,14 +201,14 @@ class MemoryGroups:
             _end_all(self._folder)
 
 
-def own_place() -> Place:
-    """Return the memory group of this process; raises Unavailable where it has none that can be seen."""
+def own_place(controller: str = "memory") -> Place:
+    """Return the group of this process with a controller; raises Unavailable where it has none that can be seen."""
     try:
-        texts = [Path(f"/proc/self/{name}").read_text(encoding="utf-8") for name in ("cgroup", "mountinfo")]
+        cgroups, mounts = [Path(f"/proc/self/{name}").read_text(encoding="utf-8") for name in ("cgroup", "mountinfo")]
     except OSError as error:
         raise Unavailable(f"cgroups cannot be read: {error}") from error
-    if (found := place_of(*texts)) is None:
-        raise Unavailable("no cgroup with a memory controller is mounted")
+    if (found := place_of(cgroups, mounts, controller)) is None:
+        raise Unavailable(f"no cgroup with a {controller} controller is mounted")
     return found
 
 

@@ -87,7 +87,7 @@ def decode(message: Any, memory: SharedMemory) -> tuple[InferRequest, Parts]:
             other = "raw_input_contents" if part is None else "the input in shared memory"
             raise InvalidArgument(f"input '{name}' has contents, but the request has {other}")
         if part is not None:
-            array = tensors.decode(memory.read(part, before_bytes=shared_bytes), datatype, shape, name)
+            array = memory.tensor(part, tensors.decoder(datatype, shape, name), before_bytes=shared_bytes)
             shared_bytes += part.byte_size
         elif raw:
             if index >= len(raw):

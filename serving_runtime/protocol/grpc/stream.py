@@ -130,7 +130,9 @@ class InferStream:
             for request in self._in_flight:
                 if request.job is not None:
                     request.job.cancel()
+                    request.job = None
             self._in_flight.clear()
+            self._line.clear()
 
     def drain(self) -> None:
         """Read no more, and end the call with UNAVAILABLE once nothing is in flight: the server is stopping."""
@@ -182,7 +184,7 @@ class InferStream:
         try:
             return codec.decode(message, self._engine.shared_memory)
         except ServingError as error:
-            return error
+            return error.with_traceback(None)  # its frames hold what was read
 
     def _begin(self, request: _Request, content: memoryview, decoded: "_Decoded | ServingError | None") -> None:
         self._in_flight.add(request)
@@ -198,11 +200,13 @@ class InferStream:
                 self._known.learn(content, message, request.asked)
             whole = with_metadata(context.within(request.asked, self._next_context()))
             request.shows_empty_final = whole.parameters.get(_EMPTY_FINAL) is True
-            request.job = self._engine.stream(whole, lambda outcome: self._answer(request, outcome))
-            request.waits_in_line = not request.job.decoupled
+            job = self._engine.stream(whole, lambda outcome: self._answer(request, outcome))
+            request.waits_in_line = not job.decoupled
+            if request in self._in_flight:  # else it is answered already
+                request.job = job
         except ServingError as error:
             self._line.append(request)
-            self._answer(request, error)
+            self._answer(request, error.with_traceback(None))
             return
         if request.waits_in_line:
             self._line.append(request)
@@ -266,6 +270,7 @@ class InferStream:
         if request not in self._in_flight:  # the call is over
             return
         self._in_flight.discard(request)
+        request.job = None  # which has its tensors, and knows the request
         self._in_flight_bytes -= request.size_bytes
         self._memory.held_bytes -= request.size_bytes
         self._room.set()

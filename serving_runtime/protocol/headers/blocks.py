@@ -12,7 +12,7 @@ import hpack
 
 from serving_runtime.protocol.headers.fields import Field, FieldDecoder, Fields
 from serving_runtime.protocol.headers.patterns import Patterns
-from serving_runtime.protocol.headers.rules import check_field, check_request, check_trailers, content_length_in
+from serving_runtime.protocol.headers.rules import check_request, check_trailers, check_value, content_length_in
 from serving_runtime.protocol.http2.frames import ConnectionFailure, ErrorCode
 
 Head = TypeVar("Head")
@@ -31,13 +31,14 @@ class HeaderReader(Generic[Head]):
     """Decodes the header blocks of one connection, in the order in which they came.
 
     Args:
-        interpret: makes out of a request's fields what its stream begins with; called once for blocks that repeat.
+        interpret: makes out of a request's fields what its stream begins with; called once for blocks that repeat. It
+            gets what it made of fields that differ in ids and the like only, None where there were none.
 
     Attributes:
         changes: how many blocks have changed the table.
     """
 
-    def __init__(self, interpret: Callable[[Fields], Head]) -> None:
+    def __init__(self, interpret: Callable[[Fields, Head | None], Head]) -> None:
         self.changes = 0
         self._interpret = interpret
         self._decoder = FieldDecoder(MAX_HEADER_LIST_BYTES)
@@ -59,18 +60,17 @@ class HeaderReader(Generic[Head]):
             return kept
         alike = self._patterns.read(block) if len(block) <= _KEPT_BYTES else None
         if alike is not None:
-            content_length = alike.content_length
-            for hole in alike.holes:
-                name, value = alike.fields[hole]
-                check_field(name, value)
+            fields, content_length, differing, head = alike
+            for name, value in differing:
+                check_value(name, value)
                 if name == b"content-length":
                     content_length = content_length_in(value)
-            return self._interpret(alike.fields), content_length
+            return self._interpret(fields, head), content_length
         fields, repeats = self._decode(block)
         content_length = check_request(fields, self._checked)
-        found = self._interpret(fields), content_length
+        found = self._interpret(fields, None), content_length
         if repeats and len(block) <= _KEPT_BYTES:
-            self._patterns.learn(block, fields, content_length)
+            self._patterns.learn(block, fields, content_length, found[0])
             if len(self._kept) < _KEPT_BLOCKS:
                 self._kept[block] = found
         return found

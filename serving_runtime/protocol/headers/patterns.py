@@ -6,8 +6,7 @@ Only the values between are decoded. Two blocks of the same kind show where they
 that leave the table as it is, which is so where the client was told to use none.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hpack import HPACKError
 
@@ -16,24 +15,36 @@ from serving_runtime.protocol.headers.fields import Field, FieldDecoder, string
 _KEPT = 8
 _MOST_HOLES = 4
 
+_IDS = frozenset(
+    {
+        *(b"x-request-id", b"traceparent", b"tracestate"),
+        *(b"x-forwarded-for", b"x-envoy-external-address", b"content-length"),
+    }
+)
+"""Fields whose values say nothing of how a request is to be answered."""
+
 
 class _Pattern(NamedTuple):
     """What blocks of one kind have in common.
 
     Attributes:
         fields: of the last one that was decoded as a whole.
+        head: what was made of them.
         content_length: of that one, in bytes; None where it told none.
         values, ends: where each of the fields' values began and ended in the last one (see FieldDecoder).
         holes: which of them differ.
         fixed: the bytes before each such value, and behind the last; empty while none is known.
+        only_ids: whether the holes are all of _IDS.
     """
 
     fields: list[Field]
+    head: Any
     content_length: int | None
     values: list[int]
     ends: list[int]
     holes: tuple[int, ...] = ()
     fixed: tuple[bytes, ...] = ()
+    only_ids: bool = False
 
     def read(self, block: bytes) -> list[Field] | None:
         """Return a block's fields; None where it is none of these."""
@@ -51,13 +62,15 @@ class Alike(NamedTuple):
     """A block of a known kind.
 
     Attributes:
-        content_length: where that field is no hole.
-        holes: which of the fields differ from block to block.
+        content_length: where that field does not differ.
+        differing: the fields that differ from block to block; their names are right, their values may not be.
+        head: what was made of a block that differs in values which say nothing of how to answer; None for others.
     """
 
     fields: list[Field]
     content_length: int | None
-    holes: Sequence[int]
+    differing: list[Field]
+    head: Any
 
 
 class Patterns:
@@ -79,10 +92,11 @@ class Patterns:
                 except (HPACKError, IndexError):  # decoded as a whole it says what is wrong
                     return None
                 if fields is not None:
-                    return Alike(fields, pattern.content_length, pattern.holes)
+                    differing = [fields[hole] for hole in pattern.holes]
+                    return Alike(fields, pattern.content_length, differing, pattern.head if pattern.only_ids else None)
         return None
 
-    def learn(self, block: bytes, fields: list[Field], content_length: int | None) -> None:
+    def learn(self, block: bytes, fields: list[Field], content_length: int | None, head: Any) -> None:
         """Take note of the block that was decoded last, is a right request's and left the tables as they were."""
         kind = tuple([field if field[0][:1] == b":" else field[0] for field in fields])
         if kind.count(b"content-length") > 1:  # the two would have to be compared each time
@@ -91,7 +105,7 @@ class Patterns:
         if before is None and len(self._known) >= _KEPT:
             self._known.clear()
         self._known[kind] = _differing(
-            before, block, _Pattern(fields, content_length, self._decoder.values, self._decoder.ends)
+            before, block, _Pattern(fields, head, content_length, self._decoder.values, self._decoder.ends)
         )
 
 
@@ -106,4 +120,5 @@ def _differing(before: _Pattern | None, block: bytes, last: _Pattern) -> _Patter
         return last
     ends = [last.ends[hole] for hole in holes]
     fixed = [block[end:begin] for end, begin in zip([0, *ends], [*begins, len(block)], strict=True)]
-    return last._replace(holes=holes, fixed=tuple(fixed))
+    only_ids = all(last.fields[hole][0] in _IDS for hole in holes)
+    return last._replace(holes=holes, fixed=tuple(fixed), only_ids=only_ids)

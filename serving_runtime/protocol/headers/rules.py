@@ -68,10 +68,17 @@ def check_field(name: bytes, value: bytes) -> None:
     """Raise StreamFailure unless a regular field may be there."""
     if _NAME.fullmatch(name) is None:
         raise _malformed("a header's name is empty, in upper case or no token")
+    if name in _OF_HTTP_1:
+        raise _malformed(f"{name.decode('latin-1')} has no place in HTTP/2")
+    check_value(name, value)
+
+
+def check_value(name: bytes, value: bytes) -> None:
+    """Raise StreamFailure unless a regular field of a name that may be there may have the value."""
     if _VALUE.fullmatch(value) is None:
         raise _malformed("a header's value has a line break or a zero byte")
-    if name in _OF_HTTP_1 or (name == b"te" and value != b"trailers"):
-        raise _malformed(f"{name.decode('latin-1')} has no place in HTTP/2")
+    if name == b"te" and value != b"trailers":
+        raise _malformed("te has no place in HTTP/2")
 
 
 def content_length_in(value: bytes) -> int:

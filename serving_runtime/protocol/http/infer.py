@@ -97,9 +97,9 @@ class InferCodec:
                     array = tensors.decode(memoryview(body)[position : position + size], datatype, shape, name)
                 position += size
             elif part is not None:
-                content = self._memory.read(part, before_bytes=shared_bytes)
+                decode = tensors.decoder(datatype, shape, name)
+                array = self._memory.tensor(part, decode, before_bytes=shared_bytes)
                 shared_bytes += part.byte_size
-                array = tensors.decode(content, datatype, shape, name)
             else:
                 array = json_tensors.decode(data, datatype, shape, name)
             inputs.append(Tensor(name, datatype, array))

@@ -13,7 +13,7 @@ import httptools
 import numpy as np
 
 from serving_runtime.protocol.http.compression import BadCompression, window_bits
-from serving_runtime.protocol.http.known_head import KnownHead, learned
+from serving_runtime.protocol.http.known_head import KnownHeads
 from serving_runtime.protocol.http.limits import HttpLimits
 from serving_runtime.protocol.http.message import Request, Response, error_response, text_error
 from serving_runtime.protocol.request_memory import LARGE_REQUEST_BYTES, RequestMemory
@@ -69,7 +69,7 @@ class RequestReader:
         self._memory = memory if memory is not None else RequestMemory()
         self._max_body_bytes = limits.max_body_bytes
         self._keeps_header = keeps_header
-        self._known: KnownHead | None = None
+        self._known = KnownHeads(min(limits.max_body_bytes, LARGE_REQUEST_BYTES))
         self._whole: Request | None = None  # the last one of what is being fed, whose head may come again
         self._parser = httptools.HttpRequestParser(self)
         self._begin()
@@ -81,7 +81,7 @@ class RequestReader:
             self._parser.feed_data(data)
             self._whole = None
             return
-        request = self._known.request_in(data) if self._known is not None else None
+        request = self._known.request_in(data)
         if request is not None:
             self._owner.on_request_begun()
             self._owner.on_request(request, True)
@@ -89,12 +89,13 @@ class RequestReader:
         self._parser.feed_data(data)
         whole, self._whole = self._whole, None
         if whole is not None and not self.reading:
-            self._known = learned(data, self._content_length, whole)
+            self._known.learn(data, self._content_length, whole)
 
     def keep(self, keeps_header: KeepsHeader | None) -> None:
         """Let requests that have not begun yet carry other headers."""
         self._keeps_header = keeps_header
-        self._known = self._whole = None
+        self._known.clear()
+        self._whole = None
 
     def _begin(self) -> None:
         self.reading = True
@@ -117,7 +118,8 @@ class RequestReader:
     def leave(self) -> None:
         """Drop what has arrived of a request that will not be complete: the collector may be long in coming for it."""
         self._body = b""
-        self._known = self._whole = None
+        self._known.clear()
+        self._whole = None
         if self.held_bytes:
             self._memory.drop(self.held_bytes)
             self.held_bytes = 0
@@ -201,6 +203,8 @@ class RequestReader:
             request = request._replace(window_bits=self._window_bits)
         elif keep_alive and self._content_length == self.received_bytes:
             self._whole = request
+        if not keep_alive:  # the parser takes nothing behind it
+            self._known.clear()
         self._body = b""
         self._owner.on_request(request, keep_alive)
 

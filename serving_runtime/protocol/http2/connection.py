@@ -43,8 +43,12 @@ class Host(Protocol):
     max_streams: int
     turns: ReadTurns
 
-    def interpret(self, fields: Fields) -> Any:
-        """Return what a stream is to know of its request's headers; the same for equal headers."""
+    def interpret(self, fields: Fields, known: Any) -> Any:
+        """Return what a stream is to know of its request's headers; the same for equal headers.
+
+        Args:
+            known: what was returned for headers that differ in ids and the like only; None where there were none.
+        """
         ...
 
     def stream(self, connection: "Connection", stream_id: int, head: Any) -> Stream: ...

@@ -13,6 +13,7 @@ from deployments.services.placing import gpus_note
 from deployments.watching import note_components
 from deployments.webhooks import webhook_test
 from integrations.clusters.base import Component, Finding, GpuPod, NodeGpus, Nodes
+from integrations.machine.limits import Limit
 from tests import scenes
 from tests.browser.states.of_home import cluster_away, service_sick
 from tests.browser.states.state import PageStates, Stage, State
@@ -56,6 +57,29 @@ EVERY_SECOND = {
 }
 
 
+LIMITS = (
+    Limit(
+        "open files",
+        940,
+        1024,
+        "gateway",
+        "it answers no new connections and opens no files",
+        "start the platform after `ulimit -n 65536`, under systemd with LimitNOFILE=65536 in its unit",
+    ),
+    Limit(
+        "processes",
+        497,
+        512,
+        "the cgroup /sys/fs/cgroup/system.slice/fairlead.service",
+        "no replica and no thread can be started",
+        "raise TasksMax= of its unit, or --pids-limit of its container, to 1024",
+    ),
+    Limit("inotify instances", 12, 128, "user 998"),
+    Limit("inotify watches"),
+    Limit("memory", 5_100_000_000, 16 << 30, "this machine"),
+)
+
+
 class _Checked(FakeCluster):
     """A cluster that was asked what services need of it."""
 
@@ -66,7 +90,7 @@ class _Checked(FakeCluster):
         return self.found
 
 
-def parts(cluster: Cluster, restarts: int = 1) -> None:
+def parts(cluster: Cluster, restarts: int = 1, limits: tuple[Limit, ...] = ()) -> None:
     """Let the cluster's parts have been looked at, each time after a restart of its gateway."""
     for restart in range(1, restarts + 1):
         seen = (
@@ -74,11 +98,11 @@ def parts(cluster: Cluster, restarts: int = 1) -> None:
             Component("worker", True, 0),
             Component("web", True, 0, "z" * 200),
         )
-        note_components(cluster_id=cluster.pk, nodes=Nodes(seen), now=timezone.now())
+        note_components(cluster_id=cluster.pk, nodes=Nodes(seen, limits=limits), now=timezone.now())
 
 
 def _platform_busy(_: Stage) -> str:
-    parts(cluster_default(now=timezone.now()), restarts=12)
+    parts(cluster_default(now=timezone.now()), restarts=12, limits=LIMITS)
     for name in ("production", "a-cluster-with-a-long-name-" + "c" * 36):
         row = Cluster.objects.create(name=name, kind="kubernetes", created_at=timezone.now())
         parts(row)
@@ -99,7 +123,7 @@ def _cluster_empty(_: Stage) -> str:
 def _cluster_busy(_: Stage) -> str:
     for name in ("digits", "ranker", "as-long-a-name-as-a-service-can-have-" + "x" * 20):
         scenes.service(name)
-    parts(Cluster.objects.get(), restarts=12)
+    parts(Cluster.objects.get(), restarts=12, limits=LIMITS)
     return "/platform/clusters/local/"
 
 

@@ -6,6 +6,7 @@ from accounts.scopes import Scope
 from deployments.services import cluster_default
 from deployments.watching import note_components
 from integrations.clusters.base import Component, Nodes
+from integrations.machine.limits import Limit
 from tests.deployments._support.platform import Platform
 
 Api = Callable[..., APIClient]
@@ -27,6 +28,23 @@ def test_a_restarted_part_of_a_cluster_is_shown_and_told_about(platform: Platfor
     [event] = client.get("/api/v1/clusters/local/events").json()["results"]
     assert (event["seq"], event["kind"], event["revision"], event["rollout"]) == (1, "ComponentRestarted", None, None)
     assert event["message"].startswith("gateway ended by itself and was started again (restart 1)")
+
+
+def test_a_limit_of_the_machine_that_comes_close_is_shown_and_one_event(platform: Platform, api: Api) -> None:
+    cluster, client = cluster_default(now=platform.clock()), api(Scope.READ)
+    for used in (10, 900, 850, 960, 10):
+        limit = Limit("processes", used, 1000, "this machine", "no replica can be started", "end some")
+        note_components(cluster_id=cluster.pk, nodes=Nodes(limits=(limit, Limit("memory"))), now=platform.clock())
+        [shown] = client.get("/api/v1/clusters").json()["results"]
+        assert [(row["level"], row["used"]) for row in shown["limits"]] == [(limit.level, used), ("unknown", None)]
+        assert shown["limits"][0]["message"] == limit.sentence
+        assert set(shown["limits"][0]) == {"name", "whose", "used", "most", "level", "message"}
+
+    told = client.get("/api/v1/clusters/local/events").json()["results"]
+    assert [(event["kind"], event["message"].partition(";")[0]) for event in told] == [
+        ("LimitClose", "this machine uses 960 of 1,000 processes"),
+        ("LimitClose", "this machine uses 900 of 1,000 processes"),
+    ]
 
 
 def test_the_events_of_an_unknown_cluster(db: None, api: Api) -> None:

@@ -27,6 +27,14 @@ def test_clusters_are_listed_and_shown(fairlead: Fairlead, api: Any) -> None:
     assert (code, "default/digits" in said, "https://models.example.com" in said) == (0, True, True)
 
 
+def test_limits_of_the_machine_are_shown_with_what_to_do(fairlead: Fairlead, api: Any) -> None:
+    close = {"name": "open files", "level": "close", "message": "gateway uses 900 of 1,024; raise it"}
+    fine = {"name": "memory", "level": "fine", "message": ""}
+    api.on("GET /clusters/local", {**CLUSTER, "limits": [close, fine]})
+    code, said, _ = fairlead("clusters", "show", "local")
+    assert (code, "open files close, memory fine; gateway uses 900 of 1,024; raise it" in said) == (0, True)
+
+
 def test_a_kubeconfig_is_given_along_with_a_file_that_holds_none(fairlead: Fairlead, api: Any, at_home: Path) -> None:
     (at_home / "production.yaml").write_text("name: production\nconnection: {context: eu}\n")
     (at_home / "kubeconfig").write_text("current-context: eu\nusers: [{name: robot, user: {token: secret}}]\n")

@@ -6,6 +6,7 @@ from enum import StrEnum
 from integrations.clusters.base.desired import HeaderMatch, Resources
 from integrations.clusters.base.failures import Failure
 from integrations.clusters.base.gpus import NodeGpus
+from integrations.machine.limits import Limit
 
 
 class ReplicaPhase(StrEnum):
@@ -174,6 +175,7 @@ class Nodes:
         defaults: what a replica requests whose revision does not say.
         beside: what each pod requests beside that, for containers that are not the model's.
         unknown: why nothing is known of nodes; empty where it is.
+        limits: of the machine that the cluster is; none for a cluster of several.
     """
 
     components: tuple[Component, ...] = ()
@@ -183,3 +185,4 @@ class Nodes:
     defaults: Resources = field(default_factory=Resources)
     unknown: str = "nodes were not looked at"
     beside: Resources = field(default_factory=Resources)
+    limits: tuple[Limit, ...] = ()

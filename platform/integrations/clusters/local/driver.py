@@ -52,6 +52,7 @@ from integrations.clusters.local.files import (
     write_json,
 )
 from integrations.clusters.local.records import is_alive, read_record
+from integrations.machine.limits import Level, Limit
 
 STALE_AFTER_S = 10.0
 _STARTED_BY_THE_COMMAND_LINE = ("web", "worker", "watcher", "agent", "holder")
@@ -133,7 +134,8 @@ class LocalDriver:
         """Return the gateway and the processes of the embedded mode; raises Unavailable like `observe`."""
         status = self._cluster_status()
         components = (*status.components, *self._started_by_the_command_line())
-        return Nodes(components, unknown="the local cluster is this machine, whose processes share all of it")
+        unknown = "the local cluster is this machine, whose processes share all of it"
+        return Nodes(components, unknown=unknown, limits=status.limits)
 
     def observe_node(self, name: str) -> ObservedNode | None:
         """Refuse: there is nothing here to be cut."""
@@ -146,14 +148,15 @@ class LocalDriver:
     def findings(self, namespaces: Sequence[str]) -> Sequence[Finding]:  # noqa: ARG002 - here any namespace will do
         """Return whether the platform's own parts run."""
         try:
-            parts = self.inventory().components
+            seen = self.inventory()
         except Unavailable as error:
             return [Finding("agent", False, error.message, "start the platform with `fairlead up`")]
         remedy = "see the log of `fairlead up`"
-        return [
+        parts = [
             Finding(part.name, part.ready, part.message or f"{part.name} runs", "" if part.ready else remedy)
-            for part in parts
+            for part in seen.components
         ]
+        return [*parts, *map(_finding, seen.limits)]
 
     def check_namespace(self, namespace: str) -> None:
         """Accept any namespace: here it is a name and nothing else."""
@@ -214,6 +217,15 @@ class LocalDriver:
             record = read_record(self._layout.run / f"{name}.json")
             if record is not None:
                 yield Component(name, ready=is_alive(record), restarts=record.restarts, message=record.message)
+
+
+def _finding(limit: Limit) -> Finding:
+    has = f"{limit.whose} uses {limit.amount(limit.used)} of {limit.amount(limit.most)}"
+    if limit.level is Level.UNKNOWN:
+        return Finding(limit.name, True, "it cannot be read here")
+    if limit.level is Level.FINE:
+        return Finding(limit.name, True, has)
+    return Finding(limit.name, limit.level is not Level.AT_LIMIT, f"{has}; at the limit {limit.breaks}", limit.remedy)
 
 
 def _order_in(place: Path) -> Order | None:

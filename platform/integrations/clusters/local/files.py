@@ -38,6 +38,7 @@ from integrations.clusters.base import (
     behavior_json,
     failure_from_json,
 )
+from integrations.machine.limits import Limit
 
 DESIRED_SCHEMA = "fairlead.desired/v1"
 OBSERVED_SCHEMA = "fairlead.observed/v1"
@@ -134,6 +135,7 @@ class ClusterStatus:
     pid: int
     gateway_url: str
     components: tuple[Component, ...] = ()
+    limits: tuple[Limit, ...] = ()
 
 
 @contextmanager
@@ -320,7 +322,8 @@ def cluster_status_to_json(status: ClusterStatus) -> dict[str, Any]:
 
 def cluster_status_from_json(value: Mapping[str, Any]) -> ClusterStatus:
     components = tuple(Component(**_known(Component, item)) for item in value["components"])
-    return ClusterStatus(**{**_known(ClusterStatus, value), "components": components})
+    limits = tuple(Limit(**_known(Limit, item)) for item in value.get("limits", ()))
+    return ClusterStatus(**{**_known(ClusterStatus, value), "components": components, "limits": limits})
 
 
 def _known(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:

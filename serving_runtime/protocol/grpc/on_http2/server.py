@@ -119,8 +119,8 @@ class Http2GrpcServer:
 
     # What connections ask of their host
 
-    def interpret(self, fields: Fields) -> heads.Head:
-        return heads.interpret(fields, self._endpoints)
+    def interpret(self, fields: Fields, known: heads.Head | None) -> heads.Head:
+        return heads.interpret(fields, self._endpoints) if known is None else known.of(fields)
 
     def stream(self, connection: Connection, stream_id: int, head: heads.Head) -> Stream:
         endpoint = head.endpoint

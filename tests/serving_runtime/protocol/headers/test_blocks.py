@@ -32,7 +32,7 @@ def reader() -> tuple["HeaderReader[Fields]", list[Fields]]:
     """Return a reader, and what it was asked to interpret."""
     seen: list[Fields] = []
 
-    def interpret(fields: Fields) -> Fields:
+    def interpret(fields: Fields, _known: Fields | None) -> Fields:
         seen.append(fields)
         return tuple((bytes(name), bytes(value)) for name, value in fields)
 

@@ -9,6 +9,7 @@ from hpack.huffman_table import decode_huffman
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving_runtime.protocol.grpc.on_http2.heads import Endpoint, Head, interpret
 from serving_runtime.protocol.headers import huffman
 from serving_runtime.protocol.headers.blocks import HeaderReader
 from serving_runtime.protocol.headers.fields import Field, FieldDecoder, Fields
@@ -44,7 +45,7 @@ def fields_of(path: bytes, deadline: bytes, request_id: bytes, length: bytes = b
 
 
 def reader() -> "HeaderReader[list[Field]]":
-    return HeaderReader(list)
+    return HeaderReader(lambda fields, _known: list(fields))
 
 
 def outcome(reader: "HeaderReader[list[Field]]", block: bytes) -> tuple[Fields, int | None] | str:
@@ -74,6 +75,54 @@ def test_a_reader_that_has_seen_others_says_the_same_as_one_that_has_not(
         assert outcome(seen, block) == right
         if isinstance(right, str) and right.startswith("Connection"):
             return
+
+
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from([b"/s/M", b"/s/N"]),
+        st.sampled_from([b"1u", b"2m", b"x"]),
+        st.sampled_from([b"1", b"2", b"a-long-one"]),
+        st.sampled_from([b"identity", b"gzip", b"none"]),
+        st.sampled_from([b"AA", b"AQ", b"?"]),
+    ),
+    min_size=3,
+    max_size=12,
+)
+
+
+@given(CALLS)
+def test_a_call_whose_id_differs_is_interpreted_as_one_that_was_never_seen(calls: list[tuple[bytes, ...]]) -> None:
+    endpoints = {b"/s/M": Endpoint(None, None, streams=False, direct=None)}  # type: ignore[arg-type]
+    seen: HeaderReader[Head] = HeaderReader(
+        lambda fields, known: interpret(fields, endpoints) if known is None else known.of(fields)
+    )
+    encoder = without_table()
+    for path, deadline, request_id, coding, binary in [(*calls[0][:2], b"0", *calls[0][3:]), *calls]:
+        more = [(b"content-type", b"application/grpc"), (b"grpc-encoding", coding), (b"own-bin", binary)]
+        fields = [*fields_of(path, deadline, request_id), *more]
+        found, _ = seen.request(bytes(encoder.encode(fields)))
+        right = interpret(fields, endpoints)
+        assert found._replace(error=None, fields=()) == right._replace(error=None, fields=())
+        assert str(found.error) == str(right.error)
+        if found.error is None:
+            assert found.fields == fields
+
+
+def test_heads_of_calls_whose_ids_differ_are_made_of_known_ones() -> None:
+    made: list[Fields] = []
+
+    def interpret_new(fields: Fields, known: Fields | None) -> Fields:
+        if known is None:
+            made.append(fields)
+        return fields
+
+    found, encoder = HeaderReader(interpret_new), without_table()
+    for number in range(9):
+        found.request(bytes(encoder.encode(fields_of(b"/x", b"1u", b"id-%d" % number, b"%d" % number))))
+    assert len(made) == 3  # the first one has a table to change
+    for number in range(9):
+        found.request(bytes(encoder.encode(fields_of(b"/x", b"%du" % number, b"id-%d" % number))))
+    assert len(made) == 3 + 9
 
 
 def test_only_what_differs_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:

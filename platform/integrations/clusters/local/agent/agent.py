@@ -44,7 +44,10 @@ from integrations.clusters.local.files import (
     write_json,
 )
 from integrations.clusters.local.holder.client import Holder
+from integrations.clusters.local.records import AGENT, is_alive, read_record
 from integrations.clusters.local.runtime import RUNTIME
+from integrations.machine import readings
+from integrations.machine.limits import Limit, tightest
 from integrations.sandbox import ability
 from integrations.sandbox.memory_cgroup import MemoryGroups
 from serving_runtime.shared.egress import Network
@@ -116,6 +119,7 @@ class Agent:
         self._has_routed = False
         self._problem = ""
         self._sandbox = Component("sandbox", ready=False, message="it is being tried out")
+        self._limits: tuple[Limit, ...] = ()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then drain and end everything."""
@@ -143,6 +147,7 @@ class Agent:
         async with asyncio.TaskGroup() as tasks:
             background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._beat())]
             background.append(tasks.create_task(self._memory.run(self._tenants, self._timing.memory_s)))
+            background.append(tasks.create_task(self._read_limits()))
             while not stop.is_set():
                 await self._round()
                 await self._pause(stop)
@@ -311,7 +316,7 @@ class Agent:
             self._beat_once(gateway)
 
     def _beat_once(self, gateway: Component) -> None:
-        status = ClusterStatus(time.time(), os.getpid(), self._gateway.url, (gateway, self._sandbox))
+        status = ClusterStatus(time.time(), os.getpid(), self._gateway.url, (gateway, self._sandbox), self._limits)
         write_json(self._layout.cluster_status, cluster_status_to_json(status))
         self._written[self._layout.cluster_status] = gateway
 
@@ -322,6 +327,16 @@ class Agent:
             self._write_cluster_status()
             await asyncio.sleep(_HEARTBEAT_S)
 
+    async def _read_limits(self) -> None:
+        """Look at the limits of this machine again and again; the next heartbeat has what was found."""
+        while True:
+            said = {limit.name: limit.level for limit in self._limits}
+            self._limits = await asyncio.to_thread(_limits, self._layout)
+            for limit in self._limits:
+                if limit.sentence and said.get(limit.name) is not limit.level:
+                    log.warning("%s", limit.sentence)
+            await asyncio.sleep(self._timing.limits_s)
+
     def _tenants(self) -> list[Tenant]:
         replicas = (replica for service in self._services.values() for replica in service.replicas())
         return [tenant for replica in replicas if (tenant := replica.tenant()) is not None]
@@ -330,6 +345,14 @@ class Agent:
         await self._gateway.drain(self._timing.drain_s)
         replicas = [replica for service in self._services.values() for replica in service.replicas()]
         await asyncio.gather(*(replica.end() for replica in replicas))
+
+
+def _limits(layout: Layout) -> tuple[Limit, ...]:
+    """Return the limits of this machine, as near as the processes in the folder's records are to them."""
+    records = ((path.stem, read_record(path)) for path in layout.run.glob("*.json"))
+    alive = {name: record.pid for name, record in records if record is not None and is_alive(record)}
+    parts = {name: pid for name, pid in alive.items() if pid is not None}
+    return tightest(readings.read({AGENT: os.getpid(), **parts}))
 
 
 def _sandbox(limited: str) -> Component:

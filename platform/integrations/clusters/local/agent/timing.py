@@ -19,6 +19,7 @@ class Timing:
         drain_s: how long requests in flight may take before their replica is told to stop.
         exit_s: how long a program may take to end after SIGTERM before it is killed.
         memory_s: between two looks at the memory of replicas.
+        limits_s: between two looks at the limits of this machine.
         gateway_s: how long Envoy may take to show that it took up a change.
     """
 
@@ -34,6 +35,7 @@ class Timing:
     drain_s: float = 30.0
     exit_s: float = 15.0
     memory_s: float = 1.0
+    limits_s: float = 20.0
     gateway_s: float = 5.0
 
     def backoff_s(self, failures: int) -> float:

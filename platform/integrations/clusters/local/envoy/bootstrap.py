@@ -4,17 +4,10 @@ from typing import Any
 
 from integrations.clusters.local.envoy import mirror
 from integrations.clusters.local.envoy.listener import listener
+from integrations.clusters.local.envoy.overload import MAX_HEAP_BYTES, overload_manager
 
 AGENT = "agent"
 _GRPC = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-_MAX_CONNECTIONS = (
-    "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
-)
-_HEAP = "type.googleapis.com/envoy.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig"
-_HEAP_MONITOR = "envoy.resource_monitors.fixed_heap"
-MAX_HEAP_BYTES = 1024 * 1024 * 1024
-_TRACKED_POWER = 20
-"""Streams that hold 2 ** _TRACKED_POWER bytes and more are the first to be reset when memory runs out."""
 
 _RECONNECT = {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}}
 """An agent that was away is found again within about a second."""
@@ -22,7 +15,15 @@ _RECONNECT = {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}}
 STARTED_AT_TAG = "fairlead_started_at"
 
 
-def bootstrap(*, agent_socket: str, host: str, port: int, admin_socket: str, started_at: str) -> dict[str, Any]:
+def bootstrap(
+    *,
+    agent_socket: str,
+    host: str,
+    port: int,
+    admin_socket: str,
+    started_at: str,
+    max_heap_bytes: int = MAX_HEAP_BYTES,
+) -> dict[str, Any]:
     """Return the bootstrap for a gateway on `host`:`port`.
 
     Args:
@@ -30,28 +31,12 @@ def bootstrap(*, agent_socket: str, host: str, port: int, admin_socket: str, sta
         admin_socket: path of the Unix socket of the admin page. It can end Envoy, so no port leads to it: what posts to
             addresses that users choose cannot come there.
         started_at: Unix seconds; a label on every counter, by which a reader sees that counters began again.
+        max_heap_bytes: what Envoy's heap may have; `overload` says what it does before.
     """
     return {
         "node": {"id": "gateway", "cluster": "fairlead"},
         "admin": {"address": {"pipe": {"path": admin_socket, "mode": 0o600}}},
-        "overload_manager": {
-            "resource_monitors": [
-                {
-                    "name": "envoy.resource_monitors.global_downstream_max_connections",
-                    "typed_config": {"@type": _MAX_CONNECTIONS, "max_active_downstream_connections": 20_000},
-                },
-                {
-                    "name": _HEAP_MONITOR,
-                    "typed_config": {"@type": _HEAP, "max_heap_size_bytes": MAX_HEAP_BYTES},
-                },
-            ],
-            "buffer_factory_config": {"minimum_account_to_track_power_of_two": _TRACKED_POWER},
-            "actions": [
-                _action("shrink_heap", {"threshold": {"value": 0.9}}),
-                _action("reset_high_memory_stream", {"scaled": {"scaling_threshold": 0.9, "saturation_threshold": 1}}),
-                _action("stop_accepting_requests", {"threshold": {"value": 0.95}}),
-            ],
-        },
+        "overload_manager": overload_manager(max_heap_bytes),
         "stats_config": {"stats_tags": [{"tag_name": STARTED_AT_TAG, "fixed_value": started_at}]},
         "static_resources": {
             "listeners": [listener(host=host, port=port), mirror.listener()],
@@ -81,8 +66,3 @@ def _agent(socket: str) -> dict[str, Any]:
         "load_assignment": {"cluster_name": AGENT, "endpoints": [{"lb_endpoints": [endpoint]}]},
         "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options},
     }
-
-
-def _action(name: str, when: dict[str, Any]) -> dict[str, Any]:
-    """Return what Envoy does at a share of the most memory that it may have."""
-    return {"name": f"envoy.overload_actions.{name}", "triggers": [{"name": _HEAP_MONITOR, **when}]}

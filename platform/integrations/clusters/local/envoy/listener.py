@@ -101,11 +101,25 @@ def _local_replies() -> Json:
             _unknown(f"no service of that name; {_PATH}", _NAMED),
             _unknown(f"no service is named; {_PATH}"),
             {"filter": {"header_filter": {"header": _GRPC}}, "body_format_override": _SENTENCE},
+            _short_of_memory(),
         ],
         "body_format": {
             "json_format": {"error": "%LOCAL_REPLY_BODY%"},
             "content_type": "application/json",
         },
+    }
+
+
+def _short_of_memory() -> Json:
+    """Return the answer to requests under way that send more than memory is left for.
+
+    Envoy calls it 500, and nothing else of its own is: a 503 says that it may be tried again.
+    """
+    is_500 = {"op": "EQ", "value": {"default_value": 500, "runtime_key": "fairlead.short_of_memory"}}
+    return {
+        "filter": {"status_code_filter": {"comparison": is_500}},
+        "status_code": 503,
+        "body": {"inline_string": "the gateway is short of memory; try again soon"},
     }
 
 

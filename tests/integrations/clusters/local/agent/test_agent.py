@@ -2,12 +2,14 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -17,6 +19,7 @@ from integrations.artifacts import folder_of
 from integrations.clusters.base import Desired, Observed, ReplicaPhase
 from integrations.clusters.local.files import write_text
 from integrations.clusters.local.records import ProcessRecord, write_record
+from integrations.machine.limits import NAMES
 from integrations.metrics import collect
 
 
@@ -219,6 +222,24 @@ def test_killed_gateway_comes_back_with_its_routes(cluster, eventually):
     gateway = cluster.driver.inventory().components[0]
     assert (gateway.name, gateway.ready) == ("gateway", True)
     assert "SIGKILL" in gateway.message
+
+
+def test_limits_of_the_machine_are_reported_and_name_the_gateway_once_it_is_close(cluster, eventually):
+    cluster.start(limits_s=0.2)
+    cluster.apply(1, cluster.revision(1, 100))
+    cluster.until_weights(r1=100)
+    eventually(
+        lambda: [limit.name for limit in cluster.driver.inventory().limits] == list(NAMES), "limits are reported"
+    )
+    gateway = cluster.pid("gateway")
+    used = len(list(Path(f"/proc/{gateway}/fd").iterdir()))
+    resource.prlimit(gateway, resource.RLIMIT_NOFILE, (used * 100 // 85, used * 100 // 85))
+    eventually(lambda: cluster.driver.inventory().limits[0].level != "fine", "the gateway is close to its limit")
+    close = cluster.driver.inventory().limits[0]
+    assert (close.name, close.whose) == ("open files", "gateway")
+    assert close.sentence.startswith(f"gateway uses {close.used} of {used * 100 // 85} open files; at the limit ")
+    finding = next(each for each in cluster.driver.findings(()) if each.about == "open files")
+    assert "ulimit -n" in finding.remedy
 
 
 def test_a_service_is_starting_and_not_unknown_from_the_gateways_first_answer_on(cluster):
