@@ -9,6 +9,7 @@ the first answer.
 """
 
 import argparse
+import http.client
 import json
 import os
 import signal
@@ -17,9 +18,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-
-import httpx
 
 from benchmarks.many.fleet import Fleet, fleet
 from benchmarks.many.requests import Traffic, traffic
@@ -64,21 +64,23 @@ def _kill_agent(run: Path, sent: Traffic, number: int) -> None:
 def _kill_gateway(run: Path, running: Fleet, sent: Traffic, number: int) -> float:
     time.sleep(_SERVES_S)
     failed, service = len(sent.failed), running.names[0]
-    url = f"http://{running.gateway}/serving/{NAMESPACE}/{service}/v2/health/ready"
+    path = f"/serving/{NAMESPACE}/{service}/v2/health/ready"
     began = time.monotonic()
     os.kill(_record(run / "gateway.json")["pid"], signal.SIGKILL)
-    _until(lambda: _answers(url), "an answer")
+    _until(lambda: _answers(running.gateway, path), "an answer")
     gap_s = time.monotonic() - began
     time.sleep(1.0)
     _say(f"Envoy killed, {number}", f"{gap_s:.3f} s until an answer; {len(sent.failed) - failed} requests failed")
     return gap_s
 
 
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(url, trust_env=False, timeout=5.0).status_code == httpx.codes.OK
-    except httpx.HTTPError:
-        return False
+def _answers(gateway: str, path: str) -> bool:
+    with closing(http.client.HTTPConnection(gateway, timeout=5.0)) as connection:
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status == http.client.OK
+        except (OSError, http.client.HTTPException):
+            return False
 
 
 def _pids(run: Path) -> dict[str, int]:

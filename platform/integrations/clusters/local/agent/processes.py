@@ -237,14 +237,7 @@ class Process:
 def _started(holder: Holder, program: Program, restarts: int, message: str) -> tuple[Note, Held]:
     program.log.parent.mkdir(parents=True, exist_ok=True)
     _rotate(program.log)
-    started = command(
-        program.command,
-        sandbox=program.sandbox,
-        limits=program.limits,
-        folder="" if program.folder is None else str(program.folder),
-        group="" if program.group is None else program.group.entry,
-        parent=holder.pid,
-    )
+    started = _command(program, holder)
     group = None if program.group is None else (program.group.folder.name, program.group.limit_bytes)
     with program.log.open("ab") as log:
         note = Note(
@@ -252,6 +245,20 @@ def _started(holder: Holder, program: Program, restarts: int, message: str) -> t
         )
         descriptors = [log.fileno(), *program.left_open]
         return note, holder.start(program.name, started, program.env, descriptors, asdict(note))
+
+
+def _command(program: Program, holder: Holder) -> list[str]:
+    """Return what the holder starts: the program itself, unless a launcher has to confine it first."""
+    if program.sandbox is None and program.group is None and program.folder is None and not program.limits:
+        return list(program.command)
+    return command(
+        program.command,
+        sandbox=program.sandbox,
+        limits=program.limits,
+        folder="" if program.folder is None else str(program.folder),
+        group="" if program.group is None else program.group.entry,
+        parent=holder.pid,
+    )
 
 
 def _rotate(log: Path) -> None:

@@ -9,6 +9,7 @@ does, and kills what runs. A program's end is kept until it is forgotten, so tha
 """
 
 import ctypes
+import errno
 import fcntl
 import os
 import select
@@ -24,7 +25,8 @@ from typing import Any
 from common.processes import start_ticks
 from integrations.clusters.local.holder import wire
 
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_libc = ctypes.CDLL(None)
 _ABOVE = 64  # no program has as many numbered descriptors
 Answer = dict[str, Any]
 
@@ -144,27 +146,44 @@ def children() -> set[int]:
 
 
 def _spawned(command: list[str], env: Mapping[str, str], output: int, inherited: Sequence[int]) -> int:
-    """Start a program in a group of its own; returns its process id."""
+    """Start a program in a group of its own that ends with this process; returns its process id.
+
+    By fork, as this process has one thread: to start a launcher for it first takes longer than Envoy's start.
+    """
+    holder = os.getpid()
+    failed, failing = os.pipe()
     above = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for each in (output, *inherited)]
     try:
-        actions: list[tuple[Any, ...]] = [
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, above[0], 1),
-            (os.POSIX_SPAWN_DUP2, above[0], 2),
-        ]
-        for number, each in enumerate(above[1:], wire.FIRST_DESCRIPTOR):
-            actions.append((os.POSIX_SPAWN_DUP2, each, number))
-        return os.posix_spawn(
-            command[0],
-            command,
-            env,
-            file_actions=actions,
-            setpgroup=0,
-            setsigmask=(),
-            setsigdef=(signal.SIGTERM, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ),
-        )
+        if not (pid := os.fork()):
+            try:
+                _become(command, env, above, holder)
+            except OSError as error:
+                os.write(failing, str(error.errno).encode())
+            except (LookupError, TypeError, ValueError):
+                os.write(failing, str(errno.EINVAL).encode())
+            finally:
+                os._exit(1)
     finally:
-        wire.close(above)
+        wire.close([*above, failing])
+    with os.fdopen(failed, "rb") as said:
+        number = said.read()  # nothing, once it has become the program
+    if number:
+        os.waitpid(pid, 0)
+        raise OSError(int(number), os.strerror(int(number)))
+    return pid
+
+
+def _become(command: list[str], env: Mapping[str, str], above: Sequence[int], holder: int) -> None:
+    os.setpgid(0, 0)
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != holder:  # it died before the line above
+        return
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(each, signal.SIG_DFL)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, each in enumerate([above[0], *above], 1):
+        os.dup2(each, number)
+    os.execvpe(command[0], command, env)  # noqa: S606
 
 
 def _signal_group(group: int, number: int) -> None:
@@ -217,7 +236,7 @@ def main() -> None:
     channel.set_inheritable(False)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     run(channel)
 
 

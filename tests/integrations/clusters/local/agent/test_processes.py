@@ -4,6 +4,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,9 +111,12 @@ async def test_large_log_makes_room_and_one_older_is_kept(holder, tmp_path):
     assert (tmp_path / "logs/x.log.1").stat().st_size > 10 << 20
 
 
-async def test_program_that_is_not_there_is_told_by_its_end(holder, tmp_path):
+async def test_program_that_is_not_there_is_told(holder, tmp_path):
     nothing = Program(["/no/such/program"], {}, tmp_path / "x.log", tmp_path / "x.json")
-    ended = await Process(holder, nothing, restarts=0, message="").watched(for_ever())
+    with pytest.raises(FileNotFoundError, match="No such file or directory"):
+        Process(holder, nothing, restarts=0, message="")
+    launched = replace(nothing, limits={"core": 0})
+    ended = await Process(holder, launched, restarts=0, message="").watched(for_ever())
     assert "No such file or directory" in ended
 
 
