@@ -56,8 +56,8 @@ def test_further_requests_wait_and_none_fails(cluster, traffic, runtime, eventua
             all_are_there()
             sent.until_sent(1)
     assert sent.failures == []
-    # One instance runs one request; what the model's queue holds besides it is the rest of the limit.
-    assert max(page["nv_inference_pending_request_count"] for page in pages) == LIMIT - 1
+    # One instance runs one request, and for a moment none between two: the model's queue never holds more than the limit.
+    assert LIMIT - 1 <= max(page["nv_inference_pending_request_count"] for page in pages) <= LIMIT
 
 
 def test_who_finds_too_many_waiting_gets_a_503_that_says_so(cluster, traffic, runtime, eventually):
