@@ -181,8 +181,8 @@ def _become(command: list[str], env: Mapping[str, str], above: Sequence[int], ho
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(each, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for number, each in enumerate([above[0], *above], 1):
-        os.dup2(each, number)
+    for number, descriptor in enumerate([above[0], *above], 1):
+        os.dup2(descriptor, number)
     os.execvpe(command[0], command, env)  # noqa: S606
 
 
