@@ -232,7 +232,9 @@ def test_a_killed_gateway_is_started_again_at_once(served: Platform, models: Pat
         until(lambda: (log.read(), len(log.requests) > count + 100)[1], what="more traffic")
     back_at = min(request.ended_at for request in log.requests if request.ok and request.at > killed_at)
     print(f"the gateway was away for {back_at - killed_at:.3f} s and {len(failed(log))} requests")  # noqa: T201
-    assert all(request.at < back_at + 0.5 for request in failed(log))
+    # A gRPC client that could not connect waits for a second or two by itself.
+    late = [request for request in failed(log) if request.at > back_at + (5 if "grpc" in request.protocol else 0.5)]
+    assert late == []
     assert back_at - killed_at < 2, "0.3 s on a machine that is not busy"
 
 
