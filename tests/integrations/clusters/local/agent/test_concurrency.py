@@ -56,7 +56,7 @@ def test_further_requests_wait_and_none_fails(cluster, traffic, runtime, eventua
             all_are_there()
             sent.until_sent(1)
     assert sent.failures == []
-    # One instance runs one request, and for a moment none between two: the model's queue never holds more than the limit.
+    # One instance runs one request, for a moment none between two: the queue never holds more than the limit.
     assert LIMIT - 1 <= max(page["nv_inference_pending_request_count"] for page in pages) <= LIMIT
 
 
