@@ -22,9 +22,10 @@ _READY_S, _HEALTHY_S, _EVERY_S = 600.0, 900.0, 0.5
 
 @dataclass
 class Fleet:
-    """What runs; `pid` is of `fairlead up`."""
+    """What runs; `pid` is of `fairlead up`, `folder` has its state."""
 
     client: Client
+    folder: Path
     gateway: str
     pid: int
     versions: dict[str, int]
@@ -99,7 +100,7 @@ def fleet(folder: Path) -> Iterator[Fleet]:
         token = home.token.read_text(encoding="utf-8").strip()
         with Client(Access(f"http://{address}", token)) as client:
             story = Story(client, models, _say, lambda: nullcontext(lambda _rollout: None))
-            yield Fleet(client, gateway, up.pid, {name: story.push(name) for name in ("v1", "v2")})
+            yield Fleet(client, home.path, gateway, up.pid, {name: story.push(name) for name in ("v1", "v2")})
 
 
 def _say(sentence: str) -> None:

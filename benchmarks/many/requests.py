@@ -12,7 +12,7 @@ from fairlead_cli.demo.story import NAMESPACE
 
 _EVERY_S = 0.5
 _TIMEOUT_S, _ANSWERS_S = 30.0, 60.0
-_BODY = {
+BODY = {
     "inputs": [{"name": "pixels", "datatype": "FP32", "shape": [1, 64], "data": [0.5] * 64}],
     "outputs": [{"name": "label"}],
 }
@@ -58,7 +58,7 @@ class Traffic:
         while not self._stop.is_set():
             began = time.monotonic()
             try:
-                answer = await client.post(url, json=_BODY)
+                answer = await client.post(url, json=BODY)
                 answer.raise_for_status()
                 self.answered += 1
                 self._seen.add(service)

@@ -1,7 +1,8 @@
 """The agent's loop: read wishes, scale, route, let go, write status. Started by `__main__` in the main thread.
 
-Every round works on the whole state, so that one that fails is repaired by the next. A round begins when something
-changed and at the latest after `Timing.round_s`.
+A round begins when something changed, and at the latest after `Timing.round_s`. It turns to the services of which
+something changed, so that one among thousands costs little more than one alone, and now and then to all; the gateway
+is always sent the whole, so that a round that fails is repaired by the next.
 """
 
 import asyncio
@@ -9,8 +10,10 @@ import logging
 import os
 import shutil
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from common.errors import Unavailable
@@ -20,6 +23,7 @@ from integrations.clusters.local.agent.discovery import Discovery, discovery_soc
 from integrations.clusters.local.agent.gateway import Gateway
 from integrations.clusters.local.agent.memory_limit import MemoryPolicy
 from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Tenant
+from integrations.clusters.local.agent.orders import Key, Orders
 from integrations.clusters.local.agent.relay import RELAYED
 from integrations.clusters.local.agent.replica import Replica, Workshop
 from integrations.clusters.local.agent.replica_memory import ReplicaMemory
@@ -27,18 +31,13 @@ from integrations.clusters.local.agent.routing import Router, Routing
 from integrations.clusters.local.agent.service import Service
 from integrations.clusters.local.agent.sockets import help_of, replicas_folder, takes_sockets
 from integrations.clusters.local.agent.timing import Timing
-from integrations.clusters.local.envoy.words import Place
+from integrations.clusters.local.envoy.words import Place, RevisionEndpoints, ServiceRoute
 from integrations.clusters.local.files import (
-    DESIRED_SCHEMA,
     BadFileError,
     ClusterStatus,
     Layout,
     cluster_status_to_json,
-    key_of,
     observed_to_json,
-    order_from_json,
-    read_json,
-    wishes_locked,
     write_json,
 )
 from integrations.clusters.local.holder.client import Holder
@@ -53,8 +52,8 @@ from serving_runtime.shared.egress import Network
 log = logging.getLogger(__name__)
 
 _HEARTBEAT_S = 1.0
-_CLOCK_TICK_NS = 10_000_000
-Key = tuple[str, str]  # namespace and service
+_LOOK_AGAIN_S = 10.0
+"""From one round that looks at every service to the next: it finds what nobody has reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,13 @@ class Agent:
         )
         self._memory = MemoryWatchdog(settings.memory, settings.holder)
         self._services: dict[Key, Service] = {}
-        self._seen: dict[Path, tuple[int, int]] = {}
+        self._orders = Orders(self._layout)
+        self._touched: set[Key] = set()
+        self._routes: dict[Key, ServiceRoute] = {}
+        self._endpoints: dict[Key, tuple[RevisionEndpoints, ...]] = {}
+        self._unwritten: set[Key] = set()
+        self._routed_by = False, ""
+        self._all_at = float("-inf")
         self._written: dict[Path, object] = {}
         self._pushed: tuple[Routing, float | None] | None = None
         self._has_routed = False
@@ -136,8 +141,9 @@ class Agent:
             why = "sockets in files are closed to models here" if RELAYED in said else f"--help offers no {RELAYED}"
             log.info("replicas with a logger or traces have the machine's network, and no relay: %s", why)
         await self._take_up()
-        self._read_desired()
+        self._read_orders()
         if not self._earlier.gateway_runs:
+            self._find_routes(self._services)
             self._router.announce(self._routing())
         await self._discovery.start()
         if not self._earlier.programs:
@@ -146,7 +152,8 @@ class Agent:
             background = [tasks.create_task(self._gateway.run()), tasks.create_task(self._beat())]
             background.append(tasks.create_task(self._memory.run(self._tenants, self._timing.memory_s)))
             background.append(tasks.create_task(self._read_limits()))
-            background.append(tasks.create_task(self._follow_wishes()))
+            follow = self._orders.follow(self._changed.set, every_s=self._timing.wish_s)
+            background.append(tasks.create_task(follow))
             background.append(tasks.create_task(self._follow(stop)))
             while not stop.is_set():
                 await self._round()
@@ -168,7 +175,7 @@ class Agent:
         since: dict[Key, float] = {}
         for key, replicas in self._earlier.replicas(self._workshop).items():
             was = self._earlier.observed(self._layout, key)
-            service = self._services[key] = Service(self._workshop, *key)
+            service = self._services[key] = self._service(key)
             service.take_up(replicas, was)
             service.deleted = not self._layout.desired_file(*key).exists()
             if was is not None:
@@ -185,22 +192,42 @@ class Agent:
 
     async def _round(self) -> None:
         self._changed.clear()
-        self._read_desired()
-        for service in self._services.values():
-            service.scale()
-        await self._route()
-        for key, service in list(self._services.items()):
-            if service.gone:
+        self._read_orders()
+        touched = self._taken()
+        for key in touched:
+            self._services[key].scale()
+        await self._route(touched)
+        self._unwritten |= touched
+        for key in touched:
+            if self._services[key].gone:
                 self._forget(key)
         self._write_status()
 
+    def _service(self, key: Key) -> Service:
+        """Return a new service, whose replicas touch it when they change."""
+        return Service(replace(self._workshop, changed=partial(self._touch, key)), *key)
+
+    def _touch(self, key: Key) -> None:
+        self._touched.add(key)
+        self._changed.set()
+
+    def _taken(self) -> set[Key]:
+        """Return the services to turn to now: those that were touched, now and then all."""
+        now = asyncio.get_running_loop().time()
+        if now - self._all_at >= _LOOK_AGAIN_S:
+            self._all_at, self._touched = now, set(self._services)
+        touched, self._touched = self._touched & self._services.keys(), set()
+        return touched
+
     async def _pause(self) -> None:
         """Wait for a change, or until it is time to look anyway: soon while something leaves or waits for Envoy."""
-        leaving = any(True for service in self._services.values() for _ in service.leaving())
-        is_moving = leaving or self._pushed is None
+        is_moving = bool(self._leaving()) or self._pushed is None
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.poll_s if is_moving else self._timing.round_s):
                 await self._changed.wait()
+
+    def _leaving(self) -> list[Replica]:
+        return [replica for service in self._services.values() for replica in service.leaving()]
 
     async def _follow(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -208,46 +235,23 @@ class Agent:
 
     # --- wishes -----------------------------------------------------------------------------------------------------
 
-    async def _follow_wishes(self) -> None:
-        """Begin a round when a wish is written: each write changes the folder."""
-        seen = 0
-        while True:
-            written_ns = seen
-            with suppress(FileNotFoundError):
-                written_ns = self._layout.desired.stat().st_mtime_ns
-            # A second write may fall on the same tick of the file system's clock.
-            if written_ns != seen or time.time_ns() - written_ns < _CLOCK_TICK_NS:
-                seen = written_ns
-                self._changed.set()
-            await asyncio.sleep(self._timing.wish_s)
-
-    def _read_desired(self) -> None:
-        paths = sorted(self._layout.desired.glob("[!.]*.json"))
-        for path in paths:
-            with suppress(FileNotFoundError):
-                stat = path.stat()
-                if self._seen.get(path) != (stat.st_mtime_ns, stat.st_ino):
-                    self._read(path)
-                    self._seen[path] = (stat.st_mtime_ns, stat.st_ino)
-        for path in set(self._seen) - set(paths):  # taken away by hand
-            del self._seen[path]
-            service = self._services.get(key_of(path))
-            if service is not None:
-                service.take(service.desired, deleted=True)
-
-    def _read(self, path: Path) -> None:
-        key = key_of(path)
-        service = self._services.setdefault(key, Service(self._workshop, *key))
-        try:
-            order = order_from_json(read_json(path, DESIRED_SCHEMA))
-            if (order.desired.namespace, order.desired.service) != key:
-                raise BadFileError(f"it is of {order.desired.namespace}/{order.desired.service}")
-        except BadFileError as error:
-            service.complaint = f"desired/{path.name} is ignored: {error}"
-            log.error("%s", service.complaint)
-            return
-        service.complaint = ""
-        service.take(order.desired, deleted=order.deleted)
+    def _read_orders(self) -> None:
+        for key, order in self._orders.changed():
+            service = self._services.get(key)
+            if order is None:
+                if service is not None:
+                    service.take(service.desired, deleted=True)
+            elif service is None:
+                service = self._services[key] = self._service(key)
+            if service is None or order is None:
+                pass
+            elif isinstance(order, BadFileError):
+                service.complaint = f"desired/{self._layout.desired_file(*key).name} is ignored: {order}"
+                log.error("%s", service.complaint)
+            else:
+                service.complaint = ""
+                service.take(order.desired, deleted=order.deleted)
+            self._touched.add(key)
 
     def _forget(self, key: Key) -> None:
         """Drop a deleted service with its files; a wish that came meanwhile is found by the next round.
@@ -255,11 +259,9 @@ class Agent:
         The wish goes before the status: who sees that the service is gone may wish for it anew, with any generation.
         """
         del self._services[key]
-        place = self._layout.desired_file(*key)
-        self._seen.pop(place, None)
-        with suppress(FileNotFoundError, BadFileError), wishes_locked(self._layout):
-            if order_from_json(read_json(place, DESIRED_SCHEMA)).deleted:
-                place.unlink()
+        self._endpoints.pop(key, None)
+        self._routes.pop(key, None)
+        self._orders.forget(key)
         shutil.rmtree(self._layout.payloads_of(*key), ignore_errors=True)
         status = self._layout.status_file(*key)
         status.unlink(missing_ok=True)
@@ -267,8 +269,9 @@ class Agent:
 
     # --- routes -----------------------------------------------------------------------------------------------------
 
-    async def _route(self) -> None:
+    async def _route(self, touched: Iterable[Key]) -> None:
         """Make the gateway route by what is ready, then let go what it no longer needs."""
+        self._find_routes(touched)
         admin = self._gateway.admin
         if admin is None:
             self._pushed = None
@@ -280,8 +283,7 @@ class Agent:
                 await self._router.push(wanted)
                 self._pushed = asked
                 self._has_routed = True
-            leaving = [replica for service in self._services.values() for replica in service.leaving()]
-            if leaving:
+            if leaving := self._leaving():
                 busy = {
                     place
                     for hosts in (await admin.hosts()).values()
@@ -296,12 +298,17 @@ class Agent:
                 log.warning("%s", error.message)
             self._problem = error.message
 
+    def _find_routes(self, touched: Iterable[Key]) -> None:
+        for key in touched:
+            service = self._services[key]
+            self._endpoints[key] = tuple(service.endpoints())
+            self._routes.pop(key, None)
+            if not service.deleted:
+                self._routes[key] = service.route()
+
     def _routing(self) -> Routing:
-        services = self._services.values()
-        return Routing(
-            services=tuple(service.route() for service in services if not service.deleted),
-            revisions=tuple(revision for service in services for revision in service.endpoints()),
-        )
+        revisions = tuple(revision for found in self._endpoints.values() for revision in found)
+        return Routing(tuple(self._routes.values()), revisions)
 
     def _let_go(self, leaving: list[Replica], routed: Routing, busy: set[Place]) -> None:
         """End the leaving replicas that the gateway drains and that have nothing in flight, or had time enough."""
@@ -318,14 +325,20 @@ class Agent:
         if self._earlier.gateway_runs and not (self._has_routed or self._problem):
             return  # what the earlier agent said still holds
         up = self._gateway.admin is not None and self._pushed is not None
-        confirmed = {(route.namespace, route.service): route for route in self._router.confirmed} if up else {}
         stats_url = self._gateway.admin.stats_url if self._gateway.admin else ""
-        for key, service in self._services.items():
-            observed = service.observed(confirmed.get(key), self._router.since, stats_url)
+        if self._routed_by != (up, stats_url):
+            self._routed_by, self._unwritten = (up, stats_url), set(self._services)
+        if not self._unwritten:
+            return
+        confirmed = {(route.namespace, route.service): route for route in self._router.confirmed} if up else {}
+        for key in self._unwritten & self._services.keys():
+            observed = self._services[key].observed(confirmed.get(key), self._router.since, stats_url)
             path = self._layout.status_file(*key)
             if self._written.get(path) != observed:
                 write_json(path, observed_to_json(observed))
                 self._written[path] = observed
+        if up:
+            self._unwritten.clear()
 
     def _write_cluster_status(self) -> None:
         gateway = self._gateway.component()

@@ -74,10 +74,15 @@ class _Sent:
 
 
 class _Stream:
-    """One connection of an Envoy."""
+    """One connection of an Envoy.
+
+    Attributes:
+        due: the kinds of which it may have to be sent something.
+    """
 
     def __init__(self) -> None:
         self.known: dict[Kind, _Known] = {}
+        self.due: set[Kind] = set()
         self.changed = asyncio.Event()
         self._unanswered: dict[str, _Sent] = {}
         self._nonces = itertools.count(1)
@@ -91,6 +96,9 @@ class _Stream:
                 known = self.known[kind] = _Known(None if kind.is_whole else set())
                 known.sent = dict(request.initial_resource_versions)
                 known.acknowledged = dict(known.sent)
+                self.due.add(kind)
+            if request.resource_names_subscribe:
+                self.due.add(kind)
             if known.asked is not None:
                 known.asked |= set(request.resource_names_subscribe)
                 known.asked -= set(request.resource_names_unsubscribe)
@@ -188,6 +196,7 @@ class Discovery:
         """Have Envoy know exactly `resources` of a kind, now and whenever it starts."""
         self._resources[kind] = resources
         if self._stream is not None:
+            self._stream.due.add(kind)
             self._stream.changed.set()
 
     async def taken_up(self, *kinds: Kind, within_s: float) -> None:
@@ -214,8 +223,10 @@ class Discovery:
                 stream.changed.clear()
                 for kind in Kind:
                     # What was not set yet is not empty: an Envoy of an earlier agent keeps what it has.
-                    if kind in self._resources and (message := stream.answer(kind, self._resources[kind])):
-                        yield message
+                    if kind in stream.due and kind in self._resources:
+                        stream.due.discard(kind)
+                        if message := stream.answer(kind, self._resources[kind]):
+                            yield message
                 await stream.changed.wait()
         finally:
             reading.cancel()

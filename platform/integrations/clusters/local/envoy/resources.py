@@ -92,7 +92,8 @@ class Renderer:
         found: dict[str, tuple[Hashable, Resource]] = {}
         for name, subject in named.items():
             before = kept.get(name)
-            same = before is not None and before[0] == subject
-            found[name] = before if same and before else (subject, Resource.of(render(subject)))
+            if before is None or not (before[0] is subject or before[0] == subject):
+                before = subject, Resource.of(render(subject))
+            found[name] = before
         self._kept[kind] = found
         return {name: resource for name, (_, resource) in found.items()}

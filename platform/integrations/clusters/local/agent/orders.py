@@ -1,0 +1,83 @@
+"""Orders of the driver: the desired files of a cluster folder, each read when it has changed."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from integrations.clusters.local.files import (
+    DESIRED_SCHEMA,
+    BadFileError,
+    Layout,
+    Order,
+    key_of,
+    order_from_json,
+    read_json,
+    wishes_locked,
+)
+
+Key = tuple[str, str]  # namespace and service
+
+_CLOCK_TICK_NS = 10_000_000
+"""Two writes within one tick of the file system's clock leave the same time."""
+
+
+class Orders:
+    """Reads the folder; use it from one thread."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._seen: dict[str, tuple[int, int]] = {}
+
+    def changed(self) -> Iterator[tuple[Key, Order | BadFileError | None]]:
+        """Yield what has changed since the last call: an order, why it is not one, or None where its file is gone."""
+        found = self._found()
+        for name in [each for each in sorted(found) if self._seen.get(each) != found[each]]:
+            with suppress(FileNotFoundError):
+                order = self._read(self._layout.desired / name)
+                self._seen[name] = found[name]
+                yield key_of(Path(name)), order
+        for name in self._seen.keys() - found.keys():  # taken away by hand
+            del self._seen[name]
+            yield key_of(Path(name)), None
+
+    def forget(self, key: Key) -> None:
+        """Remove the order to delete a service; one that came meanwhile is found by the next call of `changed`."""
+        place = self._layout.desired_file(*key)
+        self._seen.pop(place.name, None)
+        with suppress(FileNotFoundError, BadFileError), wishes_locked(self._layout):
+            if order_from_json(read_json(place, DESIRED_SCHEMA)).deleted:
+                place.unlink()
+
+    async def follow(self, changed: Callable[[], None], *, every_s: float) -> None:
+        """Call `changed` whenever an order was written: each write changes the folder."""
+        seen_ns = 0
+        while True:
+            with suppress(FileNotFoundError):
+                written_ns = self._layout.desired.stat().st_mtime_ns
+                if written_ns != seen_ns or time.time_ns() - written_ns < _CLOCK_TICK_NS:
+                    seen_ns = written_ns
+                    changed()
+            await asyncio.sleep(every_s)
+
+    def _found(self) -> dict[str, tuple[int, int]]:
+        found = {}
+        with suppress(FileNotFoundError), os.scandir(self._layout.desired) as files:
+            for file in files:
+                if file.name.endswith(".json") and not file.name.startswith("."):
+                    with suppress(FileNotFoundError):
+                        stat = file.stat()
+                        found[file.name] = (stat.st_mtime_ns, stat.st_ino)
+        return found
+
+    def _read(self, path: Path) -> Order | BadFileError:
+        key = key_of(path)
+        try:
+            order = order_from_json(read_json(path, DESIRED_SCHEMA))
+            if (order.desired.namespace, order.desired.service) != key:
+                raise BadFileError(f"it is of {order.desired.namespace}/{order.desired.service}")
+        except BadFileError as error:
+            return error
+        return order
