@@ -5,6 +5,7 @@ Only the traffic process imports this (it needs `tritonclient`). Every sender ke
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any, Protocol
 
 import grpc
@@ -96,7 +97,7 @@ class HttpBinary:
             result = self._client.infer(self._model, [tensor], outputs=[wanted])
         except InferenceServerException as error:
             return Answer(self._client.revision, None, f"{error.status() or ''} {error.message()}".strip()[:200])
-        except OSError as error:
+        except (OSError, HTTPException) as error:  # a connection that ends in the middle of an answer
             return Answer("", None, f"{type(error).__name__}: {error}")
         return Answer(self._client.revision, int(result.as_numpy(_OUTPUT).reshape(-1)[0]))
 
