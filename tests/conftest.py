@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -59,6 +60,16 @@ def pytest_collection_finish() -> None:
     """Leave what was collected out of garbage collection, which takes a tenth of the time else: it stays anyway."""
     gc.collect()
     gc.freeze()
+
+
+_BLOCKED = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Fail a test that leaves signals blocked: what later tests start would inherit that, and never end."""
+    blocked = signal.pthread_sigmask(signal.SIG_SETMASK, _BLOCKED)
+    assert blocked == _BLOCKED, f"signals that are still blocked: {blocked - _BLOCKED}"
 
 
 @pytest.fixture(scope="session", autouse=True)

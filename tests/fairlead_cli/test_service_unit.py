@@ -40,5 +40,5 @@ def test_the_units_settings_are_documented_ones() -> None:
 def test_systemd_waits_longer_than_the_platform_takes_to_end() -> None:
 
     address = Address("127.0.0.1", 1)
-    parts = components(Home(Path("/home")), address, address, {})
+    parts = components(Home(Path("/home")), address, address, {}, (8, 9))
     assert int(unit()["TimeoutStopSec"][0]) > sum(part.patience_s for part in parts)

@@ -8,7 +8,7 @@ _ABOUT = {
     "Services": ("Service", "Revision", "Replica", "Drift"),
     "Models and versions": ("Model", "Version", "Import", "Alias"),
     "Recorded requests": ("Recording", "Replay"),
-    "Clusters": ("Component", "Repartition"),
+    "Clusters": ("Component", "Limit", "Repartition"),
 }
 """What the names of a group's events begin with."""
 _REST = "Others"

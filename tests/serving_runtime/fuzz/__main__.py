@@ -22,7 +22,7 @@ with atheris.instrument_imports(include=["serving_runtime", "deployments", "comm
     from tests.serving_runtime.fuzz.seeds import SEEDS
     from tests.serving_runtime.fuzz.targets import Target, runtime
 
-_LIMITS = ("-rss_limit_mb=2048", "-malloc_limit_mb=512", "-print_final_stats=0")
+_LIMITS = ("-rss_limit_mb=6144", "-malloc_limit_mb=512", "-print_final_stats=0")
 _TIMEOUT_S = 10
 _TIMEOUT_OF_MODELS_S = 100
 """Later than the loader ends what takes too long, which it does by processor time."""

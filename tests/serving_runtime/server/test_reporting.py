@@ -19,6 +19,14 @@ WITHIN_S = 30.0
 COMMAND = [sys.executable, "-I", "-m", "serving_runtime", "report"]
 
 
+@pytest.fixture(autouse=True)
+def _signals_come() -> Iterator[None]:
+    """Take back what the command does to the process in which a test calls it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     with receiving() as running:
