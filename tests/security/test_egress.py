@@ -171,8 +171,9 @@ def test_a_long_home_gets_a_short_socket_in_a_folder_of_its_own(
     cluster = Cluster(home)
     try:
         cluster.start()
-        (folder,) = short.glob(f"fairlead-{os.getuid()}-*")
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        folders = list(short.glob(f"fairlead-{os.getuid()}-*"))
+        assert {stat.S_IMODE(each.stat().st_mode) for each in folders} == {0o700}
+        (folder,) = (each for each in folders if (each / "admin.sock").exists())
         assert stat.S_IMODE((folder / "admin.sock").stat().st_mode) == 0o600
     finally:
         cluster.close()
