@@ -16,20 +16,12 @@ from integrations.clusters.local.holder.client import Holder
 from integrations.sandbox import ability
 from integrations.sandbox.policy import Mode
 from tests.integrations._support.runtimes import Cluster, until
+from tests.security._support.taken_over import ANSWER, BEGIN
 
 # In the place of a runtime: looks for a way to the holder, whose process id it is given.
-TAKEN_OVER = """
-import ctypes, json, os, socket, sys, threading
-if sys.argv[1:] == ["--help"]:
-    sys.exit(print("fd:N"))
-aims = json.loads(AIMS)
-flags = dict(flag.removeprefix("--").split("=", 1) for flag in sys.argv[1:] if "=" in flag)
-found = {}
-def attempt(name, what):
-    try:
-        found[name] = str(what() or "ok")
-    except OSError as error:
-        found[name] = type(error).__name__
+TAKEN_OVER = (
+    BEGIN
+    + """
 def system(number, *arguments):
     if ctypes.CDLL(None, use_errno=True).syscall(number, *arguments) < 0:
         raise OSError(ctypes.get_errno(), "refused")
@@ -47,22 +39,16 @@ for number in map(int, os.listdir("/proc/self/fd")):
         pass
 found["sockets"] = sorted(types)
 sock = socket.socket(fileno=int(flags["http-address"].removeprefix("fd:")))
-def answer(sock):
-    sock.listen()
-    while True:
-        client, _ = sock.accept()
-        def talk(client=client):
-            with client:
-                while data := client.recv(65536):
-                    client.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
-        threading.Thread(target=talk, daemon=True).start()
-threading.Thread(target=answer, args=(sock,), daemon=True).start()
+"""
+    + ANSWER
+    + """
 with open(os.environ["HOME"] + "/found", "w") as file:
     json.dump(found, file)
 with open(flags["port-file"], "w") as file:
     json.dump({"http": 1, "grpc": 1, "metrics": 1}, file)
 threading.Event().wait()
 """
+)
 
 
 def test_a_model_that_took_over_its_server_has_no_way_to_the_holder(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from integrations.sandbox import ability
 from integrations.sandbox.command import command
 from integrations.sandbox.policy import Launch, Mode, NetworkAccess, Sandbox
 from tests.integrations._support.runtimes import RUNTIME, Cluster, infer_json, until
+from tests.security._support.taken_over import ANSWER, BEGIN
 from tests.serving_runtime import onnx_models
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the sandbox is made of is Linux's")
@@ -25,18 +26,9 @@ INFER = "/serving/default/digits/v2/models/digits/infer"
 
 # In the place of a runtime: attacks `AIMS`, writes what came of it into its own folder, and a port file that names a
 # port of somebody else; then it answers all that comes to its socket.
-TAKEN_OVER = """
-import json, os, socket, sys, threading
-if sys.argv[1:] == ["--help"]:
-    sys.exit(print("fd:N"))
-aims = json.loads(AIMS)
-flags = dict(flag.removeprefix("--").split("=", 1) for flag in sys.argv[1:] if "=" in flag)
-found = {}
-def attempt(name, what):
-    try:
-        found[name] = str(what() or "ok")
-    except OSError as error:
-        found[name] = type(error).__name__
+TAKEN_OVER = (
+    BEGIN
+    + """
 def connect(family, address):
     with socket.socket(family) as sock:
         sock.settimeout(5)
@@ -49,22 +41,16 @@ sock = socket.socket(fileno=int(flags["http-address"].removeprefix("fd:")))
 own = sock.getsockname()
 attempt("own socket's file", lambda: os.unlink(own))
 attempt("link in its place", lambda: os.symlink(aims["admin"], own))
-def answer(sock):
-    sock.listen()
-    while True:
-        client, _ = sock.accept()
-        def talk(client=client):
-            with client:
-                while data := client.recv(65536):
-                    client.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
-        threading.Thread(target=talk, daemon=True).start()
-threading.Thread(target=answer, args=(sock,), daemon=True).start()
+"""
+    + ANSWER
+    + """
 with open(os.environ["HOME"] + "/found", "w") as file:
     json.dump(found, file)
 with open(flags["port-file"], "w") as file:
     json.dump({"http": aims["port"], "grpc": aims["port"], "metrics": aims["port"]}, file)
 threading.Event().wait()
 """
+)
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from serving_runtime.protocol.grpc.known import KnownRequests
 from serving_runtime.protocol.grpc.stream import InferStream
 from serving_runtime.protocol.request_memory import RequestMemory
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime._support import infer_streams
 from tests.serving_runtime.engine.serving import until
 
 pytestmark = pytest.mark.feature("E12")
@@ -88,18 +89,8 @@ def plain(name: str) -> memoryview:
 
 async def answers(engine: Engine, memory: RequestMemory, *contents: memoryview) -> list[Any]:
     """Return what is answered to the messages of one call."""
-    written = []
-
-    async def requests() -> AsyncIterator[memoryview]:
-        for content in contents:
-            yield content
-
-    async def write(content: bytes) -> None:
-        written.append(Answer.FromString(content))
-
     call = InferStream(engine, KnownRequests(), errors_end=False, memory=memory)
-    await asyncio.wait_for(call.run(requests(), write), 60)
-    return written
+    return await infer_streams.answers(call, *contents, within_s=60)
 
 
 async def test_large_and_small_tensors_in_shared_memory_keep_their_order(

@@ -15,6 +15,7 @@ from serving_runtime.protocol.grpc import codec, stream
 from serving_runtime.protocol.grpc.known import KnownRequests
 from serving_runtime.protocol.grpc.stream import InferStream
 from tests.serving_runtime import onnx_models
+from tests.serving_runtime._support import infer_streams
 from tests.serving_runtime.engine.serving import engine_of, infer, until
 
 Answer = proto.message("inference.ModelStreamInferResponse")
@@ -104,17 +105,8 @@ def repeating(count: int) -> memoryview:
 
 async def answers(engine: Engine, known: KnownRequests, *contents: memoryview) -> list[Any]:
     """Return what is answered to the messages of one call."""
-    written = []
-
-    async def requests() -> AsyncIterator[memoryview]:
-        for content in contents:
-            yield content
-
-    async def write(content: bytes) -> None:
-        written.append(Answer.FromString(content))
-
-    await asyncio.wait_for(InferStream(engine, known, errors_end=False).run(requests(), write), 20)
-    return written
+    call = InferStream(engine, known, errors_end=False)
+    return await infer_streams.answers(call, *contents, within_s=20)
 
 
 @pytest.fixture
