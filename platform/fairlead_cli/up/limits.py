@@ -2,7 +2,6 @@
 
 import resource
 import subprocess
-import sys
 from collections.abc import Mapping
 
 from fairlead_cli.errors import CliError
@@ -29,16 +28,8 @@ def close_limits(home: Home, variables: Mapping[str, str]) -> list[str]:
     """
     services = len(list((home.path / "cluster" / "desired").glob("[!.]*.json")))
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "integrations.machine", "--services", str(services)],
-            env=dict(variables),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-            preexec_fn=processes.ends_with_parent(),
-        )
+        arguments = ["-m", "integrations.machine", "--services", str(services)]
+        done = processes.completed(arguments, variables, timeout_s=_TIMEOUT_S)
     except BlockingIOError as error:
         raise CliError(
             "the platform cannot start a process: this user, its cgroup or this machine is at the limit of processes; "

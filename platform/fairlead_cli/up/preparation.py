@@ -1,9 +1,6 @@
 """What happens before anything is started: the database's tables, and a token for whoever sits at this machine."""
 
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -44,16 +41,7 @@ def _content(path: Path) -> str:
 
 def manage(arguments: list[str], variables: Mapping[str, str]) -> str:
     """Run a Django management command, and return what it printed; CliError with its last line where it failed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "django", *arguments],
-        env=dict(variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-        preexec_fn=processes.ends_with_parent(signal.SIGKILL),
-    )
+    done = processes.completed(["-m", "django", *arguments], variables, timeout_s=_TIMEOUT_S)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise CliError(f"`django {arguments[0]}` failed: {_EXCEPTION.sub('', last)}")

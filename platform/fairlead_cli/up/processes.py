@@ -6,8 +6,10 @@ A process is named by its id and its start time (clock ticks since boot), since 
 import ctypes
 import os
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,3 +128,24 @@ def ends_with_parent(number: int = signal.SIGTERM) -> Callable[[], None]:
             os._exit(1)
 
     return prepare
+
+
+def completed(
+    arguments: Sequence[str], variables: Mapping[str, str], *, timeout_s: float
+) -> "subprocess.CompletedProcess[str]":
+    """Run this Python with the arguments to its end, which comes with this process's at the latest.
+
+    Raises:
+        OSError: it could not be started.
+        subprocess.TimeoutExpired: it took too long, and was killed.
+    """
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=dict(variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        preexec_fn=ends_with_parent(signal.SIGKILL),
+    )
