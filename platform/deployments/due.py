@@ -19,7 +19,7 @@ from deployments.settling import TOUCHED
 from integrations.clusters.base import ClusterDriver
 
 RESYNC_EVERY = timedelta(seconds=30)
-"""From one look at a settled service to the next, at least, where its cluster tells what happens: at rest a service
+"""From one look at a settled service to the next, at least, where its cluster reports what happens: at rest a service
 costs its worker less than a thousandth of a core."""
 RESYNC_PER_S = 20.0
 """So many settled services of a cluster that tells what happens to them are turned to in a second, at most."""
@@ -41,10 +41,10 @@ def services_due(cluster: Cluster, *, now: datetime, interval: timedelta, is_tol
     """
     # Beat's own jitter must not make a service miss every other sweep.
     before = now - interval / 2
-    settled_before = now - (max(interval, RESYNC_EVERY) if is_told else interval) + interval / 2
+    resync = max(interval, RESYNC_EVERY) if is_told else interval
     late = InferenceService.objects.filter(cluster=cluster)
     moving = _ids(late.filter(_MOVING).filter(Q(ticked_at=None) | Q(ticked_at__lte=before)))
-    rested = late.filter(settled=F("changes"), ticked_at__lte=settled_before)
+    rested = late.filter(settled=F("changes"), ticked_at__lte=before - resync + interval)
     settled = _ids(rested, most_settled(interval, is_told=is_told))
     return list(interleaved(moving, settled))
 

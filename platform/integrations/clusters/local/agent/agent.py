@@ -36,6 +36,7 @@ from integrations.clusters.local.files import (
     BadFileError,
     ClusterStatus,
     Layout,
+    Order,
     cluster_status_to_json,
     observed_to_json,
     write_json,
@@ -241,17 +242,20 @@ class Agent:
             if order is None:
                 if service is not None:
                     service.take(service.desired, deleted=True)
-            elif service is None:
-                service = self._services[key] = self._service(key)
-            if service is None or order is None:
-                pass
-            elif isinstance(order, BadFileError):
-                service.complaint = f"desired/{self._layout.desired_file(*key).name} is ignored: {order}"
-                log.error("%s", service.complaint)
             else:
-                service.complaint = ""
-                service.take(order.desired, deleted=order.deleted)
+                if service is None:
+                    service = self._services[key] = self._service(key)
+                self._take(service, order)
             self._touched.add(key)
+
+    def _take(self, service: Service, order: Order | BadFileError) -> None:
+        if isinstance(order, BadFileError):
+            name = self._layout.desired_file(service.namespace, service.name).name
+            service.complaint = f"desired/{name} is ignored: {order}"
+            log.error("%s", service.complaint)
+        else:
+            service.complaint = ""
+            service.take(order.desired, deleted=order.deleted)
 
     def _forget(self, key: Key) -> None:
         """Drop a deleted service with its files; a wish that came meanwhile is found by the next round.
