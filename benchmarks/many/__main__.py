@@ -47,9 +47,9 @@ def measured(running: Fleet, services: int, rest_s: float) -> dict[str, object]:
     _say("each of them", _shares(each))
     with traffic(running.gateway, running.names) as sent:
         sent.until_all_answer()
-        rolled_s, slowest = running.roll_out()
+        first_s, last_s = running.roll_out()
     failed = sent.failed
-    _say("rolled out at once", f"the first healthy after {rolled_s:.1f} s, all after {slowest:.1f} s")
+    _say("rolled out at once", f"the first healthy after {first_s:.1f} s, all after {last_s:.1f} s")
     _say("requests meanwhile", f"{sent.answered} answered, {len(failed)} failed")
     for line in failed[:10]:
         _say("failed", line)
@@ -57,7 +57,7 @@ def measured(running: Fleet, services: int, rest_s: float) -> dict[str, object]:
         "services": services,
         "ready_s": took_s,
         "at_rest_percent_of_a_core": {"none": _percent(alone), "all": _percent(rest), "each": _percent(each)},
-        "all_healthy_s": slowest,
+        "all_healthy_s": last_s,
         "requests": sent.answered,
         "failed": len(failed),
     }
