@@ -18,7 +18,7 @@ from benchmarks.many.fleet import Fleet, fleet
 from benchmarks.many.processor import Spent, spent
 from benchmarks.many.requests import traffic
 
-_SERVICES, _REST_S, _SETTLES_S = 60, 60.0, 45.0
+_SERVICES, _REST_S, _SETTLES_S = 60, 60.0, 75.0
 _PARTS = ("worker", "agent", "holder", "gateway", "web", "replicas")
 
 
@@ -40,7 +40,7 @@ def measured(running: Fleet, services: int, rest_s: float) -> dict[str, object]:
     _say("no service", _shares(alone))
     took_s = running.serve(services)
     _say(f"{services} services", f"ready after {took_s:.0f} s")
-    time.sleep(_SETTLES_S)  # settled services are looked at every half minute
+    time.sleep(_SETTLES_S)  # settled services are looked at every minute
     rest = _at_rest(running, rest_s)
     _say(f"{services} at rest", _shares(rest))
     each = {part: (rest[part] - alone[part]) / services for part in _PARTS}

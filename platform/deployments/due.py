@@ -2,7 +2,7 @@
 
     something goes on --a turn found nothing more--> settled --changed, or touched by its cluster--> something goes on
 
-Settled ones are looked at again in their time, oldest first, for what nobody reported: every half minute where the
+Settled ones are looked at again in their time, oldest first, for what nobody reported: every minute where the
 cluster reports what happens, at every sweep where it does not. Where they are many, the time from one look to the next
 grows with their number, and a sweep's cost does not.
 """
@@ -18,7 +18,7 @@ from deployments.models import Cluster, InferenceService
 from deployments.settling import TOUCHED
 from integrations.clusters.base import ClusterDriver
 
-RESYNC_EVERY = timedelta(seconds=30)
+RESYNC_EVERY = timedelta(seconds=60)
 """From one look at a settled service to the next, at least, where its cluster reports what happens: at rest a service
 costs its worker less than a thousandth of a core."""
 RESYNC_PER_S = 20.0

@@ -25,8 +25,8 @@ def rollout_phases() -> dict[str, int]:
 def sweep_lag(*, now: datetime) -> timedelta:
     """Return for how long the service that waits longest has had no tick; nothing where there is no service.
 
-    Settled services have their tick every half minute, or later where they are many, some at each sweep: they wait
-    since half a minute after the last one's tick.
+    Settled services have their tick every minute, or later where they are many, some at each sweep: they wait
+    since a minute after the last one's tick.
     """
     moving = InferenceService.objects.exclude(settled=F("changes"))
     oldest = moving.aggregate(at=Min(Coalesce("ticked_at", "created_at")))["at"]

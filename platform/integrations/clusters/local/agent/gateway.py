@@ -157,11 +157,15 @@ class Gateway:
             return f"was not ready within {self._timing.start_s:g} s and was killed"
         self._ready_at = min(self._ready_at, time.monotonic())
         self._tell(self._page, before)
-        silent = 0
-        while silent < self._timing.probe_failures:
-            await asyncio.sleep(self._timing.probe_s)
-            silent = 0 if await self._page.ready() else silent + 1
-        return f"did not answer {silent} health checks in a row and was killed"
+        timing = self._timing
+        answered_at, silent = time.monotonic(), 0
+        while silent < timing.probe_failures or time.monotonic() - answered_at < timing.gateway_silent_s:
+            await asyncio.sleep(timing.probe_s)
+            if await self._page.ready():
+                answered_at, silent = time.monotonic(), 0
+            else:
+                silent += 1
+        return f"did not answer for {timing.gateway_silent_s:g} s and was killed"
 
     def _tell(self, admin: Admin | None, message: str) -> None:
         self.admin = admin

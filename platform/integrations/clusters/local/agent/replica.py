@@ -43,6 +43,7 @@ from integrations.clusters.local.agent.relay import EarlierRelay, Relay, Site, o
 from integrations.clusters.local.agent.replica_memory import ReplicaMemory
 from integrations.clusters.local.agent.room import lack, machine
 from integrations.clusters.local.agent.sockets import ReplicaSockets
+from integrations.clusters.local.agent.starts import Starts, Turn, most_at_once
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
 from integrations.clusters.local.envoy.words import Endpoint
@@ -71,6 +72,7 @@ class Workshop:
         on_sockets: the runtime takes Unix sockets that are bound; else it takes ports of 127.0.0.1.
         relays: runtimes reach loggers and collectors through relays; else by themselves.
         memory: how much they may have.
+        starts: whose turn it is to start.
     """
 
     layout: Layout
@@ -82,6 +84,7 @@ class Workshop:
     on_sockets: bool = False
     relays: bool = False
     memory: ReplicaMemory = field(default_factory=ReplicaMemory)
+    starts: Starts = field(default_factory=lambda: Starts(most_at_once()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ class Replica:
         self._failure: Failure | None = None
         self._restarts = 0
         self._failures = 0
+        self._has_served = False
         self._metrics_url = ""
         self._process: Process | None = None
         self._sockets: ReplicaSockets | None = None
@@ -246,6 +250,7 @@ class Replica:
                 self._served_at = written(self._ports_file, self._sockets)
         if self._served_at is not None:
             self.endpoint, self._metrics_url = self._served_at.endpoint, self._served_at.metrics_url
+            self._has_served = True
             self._phase, self._message = ReplicaPhase.READY, ""
 
     async def _live(self) -> str:
@@ -253,12 +258,18 @@ class Replica:
         if self._earlier is not None:
             process, self._earlier = self._earlier.process, None
             return await self._watched(process, "")
+        if why := lack(self._revision.resources, machine()):
+            return self._failed(FailureReason.UNSCHEDULABLE, why)
+        self._note(ReplicaPhase.STARTING, "it waits for others that start")
+        with await self._workshop.starts.turn(is_new=not self._has_served) as turn:
+            return await self._start(turn)
+
+    async def _start(self, turn: Turn) -> str:
+        """Start a process in its turn, and run it to its end; returns how that ended."""
         before = f"its last process {self._last_ending}" if self._last_ending else ""
         self._note(
             ReplicaPhase.STARTING, f"it is being started again; {before}" if before else "the model is being loaded"
         )
-        if why := lack(self._revision.resources, machine()):
-            return self._failed(FailureReason.UNSCHEDULABLE, why)
         try:
             await self._repository.prepare()
             _empty(self._private)
@@ -269,12 +280,12 @@ class Replica:
             self._restarts = restarts
         except (FairleadError, OSError) as error:
             return self._failed(FailureReason.MODEL_LOAD_FAILED, f"cannot be started: {error}")
-        return await self._watched(self._process, before)
+        return await self._watched(self._process, before, turn)
 
-    async def _watched(self, process: Process, before: str) -> str:
-        """Look after a process until it has ended; returns how that ended."""
+    async def _watched(self, process: Process, before: str, turn: Turn | None = None) -> str:
+        """Look after a process until it has ended; returns how that ended. It gives its turn back once it is ready."""
         try:
-            self._last_ending = await process.watched(self._watch(before))
+            self._last_ending = await process.watched(self._watch(before, turn))
             served = self.endpoint is not None
         finally:
             self._looked.set()
@@ -307,7 +318,7 @@ class Replica:
         )
         return ending
 
-    async def _watch(self, before: str) -> str:
+    async def _watch(self, before: str, turn: Turn | None) -> str:
         """Wait until it is ready, then look at it again and again; returns why it has to be killed."""
         timing = self._workshop.timing
         try:
@@ -318,7 +329,10 @@ class Replica:
             return f"was not ready within {timing.start_s:g} s and was killed"
         except (ValueError, KeyError, TypeError) as error:
             return f"wrote a port file that cannot be read ({error}) and was killed"
+        if turn is not None:
+            turn.end()
         self.endpoint, self._metrics_url = found.endpoint, found.metrics_url
+        self._has_served = True
         self._note(ReplicaPhase.READY, before)
         self._looked.set()
         with closing(self._probe(found)) as probe:

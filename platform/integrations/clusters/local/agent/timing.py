@@ -22,6 +22,8 @@ class Timing:
         memory_s: between two looks at the memory of replicas.
         limits_s: between two looks at the limits of this machine.
         gateway_s: how long Envoy may take to show that it took up a change.
+        gateway_silent_s: after which an Envoy that answers nothing is killed. Long: all services lose their requests
+            with it, and one that is merely slow loses none.
     """
 
     wish_s: float = 0.02
@@ -40,6 +42,7 @@ class Timing:
     memory_s: float = 1.0
     limits_s: float = 20.0
     gateway_s: float = 5.0
+    gateway_silent_s: float = 30.0
 
     def backoff_s(self, failures: int) -> float:
         """Return how long to wait after the `failures`th failure in a row, counted from 1."""

@@ -37,6 +37,7 @@ def bootstrap(
         "node": {"id": "gateway", "cluster": "fairlead"},
         "admin": {"address": {"pipe": {"path": admin_socket, "mode": 0o600}}},
         "overload_manager": overload_manager(max_heap_bytes),
+        "stats_flush_on_admin": True,  # by itself it would merge the histograms of all clusters each five seconds
         "stats_config": {"stats_tags": [{"tag_name": STARTED_AT_TAG, "fixed_value": started_at}]},
         "static_resources": {
             "listeners": [listener(host=host, port=port), mirror.listener()],

@@ -111,6 +111,30 @@ def test_replica_that_does_not_answer_is_restarted(cluster, eventually):
     assert "did not answer 2 health checks" in seen.revisions[0].replicas[0].message
 
 
+def test_a_gateway_that_answers_nothing_for_long_is_killed_and_started_again(cluster, eventually):
+    cluster.start(probe_failures=1, gateway_silent_s=1.0)
+    cluster.apply(1, cluster.revision(1, 100))
+    cluster.until_weights(r1=100)
+    hung = cluster.pid("gateway")
+    os.kill(hung, signal.SIGSTOP)
+    eventually(lambda: cluster.pid("gateway") != hung, "another one is started")
+    eventually(lambda: cluster.request("/serving/default/digits/v2")[0] == 200, "it serves")
+    assert "did not answer for 1 s and was killed" in cluster.log()
+
+
+def test_a_gateway_that_is_only_slow_is_left_to_serve(cluster, eventually):
+    cluster.start(probe_failures=1, gateway_s=4.0)  # by then a look at it has failed, too
+    cluster.apply(1, cluster.revision(1, 100))
+    cluster.until_weights(r1=100)
+    slow = cluster.pid("gateway")
+    os.kill(slow, signal.SIGSTOP)
+    cluster.apply(2, cluster.revision(1, 100), cluster.revision(2, 0))
+    eventually(lambda: "did not take up" in cluster.log(), "the agent complains")
+    os.kill(slow, signal.SIGCONT)
+    eventually(lambda: cluster.request("/serving/default/digits/v2")[0] == 200, "it serves")
+    assert cluster.pid("gateway") == slow
+
+
 def test_revision_that_cannot_start_says_why_and_backs_off(cluster, eventually):
     cluster.start()
     cluster.apply(1, cluster.revision(1, 100, env={"MODEL_START": "fail"}))
