@@ -18,6 +18,7 @@ from pathlib import Path
 
 from common.errors import Unavailable
 from integrations.clusters.base import Component
+from integrations.clusters.local.agent.admin import Admin
 from integrations.clusters.local.agent.adoption import Earlier
 from integrations.clusters.local.agent.discovery import Discovery, discovery_socket
 from integrations.clusters.local.agent.gateway import Gateway
@@ -53,6 +54,8 @@ from serving_runtime.shared.egress import Network
 log = logging.getLogger(__name__)
 
 _HEARTBEAT_S = 1.0
+_REST = 4.0
+"""So many times as long as Envoy took to name its hosts it is left in peace."""
 _LOOK_AGAIN_S = 10.0
 """From one round that looks at every service to the next: it finds what nobody has reported."""
 
@@ -121,6 +124,7 @@ class Agent:
         self._written: dict[Path, object] = {}
         self._pushed: tuple[Routing, float | None] | None = None
         self._has_routed = False
+        self._hosts_again_at = 0.0
         self._problem = ""
         self._sandbox = Component("sandbox", ready=False, message="it is being tried out")
         self._limits: tuple[Limit, ...] = ()
@@ -287,20 +291,21 @@ class Agent:
                 await self._router.push(wanted)
                 self._pushed = asked
                 self._has_routed = True
-            if leaving := self._leaving():
-                busy = {
-                    place
-                    for hosts in (await admin.hosts()).values()
-                    for place, host in hosts.items()
-                    if host.active_requests
-                }
-                self._let_go(leaving, wanted, busy)
+            if (leaving := self._leaving()) and time.monotonic() >= self._hosts_again_at:
+                self._let_go(leaving, wanted, await self._busy(admin))
             self._problem = ""
         except Unavailable as error:
             self._pushed = None
             if self._problem != error.message:
                 log.warning("%s", error.message)
             self._problem = error.message
+
+    async def _busy(self, admin: Admin) -> set[Place]:
+        """Return where requests are in flight. Beside thousands of services that takes Envoy long: it is asked less."""
+        asked_at = time.monotonic()
+        hosts = await admin.hosts()
+        self._hosts_again_at = time.monotonic() + _REST * (time.monotonic() - asked_at)
+        return {place for found in hosts.values() for place, host in found.items() if host.active_requests}
 
     def _find_routes(self, touched: Iterable[Key]) -> None:
         for key in touched:

@@ -341,9 +341,9 @@ class Replica:
     async def _probed(self, probe: HealthProbe, before: str) -> str:
         """Ask it for its health until it does not answer any more; returns that."""
         timing, loop = self._workshop.timing, asyncio.get_running_loop()
-        served_since, silent = loop.time(), 0
+        served_since, wait_s, silent = loop.time(), timing.probe_s, 0
         while silent < timing.probe_failures:
-            await asyncio.sleep(timing.probe_s)
+            await asyncio.sleep(timing.probe_s if silent else wait_s)
             ready = await probe.is_ready()
             silent = silent + 1 if ready is None else 0
             if ready is False and self._phase is ReplicaPhase.READY:
@@ -351,7 +351,7 @@ class Replica:
             elif ready and self._phase is not ReplicaPhase.READY:
                 self._note(ReplicaPhase.READY, before)
             if loop.time() - served_since >= timing.backoff_reset_s:
-                self._failures = 0
+                self._failures, wait_s = 0, timing.settled_probe_s
         return f"did not answer {silent} health checks in a row and was killed"
 
     async def _serving(self) -> Addresses | None:

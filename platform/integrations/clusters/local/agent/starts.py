@@ -9,7 +9,6 @@ import heapq
 import itertools
 import os
 from dataclasses import dataclass, field
-from types import TracebackType
 
 _MOST_S = 10.0
 """For so long a start keeps others waiting. One that takes longer mostly reads a disk, or fills an accelerator."""
@@ -30,7 +29,7 @@ class Turn:
     def __enter__(self) -> "Turn":
         return self
 
-    def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.end()
 
     def end(self) -> None:

@@ -10,8 +10,9 @@ class Timing:
     Attributes:
         wish_s: how often the folder of desired files is looked at. poll_s: from one round to the next while something
         moves. round_s: while nothing does. start_s: how long a runtime may take to load its model.
-        probe_s: between two looks at a replica that serves. probe_timeout_s: after which one look has failed;
-        generous, since a busy machine is no dead one. probe_failures: how many in a row make a replica unresponsive:
+        probe_s: between two looks at a replica that serves, and at Envoy. settled_probe_s: the same, for one that has
+        served for `backoff_reset_s`: looks are most of what it costs at rest.
+        probe_timeout_s: after which one look has failed; generous, since a busy machine is no dead one. probe_failures: how many in a row make a replica unresponsive:
         it is killed and started again. backoff_first_s: before the first restart; doubles with every further one.
         backoff_most_s: the longest wait between restarts. backoff_reset_s: how long a process must have served for
         its next end to count as the first. settle_s: for how long nothing must be in flight before a leaving replica
@@ -31,6 +32,7 @@ class Timing:
     round_s: float = 1.0
     start_s: float = 180.0
     probe_s: float = 1.0
+    settled_probe_s: float = 3.0
     probe_timeout_s: float = 3.0
     probe_failures: int = 4
     backoff_first_s: float = 0.25

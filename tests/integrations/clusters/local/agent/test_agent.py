@@ -118,7 +118,8 @@ def test_a_gateway_that_answers_nothing_for_long_is_killed_and_started_again(clu
     hung = cluster.pid("gateway")
     os.kill(hung, signal.SIGSTOP)
     eventually(lambda: cluster.pid("gateway") != hung, "another one is started")
-    eventually(lambda: cluster.request("/serving/default/digits/v2")[0] == 200, "it serves")
+    eventually(lambda: cluster.status()["components"][0]["ready"], "it is ready")
+    cluster.until_weights(r1=100)
     assert "did not answer for 1 s and was killed" in cluster.log()
 
 
