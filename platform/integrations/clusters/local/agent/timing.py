@@ -10,14 +10,14 @@ class Timing:
     Attributes:
         wish_s: how often the folder of desired files is looked at. poll_s: from one round to the next while something
         moves. round_s: while nothing does. start_s: how long a runtime may take to load its model.
-        probe_s: between two looks at a replica that serves, and at Envoy. settled_probe_s: the same, for one that has
-        served for `backoff_reset_s`: looks are most of what it costs at rest.
-        probe_timeout_s: after which one look has failed; generous, since a busy machine is no dead one. probe_failures: how many in a row make a replica unresponsive:
-        it is killed and started again. backoff_first_s: before the first restart; doubles with every further one.
-        backoff_most_s: the longest wait between restarts. backoff_reset_s: how long a process must have served for
-        its next end to count as the first. settle_s: for how long nothing must be in flight before a leaving replica
-        is told to stop: Envoy's workers learn of
-            a change a moment after its admin page shows it.
+        probe_s: between two looks at a replica that serves, and at Envoy.
+        settled_probe_s: the same, for a replica that has served for `backoff_reset_s`: looks are most of its cost then.
+        probe_timeout_s: after which one look has failed; generous, since a busy machine is no dead one.
+        probe_failures: how many in a row make a replica unresponsive: it is killed and started again.
+        backoff_first_s: before the first restart; doubles with every further one. backoff_most_s: the longest.
+        backoff_reset_s: how long a process must have served for its next end to count as the first.
+        settle_s: for how long nothing must be in flight before a leaving replica is told to stop: Envoy's workers
+            learn of a change a moment after its admin page shows it.
         drain_s: how long requests in flight may take before their replica is told to stop.
         exit_s: how long a program may take to end after SIGTERM before it is killed.
         memory_s: between two looks at the memory of replicas.
