@@ -1,6 +1,7 @@
-"""The local installation's Envoy without an agent: started with its flags, configured once, and left to itself."""
+"""The local installation's Envoy with as much of an agent as configures it: started with its flags, configured once."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from integrations.clusters.local.envoy.overload import MAX_HEAP_BYTES
 from integrations.clusters.local.files import write_json
 
 _PATIENCE_S = 60.0
+_SERVED: list[Discovery] = []  # nobody else keeps them from being collected
 
 
 def start(
@@ -41,18 +43,19 @@ def start(
     )
     write_json(folder / "bootstrap.json", started)
     process = Process([*envoy_command(folder), *flags], folder / "envoy.log", cores=cores)
+    loop = asyncio.new_event_loop()
+    # As long as this program: an Envoy that looks for its agent again and again costs what an installation's does not.
+    threading.Thread(target=loop.run_forever, name="discovery", daemon=True).start()
     try:
-        asyncio.run(_configure(folder / "xds.sock", routing))
+        _SERVED.append(asyncio.run_coroutine_threadsafe(_configured(folder / "xds.sock", routing), loop).result())
     except BaseException:
         process.stop()
         raise
     return process, port
 
 
-async def _configure(socket: Path, routing: Routing) -> None:
+async def _configured(socket: Path, routing: Routing) -> Discovery:
     discovery = Discovery(socket)
     await discovery.start()
-    try:
-        await Router(discovery, patience_s=_PATIENCE_S).push(routing)
-    finally:
-        await discovery.close()
+    await Router(discovery, patience_s=_PATIENCE_S).push(routing)
+    return discovery
