@@ -23,6 +23,7 @@ from benchmarks.serving.report import Place
 from benchmarks.serving.venvs import python_with
 
 ROOT = Path(__file__).parents[2]
+LATEST = ROOT / "build" / "bench" / "serving.json"
 RECORDED = ROOT / "benchmarks" / "results" / "serving.json"
 PLOT = ROOT / "docs" / "images" / "serving.svg"
 _PLOTTED = (
@@ -44,7 +45,11 @@ def main() -> int:
             models.save(model, folder / "models" / f"{model}.onnx")
         run = measuring.Measuring(asked.plan, folder / "models", folder, _say)
         peers = _installed(asked.peers, run.results)
-        run.rounds(peers)
+        try:
+            run.rounds(peers)
+        except Exception:
+            _write_latest(results | run.results)
+            raise
         results |= run.results
     for line in report.lines(results):
         print(line)
@@ -66,23 +71,29 @@ def _installed(chosen: Sequence[Peer], results: dict[str, Any]) -> list[tuple[Pe
 
 def _kept(results: dict[str, Any], *, record: bool) -> int:
     """Write what was found, and return 1 where it is worse than what is recorded."""
-    text = json.dumps(results, indent=None, separators=(",", ":")).replace('{"round"', '\n{"round"') + "\n"
     if record:
-        RECORDED.write_text(text)
+        RECORDED.write_text(_text(results))
         PLOT.write_text(plot.bars(report.cells(results), _PLOTTED))
         print(f"\nrecorded as {RECORDED.relative_to(ROOT)} and {PLOT.relative_to(ROOT)}")
         return 0
-    latest = ROOT / "build" / "bench" / "serving.json"
-    latest.parent.mkdir(parents=True, exist_ok=True)
-    latest.write_text(text)
-    latest.with_suffix(".svg").write_text(plot.bars(report.cells(results), _PLOTTED))
-    print(f"\nraw results and a plot are in {latest.parent.relative_to(ROOT)}/")
+    _write_latest(results)
     if not RECORDED.exists():
         return 0
     recorded, found = report.ratios(json.loads(RECORDED.read_text())), report.ratios(results)
     worse = gate.worse(recorded, found)
     print("\n".join(worse) or gate.passed(recorded, found))
     return 1 if worse else 0
+
+
+def _write_latest(results: dict[str, Any]) -> None:
+    LATEST.parent.mkdir(parents=True, exist_ok=True)
+    LATEST.write_text(_text(results))
+    LATEST.with_suffix(".svg").write_text(plot.bars(report.cells(results), _PLOTTED))
+    print(f"\nraw results and a plot are in {LATEST.parent.relative_to(ROOT)}/")
+
+
+def _text(results: dict[str, Any]) -> str:
+    return json.dumps(results, indent=None, separators=(",", ":")).replace('{"round"', '\n{"round"') + "\n"
 
 
 def _say(line: str) -> None:

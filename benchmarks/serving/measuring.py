@@ -1,8 +1,8 @@
 """The rounds: all servers are started, and in each round asked at every point, one right after the other.
 
 What is compared is measured within seconds, since a machine's speed changes with its neighbours. A server that waits
-for its turn is stopped by a signal, so that it takes nothing of the core that it shares. One that dies is
-started again in the next round.
+for its turn is stopped by a signal, so that it takes nothing of the core that it shares. One that dies, or does not
+answer as it should, is left out with a line and started again in the next round; the others lose nothing by it.
 
 Where a target is measured, Fairlead, the prototype and Triton take several turns in a round: one second of each is too
 little where a neighbour may take half of the machine. Where a model takes most of the time, ONNX Runtime alone has
@@ -118,6 +118,9 @@ class Measuring:
             self._say(progress.HEADINGS)
             for number in range(1, self._plan.rounds + 1):
                 for peer, python in peers:
+                    if peer.name in started and (why := started[peer.name][1].process.ending(within_s=0)):
+                        self._tell(peer, why)
+                        del started[peer.name]
                     if peer.name not in started and self._known(peer)["ready_s"]:  # it died in the round before
                         with self._telling(peer):
                             started[peer.name] = peer, self._started(peer, python, times=1)
@@ -156,8 +159,9 @@ class Measuring:
                 running.process.resume()
                 row = self._point(number, turn, name, running, point)
                 _pause(peer, running)
-            except (RuntimeError, OSError) as error:
-                self._tell(peer, error)
+            except Exception as error:  # whatever a server does wrong costs no other its figures
+                why = running.process.ending() or _first_line(error)
+                self._tell(peer, f"{why}; left out of the rest of round {number}")
                 running.process.stop()
                 del started[name]
                 continue
@@ -170,12 +174,12 @@ class Measuring:
     def _telling(self, peer: Peer) -> Iterator[None]:
         try:
             yield
-        except (RuntimeError, OSError) as error:
-            self._tell(peer, error)
+        except Exception as error:  # as in a turn
+            self._tell(peer, _first_line(error))
 
-    def _tell(self, peer: Peer, error: Exception) -> None:
-        """Note and tell what is wrong with a server."""
-        self._known(peer)["problem"] = str(error).splitlines()[0]
+    def _tell(self, peer: Peer, problem: str) -> None:
+        """Note and say what is wrong with a server."""
+        self._known(peer)["problem"] = problem
         self._say(f"{peer.name}: {self._known(peer)['problem']}")
 
     def _known(self, peer: Peer) -> dict[str, Any]:
@@ -239,6 +243,14 @@ class Measuring:
             self.results["alone"].append(row)
             self._say(progress.alone(number, point.model, rows, per_s, cpu_us))
         return {rows: self._run_s[point.model, rows] for rows in sizes}
+
+
+def _first_line(error: Exception) -> str:
+    """Return an error as one line; its type for one that says nothing, and beside what is no sentence."""
+    first = next(iter(str(error).splitlines()), "")
+    if isinstance(error, RuntimeError | OSError) and first:
+        return first
+    return f"{type(error).__name__} {first}".strip()
 
 
 def _pause(peer: Peer, running: Running) -> None:

@@ -19,6 +19,7 @@ SERVER_CORE, CLIENT_CORE = "0", "1"
 _ENDS = (signal.SIGINT, signal.SIGTERM)
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _READY_S, _END_S, _LOOK_EVERY_S = 180.0, 20.0, 0.02
+_DYING_S = 1.0
 
 
 def run_program(main: Callable[[], int | None]) -> NoReturn:
@@ -87,11 +88,19 @@ class Process:
         """Return how many seconds after its start the server is ready; raises RuntimeError when it is not in time."""
         while not ready():
             if self._process.poll() is not None:
-                raise RuntimeError(f"it ended with code {self._process.returncode}: {self._last_words()}")
+                raise RuntimeError(self.ending())
             if time.monotonic() - self.began > _READY_S:
                 raise RuntimeError(f"it was not ready after {_READY_S:.0f} s: {self._last_words()}")
             time.sleep(_LOOK_EVERY_S)
         return time.monotonic() - self.began
+
+    def ending(self, *, within_s: float = _DYING_S) -> str:
+        """Return how it ended, with its last words; empty where it goes on for so long."""
+        try:
+            code = self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return ""
+        return f"it ended with code {code}: {self._last_words()}"
 
     def cpu_s(self) -> float:
         """Return the processor time that it and all its children have used."""

@@ -67,11 +67,13 @@ def post(url: str, body: Body) -> NDArray[np.float32]:
 
 
 def call(port: int, model: Model) -> NDArray[np.float32]:
-    """Return the numbers of an answer by gRPC."""
+    """Return the numbers of an answer by gRPC; raises RuntimeError in one line where it is an error."""
     with grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.max_receive_message_length", -1)]) as channel:
-        answer = channel.unary_unary(METHOD, response_deserializer=ModelInferResponse.FromString)(
-            v2_grpc(model)[5:], timeout=120
-        )
+        infer = channel.unary_unary(METHOD, response_deserializer=ModelInferResponse.FromString)
+        try:
+            answer = infer(v2_grpc(model)[5:], timeout=120)
+        except grpc.RpcError as error:
+            raise RuntimeError(f"port {port} answered {error.code().name}: {error.details()}") from error
     raw = answer.raw_output_contents
     return np.frombuffer(raw[0], "f4") if raw else np.array(answer.outputs[0].contents.fp32_contents, "f4")
 

@@ -72,7 +72,7 @@ class Line:
     message: str
 
 
-_ENDS = {
+ENDS = {
     Phase.HEALTHY: Kind.ROLLOUT_HEALTHY,
     Phase.DEGRADED: Kind.ROLLOUT_DEGRADED,
     Phase.ABORTED: Kind.ROLLOUT_ABORTED,
@@ -84,8 +84,8 @@ def lines_between(before: RolloutState, after: RolloutState, canary: str) -> Ite
     if after.attempt != before.attempt:
         yield Line(Kind.ROLLOUT_RETRIED, f"the rollout to {canary} begins again (attempt {after.attempt})")
         return
-    if after.phase is not before.phase and after.phase in _ENDS:
-        yield Line(_ENDS[after.phase], f"the rollout to {canary} is {after.phase}: {after.reason.message}")
+    if after.phase is not before.phase and after.phase in ENDS:
+        yield Line(ENDS[after.phase], f"the rollout to {canary} is {after.phase}: {after.reason.message}")
         return
     if after.confirmed_at is not None and before.confirmed_at is None:
         does = "sends what comes to the preview address" if after.is_previewing else after.portion.done

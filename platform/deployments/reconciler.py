@@ -33,6 +33,7 @@ from deployments.recording import Change, changing, load
 from deployments.rollout import CanarySeen, Observation, advance, pass_over
 from deployments.rollout.approvals import Tally
 from deployments.selectors import approval_tally
+from deployments.service_counters import expect_end
 from deployments.settling import UNSETTLED, Turn, is_settled
 from integrations.clusters.base import ClusterDriver, Desired, Drift, Observed, ObservedRevision, Sample
 
@@ -222,6 +223,7 @@ def _advance(
     change: Change, row: Rollout, seen: Observed | None, problem: str, evidence: Evidence, *, confirmed: bool
 ) -> None:
     """Let the machine see what there is, and record the analysis and the rollout's new state."""
+    expect_end(row.pk, change.service.namespace, change.service.name)
     state, unseen = rows.rollout_state(row), _unseen(change.service, row, change.now)
     if seen is not None and unseen:
         questions_pass_over(rollout=row, unseen=unseen)

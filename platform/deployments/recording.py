@@ -26,6 +26,7 @@ from deployments.lifecycle import roles_after
 from deployments.models import AnalysisRun, Event, InferenceService, Revision, Rollout
 from deployments.phases import Phase
 from deployments.rollout import RolloutState
+from deployments.service_counters import count_ends
 from integrations.clusters.base import Desired
 
 logger = logging.getLogger(__name__)
@@ -131,6 +132,7 @@ class Change:
         events, self._events = self._events, []
         Event.objects.bulk_create(events)
         if events:
+            count_ends(self.service, [Kind(event.kind) for event in events])
             deliveries_queue(of_service(self.service.namespace, self.service.name, events))
             transaction.on_commit(partial(_log, str(self.service), events))
 

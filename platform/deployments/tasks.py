@@ -41,6 +41,7 @@ from deployments.asking import Ask, ask_nobody
 from deployments.connecting import LOCAL
 from deployments.models import Cluster
 from deployments.reconciler import Outcome, Outside
+from deployments.service_counters import count_failure
 from deployments.services import alias_follow, cluster_local_made, import_follow, recordings_forget
 from deployments.services.builds import builds_due
 from deployments.services.placing import gpus_due, gpus_note
@@ -242,6 +243,8 @@ def _tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
     began = time.monotonic()
     outcome = _try_to_tick(service_id, driver)
     telemetry.RECONCILE_DURATION.labels(outcome or "failed").observe(time.monotonic() - began)
+    if outcome is None:
+        count_failure(service_id)
     return outcome
 
 

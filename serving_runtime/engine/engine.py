@@ -42,6 +42,10 @@ EXTENSIONS = (
     "statistics",
     "trace",
 )
+CONTROL_EXTENSIONS = frozenset(
+    ("logging", "model_repository", "model_repository(unload_dependents)", "system_shared_memory", "trace")
+)
+"""Those whose calls `--allow-control-calls=false` closes."""
 
 logger = logging.getLogger(__name__)
 
@@ -67,8 +71,10 @@ class Engine:
         max_concurrent_requests: int = 0,
         response_cache: ResponseCache | None = None,
         rate_limiter: RateLimiter | None = None,
+        control_calls: bool = True,
     ) -> None:
         self._name = name
+        self._control_calls = control_calls
         self.response_cache = response_cache
         self.rate_limiter = rate_limiter
         self._control = control
@@ -247,7 +253,9 @@ class Engine:
         return statistics_message(self.selected(name, version))
 
     def server_metadata(self) -> dict[str, Any]:
-        extensions = [*EXTENSIONS, *(["system_shared_memory"] if self.shared_memory.allowed else [])]
+        """Return V2 server metadata; extensions whose calls are closed are not in it."""
+        found = [*EXTENSIONS, *(["system_shared_memory"] if self.shared_memory.allowed else [])]
+        extensions = [each for each in found if self._control_calls or each not in CONTROL_EXTENSIONS]
         return {"name": self._name, "version": __version__, "extensions": extensions}
 
     def model_metadata(self, name: str, version: str = "") -> dict[str, Any]:

@@ -140,6 +140,7 @@ def make_engine(every: Options) -> Engine:
         rate_limiter=RateLimiter(options.rate_limit_resources) if options.rate_limit else None,
         response_cache=ResponseCache(every.models.cache_bytes) if every.models.cache_bytes else None,
         shared_memory=SharedMemory(allowed=every.allow_client_shm, max_read_bytes=every.http.max_input_bytes),
+        control_calls=every.allow_control_calls,
     )
 
 

@@ -21,6 +21,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "kustomize/*": ("tests/charts/*", "tests/cluster/test_kustomize*.py"),
     "docker/*": ("tests/docker/*",),
     "docs/*": ("tests/fairlead/test_docs.py", "tests/fairlead_cli/test_docs.py", "tests/serving_runtime/test_docs.py"),
+    "docs/reference/alerts.md": ("tests/charts/test_alerts.py",),
     "docs/runbooks/*": ("tests/runbooks/*",),
     "docs/how-to/*": ("tests/docker/test_how_to.py",),
     "examples/*": ("tests/examples/*",),

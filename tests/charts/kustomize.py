@@ -23,7 +23,12 @@ BASE: Json = {
     "monitoring": {"namespaces": ["monitoring"]},
 }
 COMPONENTS: Mapping[str, Json] = {
-    "gpu": {"cluster": {**BASE["cluster"], "runtimeImage": {"tag": f"{version()}-cuda"}}},
+    "gpu": {
+        "cluster": {
+            **BASE["cluster"],
+            "file": {"gpuRuntimeImage": f"fairlead/serving-runtime:{version()}-cuda"},
+        }
+    },
     "monitoring": {
         "monitoring": {
             **BASE["monitoring"],

@@ -8,13 +8,20 @@ import httpx
 import pytest
 import yaml
 
+from common.errors import InvalidInput
+from deployments.cluster_file.file import parse_cluster
+from deployments.services import cluster_apply, service_apply
+from integrations.clusters.kubernetes.manifests import render
 from tests.charts.chart import Json
 from tests.charts.kustomize import BASE, COMPONENTS, FOLDER, NAMESPACE, Key, objects
 from tests.cluster.binaries import kustomize
+from tests.deployments._support.platform import Platform
+from tests.releases.record import version
 from tests.servers.parts import MissingPartError, skip_or_fail
 
 pytestmark = pytest.mark.cluster
 OVERLAYS = ("local", "staging", "production")
+RUNTIME = f"fairlead/serving-runtime:{version()}"
 
 
 def built(folder: Path) -> dict[Key, Json]:
@@ -63,6 +70,49 @@ def test_everything_that_has_an_address_has_the_overlays(name: str) -> None:
     if ("Ingress", "fairlead") in found:
         assert found["Ingress", "fairlead"]["spec"]["rules"][0]["host"] == addresses["host"]
         assert found["Certificate", "fairlead"]["spec"]["dnsNames"] == [addresses["host"]]
+
+
+GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture
+def platform(db: None) -> Platform:
+    """Give a platform with a model, whose cluster takes what it is given."""
+    made = Platform()
+    made.version(1)
+    return made
+
+
+def apply_service(platform: Platform, overlay: str, limits: dict[str, int]) -> dict[str, Json]:
+    """Apply a service on the cluster of an overlay's file; return its workloads' containers by name."""
+    file = yaml.safe_load(built(FOLDER / "overlays" / overlay)["ConfigMap", "fairlead-cluster"]["data"]["cluster.yaml"])
+    cluster, _ = cluster_apply(document=file, name=None, actor="ops", now=platform.clock())
+    document = platform.document(policy=None)
+    document["spec"]["predictor"]["model"]["resources"] = {"limits": limits}
+    document["spec"]["cluster"] = cluster.name
+    service_apply(document=document, namespace=None, name=None, actor="ops", now=platform.clock())
+    platform.turn()
+    desired = platform.cluster.applied[-1]
+    rendered = render(desired, {desired.revisions[0].name: 100}, parse_cluster(file).options)
+    return {container["name"]: container for each in rendered for container in _containers(each)}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_a_service_on_cpus_runs_the_small_image_of_an_overlay(platform: Platform, overlay: str) -> None:
+    assert apply_service(platform, overlay, {})["runtime"]["image"] == RUNTIME
+
+
+def test_production_takes_a_gpu_service_and_runs_it_with_cuda(platform: Platform) -> None:
+    container = apply_service(platform, "production", {GPU: 1})["runtime"]
+    assert container["image"] == f"{RUNTIME}-cuda"
+    assert container["resources"]["limits"][GPU] == "1"
+
+
+@pytest.mark.parametrize("overlay", ["local", "staging"])
+def test_an_overlay_without_the_component_refuses_a_gpu_service_by_the_field(platform: Platform, overlay: str) -> None:
+    with pytest.raises(InvalidInput, match="names no image with CUDA; apply it with gpuRuntimeImage"):
+        apply_service(platform, overlay, {GPU: 1})
+    assert platform.cluster.applied == []
 
 
 @pytest.fixture(scope="module")

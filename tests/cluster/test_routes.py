@@ -17,6 +17,7 @@ from tests.cluster.envoy_gateway import EnvoyGateway
 from tests.cluster.gateway import Gateway
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
+from tests.integrations._support.control_calls import CLOSED_METHODS, CLOSED_PATHS
 from tests.integrations._support.runtimes import INFER, infer_json, infer_message, model, until
 
 pytestmark = pytest.mark.cluster
@@ -58,19 +59,28 @@ class Routed:
         until(look, f"the gateway does {wanted}", _WITHIN_S)
 
     def http(self, path: str, *headers: tuple[str, str], base: str = _PATH, host: str = "") -> tuple[int, str]:
-        """Return the status and the revision that answered a POST."""
+        """Return the status and the revision that answered a POST of inputs."""
+        return self.call("POST", path, *headers, base=base, host=host)
+
+    def call(
+        self, method: str, path: str, *headers: tuple[str, str], base: str = _PATH, host: str = ""
+    ) -> tuple[int, str]:
+        """Return the status and the revision that answered."""
         named = [*headers, ("host", host)] if host else list(headers)
         url = f"{self.harness.gateway.url}{base}{path}"
-        answer = httpx.post(url, content=infer_json(), headers=named, timeout=20, trust_env=False)
+        content = infer_json() if method == "POST" else b""
+        answer = httpx.request(method, url, content=content, headers=named, timeout=20, trust_env=False)
         return answer.status_code, answer.headers.get("fairlead-revision", "")
 
-    def grpc(self, *headers: tuple[str, str], host: str = "") -> str:
+    def grpc(self, *headers: tuple[str, str], host: str = "", method: str = "ModelInfer") -> str:
         """Return the revision that answered, or the code of the refusal."""
+        message = infer_message() if method == "ModelInfer" else b"\n\x06digits"  # its first field is the name
         options = [("grpc.default_authority", host)] if host else []
         metadata = headers if host else (("fairlead-service", "default/digits"), *headers)
         with grpc.insecure_channel(urlsplit(self.harness.gateway.url).netloc, options=options) as channel:
             try:
-                _, call = channel.unary_unary(INFER).with_call(infer_message(), metadata=metadata, timeout=20)
+                unary = channel.unary_unary(INFER.replace("ModelInfer", method))
+                _, call = unary.with_call(message, metadata=metadata, timeout=20)
             except grpc.RpcError as error:
                 return str(error.code().name)
             return str(dict(call.initial_metadata()).get("fairlead-revision", ""))
@@ -142,6 +152,24 @@ def test_a_shadow_gets_copies_and_nobody_its_answers(routed: Routed) -> None:
         assert routed.http("/v2/models/digits/infer") == (200, "digits-00001")
         assert routed.grpc() == "digits-00001"
     until(lambda: _answered(routed, "digits-00002") == 10, "the shadow got ten copies", _WITHIN_S)
+
+
+def test_clients_read_configuration_and_statistics_and_make_no_control_call(routed: Routed) -> None:
+    """By path and by host, over HTTP and gRPC; what a gateway refuses has no revision that answered."""
+    routed.until_confirmed(routed.revision(1, 100))
+    host = f"digits.default.{_DOMAIN}"
+    read = [f"/v2/models/digits{version}/{what}" for version in ("", "/versions/1") for what in ("config", "stats")]
+    for base, by_host in ((_PATH, ""), ("", host)):
+        for path in (*read, "/v2/models/stats"):
+            assert routed.call("GET", path, base=base, host=by_host) == (200, "digits-00001"), (base, path)
+        for method, path in CLOSED_PATHS:
+            assert routed.call(method, path, base=base, host=by_host) == (404, ""), (base, method, path)
+        for method in ("ModelConfig", "ModelStatistics"):
+            assert routed.grpc(host=by_host, method=method) == "digits-00001", method
+        unknown = routed.grpc(host=by_host, method="NoSuchCall")
+        assert unknown in ("UNIMPLEMENTED", "NOT_FOUND")  # what a gateway says of what it has no route for
+        for method in CLOSED_METHODS:
+            assert routed.grpc(host=by_host, method=method) == unknown, method
 
 
 def test_weights_are_kept(routed: Routed) -> None:

@@ -12,10 +12,12 @@ from common.errors import Unavailable
 from integrations.clusters.base import Sample
 from integrations.metrics import collect
 from integrations.pages import read
+from tests.integrations._support.control_calls import CLOSED_METHODS, CLOSED_PATHS
 
 SERVING = "/serving/default/digits"
 INFER = f"{SERVING}/v2/models/digits/infer"
 V2 = "/inference.GRPCInferenceService"
+ONLY = "lets through infer calls and what only reads"
 
 
 @pytest.fixture(scope="module")
@@ -77,15 +79,22 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, make_cluster: Any) -> Iter
             id="no such version",
         ),
         pytest.param("GET", f"{SERVING}/v2/models/cats", "x", 404, "its model is at", id="another model's name"),
-        pytest.param(
-            "POST", f"{SERVING}/v2/repository/index", "x", 404, "health, metadata and infer", id="repository calls"
+        *(
+            pytest.param("GET", f"{SERVING}{path}", "x", 200, path, id=f"GET {path}")
+            for path in (
+                "/v2/models/digits/config",
+                "/v2/models/digits/stats",
+                "/v2/models/stats",
+                "/v2/models/digits/versions/1/config",
+                "/v2/models/digits/versions/2/stats",
+            )
         ),
-        pytest.param(
-            "GET", f"{SERVING}/v2/models/digits/stats", "x", 404, "health, metadata and infer", id="statistics"
+        pytest.param("GET", "/v2/models/digits/config", "digits.default", 200, "/config", id="configuration by host"),
+        *(
+            pytest.param(method, f"{SERVING}{path}", "x", 404, "", id=f"{method} {path} is closed")
+            for method, path in CLOSED_PATHS
         ),
-        pytest.param(
-            "GET", f"{SERVING}/metrics", "x", 404, "health, metadata and infer", id="the replica's metrics page"
-        ),
+        pytest.param("GET", f"{SERVING}/metrics", "x", 404, ONLY, id="the replica's metrics page"),
         pytest.param("GET", INFER, "x", 405, "takes POST only", id="infer by GET"),
         pytest.param(
             "PUT", f"{SERVING}/v1/models/digits/versions/2:predict", "x", 405, "POST only", id="predict by PUT"
@@ -139,11 +148,14 @@ def test_http(gateway, method, path, host, status, said):
                 "ServerMetadata",
                 "ModelReady",
                 "ModelMetadata",
+                "ModelConfig",
+                "ModelStatistics",
             )
         ),
         pytest.param("/grpc.health.v1.Health/Check", {}, "digits.default", 0, "digits-00001", id="standard health"),
-        pytest.param(
-            f"{V2}/RepositoryIndex", {}, "digits.default", 12, "health, metadata and infer", id="repository calls"
+        *(
+            pytest.param(f"{V2}/{name}", {}, "digits.default", 12, ONLY, id=f"{name} is closed")
+            for name in CLOSED_METHODS
         ),
         pytest.param(
             f"{V2}/ModelInfer", {"fairlead-service": "default/x"}, "", 5, "no service of the name", id="unknown service"

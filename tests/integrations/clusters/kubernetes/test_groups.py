@@ -40,6 +40,7 @@ def test_no_route_has_more_matches_than_the_gateway_api_allows() -> None:
     ]
     assert max(max(rules) for rules in counts) <= 64
     assert max(sum(rules) for rules in counts) <= 128
+    assert max(len(rules) for rules in counts) <= 16
     named = {
         header["value"]
         for each in made

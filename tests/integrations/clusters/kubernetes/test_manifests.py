@@ -28,6 +28,7 @@ from tests._support.golden import BASE, check_feature, check_text, plain
 from tests._support.structural.layout import written_all
 from tests.cluster.definitions import define_keda
 from tests.cluster.plane import ControlPlane
+from tests.integrations._support.control_calls import CLOSED_METHODS, CLOSED_PATHS
 from tests.integrations._support.manifests import GOLDEN, given
 
 NAME = "kubernetes.io/metadata.name"
@@ -124,6 +125,20 @@ class FromLater(DesiredRevision):
     """A revision as a later release may have it."""
 
     news: str = ""
+
+
+@pytest.mark.parametrize("case", ["base", "group", "preview"])
+def test_routes_name_whole_calls_and_none_that_changes_a_server(case: str) -> None:
+    found = [each for each in rendered(case) if each["kind"].endswith("Route")]
+    matches = [match for each in found for rule in each["spec"]["rules"] for match in rule["matches"]]
+    assert {match.get("path", match.get("method"))["type"] for match in matches} == {"Exact"}
+    paths = {(match["method"], match["path"]["value"]) for match in matches if "path" in match}
+    assert ("GET", "/serving/default/digits/v2/models/digits/config") in paths
+    closed = [pair for pair in paths for method, path in CLOSED_PATHS if pair[0] == method and pair[1].endswith(path)]
+    assert closed == []
+    methods = {match["method"]["method"] for match in matches if "path" not in match}
+    assert {"ModelConfig", "ModelStatistics"} <= methods
+    assert methods & set(CLOSED_METHODS) == set()
 
 
 def test_what_the_driver_does_not_know_is_refused_by_name() -> None:

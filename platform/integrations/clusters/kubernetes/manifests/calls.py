@@ -1,4 +1,4 @@
-"""The V2 and V1 calls that a gateway lets through: health, metadata and infer, and no call that manages. Pure."""
+"""The V2 and V1 calls that a gateway lets through: infer and what only reads, none that changes a server. Pure."""
 
 GRPC_INFERENCE = "inference.GRPCInferenceService"
 GRPC_INFER = (GRPC_INFERENCE, "ModelInfer")
@@ -9,6 +9,8 @@ GRPC_OTHERS = (
     (GRPC_INFERENCE, "ServerMetadata"),
     (GRPC_INFERENCE, "ModelReady"),
     (GRPC_INFERENCE, "ModelMetadata"),
+    (GRPC_INFERENCE, "ModelConfig"),
+    (GRPC_INFERENCE, "ModelStatistics"),
     ("grpc.health.v1.Health", "Check"),
     ("grpc.health.v1.Health", "Watch"),
 )
@@ -26,3 +28,10 @@ def meta_paths(model: str, version: str = "") -> list[str]:
     at = f"/versions/{version}" if version else ""
     of_model = [f"/v2/models/{model}{at}", f"/v2/models/{model}{at}/ready", f"/v1/models/{model}{at}"]
     return of_model if version else [*of_model, "/v2", "/v2/health/live", "/v2/health/ready"]
+
+
+def fact_paths(model: str, version: str = "") -> list[str]:
+    """Return the paths of configuration and statistics, which take GET and HEAD."""
+    at = f"/versions/{version}" if version else ""
+    of_model = [f"/v2/models/{model}{at}/config", f"/v2/models/{model}{at}/stats"]
+    return of_model if version else [*of_model, "/v2/models/stats"]

@@ -19,7 +19,7 @@ from common.errors import InvalidInput
 from integrations.clusters.base import HeaderMatch, MatchKind
 from integrations.clusters.kubernetes.manifests.names import Manifest
 
-# A route has 128 matches at most and one of its rules 64 (HTTPRouteSpec.rules); each alternative has 16 in a route, of
+# A route has 128 matches at most and one of its rules 64 (HTTPRouteSpec.rules); each alternative has 22 in a route, of
 # which 12 are in the rule for a host's health and metadata.
 PER_ROUTE = 5
 _MOST = 64

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from integrations.clusters.base import PREVIEW_SUFFIX, Desired, DesiredRevision
-from integrations.clusters.kubernetes.manifests.calls import infer_paths, meta_paths
+from integrations.clusters.kubernetes.manifests.calls import fact_paths, infer_paths, meta_paths
 from integrations.clusters.kubernetes.manifests.groups import NOBODY, by_route, to_json
 from integrations.clusters.kubernetes.manifests.names import (
     GENERATION,
@@ -111,11 +111,11 @@ def _http(
 ) -> Iterator[Manifest]:
     """Yield the routes by host, where there is one, and by path; requests that name a version are not copied."""
     name, model = name or address.name, address.desired.service
-    infer, meta = infer_paths(model, version), meta_paths(model, version)
+    infer, meta, facts = (paths(model, version) for paths in (infer_paths, meta_paths, fact_paths))
 
     def rules(prefix: str) -> list[Manifest]:
         timeout_s = address.desired.request_timeout_s
-        return http_rules(prefix, infer, meta, shares, whose=whose, mirrors=not version, timeout_s=timeout_s)
+        return http_rules(prefix, infer, meta, facts, shares, whose=whose, mirrors=not version, timeout_s=timeout_s)
 
     if address.host:
         yield address.http(f"{name}-host", rules(""), host=address.host)

@@ -33,6 +33,7 @@ def http_rules(
     prefix: str,
     infer: Sequence[str],
     meta: Sequence[str],
+    facts: Sequence[str],
     shares: Sequence[Share],
     *,
     whose: Sequence[Sequence[Manifest]] = ANYBODY,
@@ -42,8 +43,8 @@ def http_rules(
     """Return the rules for calls below `prefix`, which is taken off: one per path, since one path is put in its place.
 
     Args:
-        prefix: empty where a host says which service is meant; two rules are enough there.
-        infer: paths that take POST. `meta`: paths that take GET and HEAD.
+        prefix: empty where a host says which service is meant; three rules are enough there.
+        infer: paths that take POST. `meta`, `facts`: paths that take GET and HEAD; one rule has matches for either.
         whose: header matches; a request is meant when all of one of these lists hold.
         mirrors: copies are made of the inferences.
         timeout_s: how long a request may take; 0 leaves that to the client.
@@ -52,13 +53,17 @@ def http_rules(
         return [
             _http_rule(infer, ("POST",), shares, whose, timeout_s=timeout_s, mirrors=mirrors),
             _http_rule(meta, ("GET", "HEAD"), shares, whose, timeout_s=timeout_s),
+            _http_rule(facts, ("GET", "HEAD"), shares, whose, timeout_s=timeout_s),
         ]
     return [
         *(
             _http_rule([path], ("POST",), shares, whose, timeout_s=timeout_s, mirrors=mirrors, prefix=prefix)
             for path in infer
         ),
-        *(_http_rule([path], ("GET", "HEAD"), shares, whose, timeout_s=timeout_s, prefix=prefix) for path in meta),
+        *(
+            _http_rule([path], ("GET", "HEAD"), shares, whose, timeout_s=timeout_s, prefix=prefix)
+            for path in (*meta, *facts)
+        ),
     ]
 
 

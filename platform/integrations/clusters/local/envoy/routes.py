@@ -1,10 +1,10 @@
 """A service and its shares to its routes in Envoy (RDS). Pure.
 
-Which requests are the service's, `scopes.py` says. Behind it only health, metadata and infer are let through, each by
-its exact path, with the prefix `/serving/default/digits` or, by host, without; a path with `/versions/N/` goes to the
-revisions that serve N. Calls that name no version go the ways of `ways.py`; shadows get copies of infer calls among
-them, gRPC streams apart. What is left is answered here, with a sentence that the listener puts into JSON. A preview is
-one more service, `digits-preview`, whose model is called `digits`.
+Which requests are the service's, `scopes.py` says. Behind it only infer and what only reads (health, metadata,
+configuration, statistics) are let through, each by its exact path, with the prefix `/serving/default/digits` or, by
+host, without; a path with `/versions/N/` goes to the revisions that serve N. Calls that name no version go the ways of
+`ways.py`; shadows get copies of infer calls among them, gRPC streams apart. What is left is answered here, with a
+sentence that the listener puts into JSON. A preview is one more service, `digits-preview`, whose model is `digits`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ _INFER_CALLS = ("infer", "generate", "generate_stream")
 _GRPC_INFER = "/inference.GRPCInferenceService/ModelInfer"
 _GRPC_STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 _GRPC_META = (
-    r"/inference\.GRPCInferenceService/(Server(Live|Ready|Metadata)|Model(Ready|Metadata))",
+    r"/inference\.GRPCInferenceService/(Server(Live|Ready|Metadata)|Model(Ready|Metadata|Config|Statistics))",
     r"/grpc\.health\.v1\.Health/(Check|Watch)",
 )
 # Only what surely never reached a model is tried again, on another replica where there is one.
@@ -36,7 +36,7 @@ RETRY = {
     ],
     "host_selection_retry_max_attempts": 3,
 }
-_ALLOWED = "the gateway lets through health, metadata and infer calls of the V2 and V1 protocols only"
+_ALLOWED = "the gateway lets through infer calls and what only reads: health, metadata, configuration and statistics"
 
 Json = dict[str, Any]
 
@@ -83,11 +83,14 @@ def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
         for path in _infer_paths(f"{model}/versions/{version}", f"{v1}/versions/{version}"):
             yield _http(service, Way((), backends), prefix, path, infer)
             yield _posted_only(prefix + path)
-    for path in (model, f"{model}/ready", "/v2/health/live", "/v2/health/ready", "/v2", v1):
+    facts = (f"{model}/config", f"{model}/stats", "/v2/models/stats")
+    for path in (model, f"{model}/ready", "/v2/health/live", "/v2/health/ready", "/v2", v1, *facts):
         for way in ways(service):
             yield _http(service, way, prefix, path, meta)
     for version, backends in _by_version(service):
-        for path in (f"{model}/versions/{version}", f"{model}/versions/{version}/ready", f"{v1}/versions/{version}"):
+        of_version = f"{model}/versions/{version}"
+        calls = ("", "/ready", "/config", "/stats")
+        for path in (*(f"{of_version}{call}" for call in calls), f"{v1}/versions/{version}"):
             yield _http(service, Way((), backends), prefix, path, meta)
     of_versions = {"prefix": f"{prefix}{model}/versions/"}
     if versions := ", ".join(version for version, _ in _by_version(service)):

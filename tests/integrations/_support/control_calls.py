@@ -1,0 +1,36 @@
+"""Calls that change a server, or show more than one service: no gateway lets them through."""
+
+CLOSED_PATHS = (
+    ("POST", "/v2/repository/index"),
+    ("POST", "/v2/repository/models/digits/load"),
+    ("POST", "/v2/repository/models/digits/unload"),
+    ("GET", "/v2/systemsharedmemory/status"),
+    ("POST", "/v2/systemsharedmemory/region/x/register"),
+    ("POST", "/v2/systemsharedmemory/unregister"),
+    ("GET", "/v2/cudasharedmemory/status"),
+    ("POST", "/v2/cudasharedmemory/region/x/register"),
+    ("GET", "/v2/logging"),
+    ("POST", "/v2/logging"),
+    ("GET", "/v2/trace/setting"),
+    ("POST", "/v2/trace/setting"),
+    ("GET", "/v2/models/digits/trace/setting"),
+    ("POST", "/v2/models/digits/trace/setting"),
+    ("POST", "/v2/models/digits/config"),
+    ("POST", "/v2/models/digits/stats"),
+    ("POST", "/v2/models/digits/versions/1/config"),
+    ("GET", "/v2/models/other/config"),
+    ("GET", "/v2/models/digits/versions/1/trace/setting"),
+)
+CLOSED_METHODS = (
+    "RepositoryIndex",
+    "RepositoryModelLoad",
+    "RepositoryModelUnload",
+    "SystemSharedMemoryStatus",
+    "SystemSharedMemoryRegister",
+    "SystemSharedMemoryUnregister",
+    "CudaSharedMemoryStatus",
+    "CudaSharedMemoryRegister",
+    "CudaSharedMemoryUnregister",
+    "LogSettings",
+    "TraceSetting",
+)
