@@ -49,11 +49,11 @@ class PythonBackend:
             starting.give_up()
             raise
         pool.open(count)
-        reshaped = frozenset(tensor.name for tensor in config.output if tensor.HasField("reshape"))
+        batched = config.max_batch_size > 0
         if config.model_transaction_policy.decoupled:
-            return DecoupledPythonModel(signature, pool, calls, reshaped)
+            return DecoupledPythonModel(signature, pool, calls, batched=batched)
         kind = ExplainingPythonModel if starting.explains else PythonModel
-        return kind(signature, pool, calls, reshaped)
+        return kind(signature, pool, calls, batched=batched)
 
 
 def _check(options: BackendOptions) -> None:
