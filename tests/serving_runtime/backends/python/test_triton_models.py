@@ -257,7 +257,7 @@ def test_code_that_comes_with_a_load_request_is_refused(tmp_path: Path) -> None:
         parameters = {"config": config, "file:1/model.py": "cHJpbnQoKQ=="}
         url = f"{served.url}/v2/repository/models/m/load"
         answer = httpx.post(url, json={"parameters": parameters}, timeout=60)
-        assert answer.status_code == 500
+        assert answer.status_code == 403
         assert "code runs only where it lies in a model repository" in answer.json()["error"]
 
 
