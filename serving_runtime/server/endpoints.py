@@ -4,6 +4,7 @@ import asyncio
 import functools
 import itertools
 import socket
+import ssl
 from collections.abc import Callable
 
 from serving_runtime.engine.engine import Engine
@@ -44,6 +45,7 @@ def http_listener(
     taps: Taps,
     *,
     memory: RequestMemory,
+    secured: ssl.SSLContext | None = None,
 ) -> Listener:
     json_floats.compiler.allowed &= options.http.compiled_json
     limits = HttpLimits(max_body_bytes=options.http.max_input_bytes)
@@ -63,7 +65,7 @@ def http_listener(
 
     found, keeps_header = application()
     own_headers = revision.header_line(options.revision)
-    listener = Listener(found, sock, limits, keeps_header, own_headers=own_headers, memory=memory)
+    listener = Listener(found, sock, limits, keeps_header, own_headers=own_headers, memory=memory, secured=secured)
     settings.log.on_change.append(lambda: listener.change(*application()))
 
     def follow() -> None:
