@@ -29,7 +29,9 @@ _QUIET_S = 3.0
 FORMS = {
     "text": {},
     "text, gzip": {"Accept-Encoding": "gzip"},
-    "protobuf": {"Accept": "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"},
+    "protobuf": {
+        "Accept": "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+    },
 }
 
 SCRAPER = """
@@ -128,7 +130,14 @@ def main() -> None:
             print("| --- | --- | --- | --- | --- | --- |")
             print(row("no scrape", delays_ms(ports["http"], None), []), flush=True)
             for name, headers in FORMS.items():
-                command = [sys.executable, "-c", SCRAPER, str(ports["metrics"]), str(found.scrapes), json.dumps(headers)]
+                command = [
+                    sys.executable,
+                    "-c",
+                    SCRAPER,
+                    str(ports["metrics"]),
+                    str(found.scrapes),
+                    json.dumps(headers),
+                ]
                 with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as scraping:
                     delays = delays_ms(ports["http"], scraping)
                     scrapes = [json.loads(line) for line in scraping.stdout or ()]
