@@ -15,7 +15,7 @@ pytestmark = pytest.mark.feature("V1a")
 
 @pytest.fixture(scope="module")
 def predicting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of `sums` (a, b), `mlp` (x, versions 1 and 3), `text`, `half` (FP16), `brain` (BF16) and `cube`."""
+    """A server of `sums` (a, b), `mlp` (x, versions 1 and 3), and of models that repeat their input."""
     root = tmp_path_factory.mktemp("repository")
     onnx_models.add(onnx_models.configure(root / "sums", "max_batch_size: 8") / "1" / "model.onnx")
     mlp = onnx_models.configure(root / "mlp", "version_policy { all { } }")
@@ -25,6 +25,8 @@ def predicting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProce
     onnx_models.identity(root / "cube" / "1" / "model.onnx", TensorProto.FLOAT, (2, 2, 2))
     onnx_models.identity(root / "half" / "1" / "model.onnx", TensorProto.FLOAT16, ("N", 1))
     onnx_models.identity(root / "brain" / "1" / "model.onnx", TensorProto.BFLOAT16, ("N", 1))
+    onnx_models.identity(root / "one" / "1" / "model.onnx", TensorProto.FLOAT, ())
+    onnx_models.identity(root / "words" / "1" / "model.onnx", TensorProto.STRING, ("N",))
     with server(root, scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process
 
@@ -67,6 +69,27 @@ def test_bytes_as_text_and_as_base64(predicting: ServerProcess) -> None:
     encoded = {"b64": base64.b64encode("Bär".encode()).decode()}
     for rows in ([["Bär"], [encoded]], ["Bär", encoded]):  # with and without the dimension of one element
         assert ask(predicting, "text:predict", {"instances": rows}).json() == {"predictions": [["Bär"], ["Bär"]]}
+
+
+@pytest.mark.parametrize(
+    ("model", "datatype", "shape", "data"),
+    [("one", "FP32", [], [1.5]), ("words", "BYTES", [2], ["a", "b"]), ("words", "BYTES", [7], list("abcdefg"))],
+)
+def test_inputs_of_rank_0_and_1_are_served_as_the_file_says(
+    predicting: ServerProcess, model: str, datatype: str, shape: list[int], data: list[object]
+) -> None:
+    url = f"{predicting.url}/v2/models/{model}"
+    assert httpx.get(url).json()["inputs"][0]["shape"] == [-1] * len(shape)
+    item = {"name": "x", "datatype": datatype, "shape": shape, "data": data}
+    answer = httpx.post(f"{url}/infer", json={"inputs": [item]})
+    assert answer.status_code == 200, answer.text
+    (output,) = answer.json()["outputs"]
+    assert (output["shape"], output["data"]) == (shape, data)
+    binary = httpx.post(f"{url}/infer", json={"inputs": [item], "parameters": {"binary_data_output": True}})
+    assert binary.status_code == 200
+    values = data if shape else data[0]
+    assert ask(predicting, f"{model}:predict", {"inputs": values}).json() == {"outputs": values}
+    assert httpx.post(f"{url}/generate", json={"x": values}).json()["y"] == values
 
 
 @pytest.mark.feature("P9")
@@ -129,7 +152,7 @@ def test_models_and_their_versions(predicting: ServerProcess) -> None:
     def get(path: str) -> httpx.Response:
         return httpx.get(f"{predicting.url}/v1/models{path}")
 
-    assert get("").json() == {"models": ["brain", "cube", "half", "mlp", "sums", "text"]}
+    assert get("").json() == {"models": ["brain", "cube", "half", "mlp", "one", "sums", "text", "words"]}
     status = get("/mlp").json()
     assert (status["name"], status["ready"]) == ("mlp", True)
     assert [(entry["version"], entry["state"]) for entry in status["model_version_status"]] == [
