@@ -1,6 +1,7 @@
 """What a scrape of /metrics costs other clients: the delay of their answers while the page of many models is made.
 
     python -m benchmarks.scrape [--models 1000] [--asked 1000] [--scrapes 10]
+    python -m benchmarks.scrape --turns      # processor time of the turns of the event loop alone; no server
 
 One server has as many models, of which `--asked` have answered a request. One client asks for health again and again
 over one connection while the page is scraped by another process, in each form; the table has its slowest answers, and
@@ -22,6 +23,12 @@ from pathlib import Path
 
 import onnx
 from onnx import TensorProto, helper
+
+from serving_runtime.telemetry import protobuf, text
+from serving_runtime.telemetry.families import ModelSeries, process_families
+from serving_runtime.telemetry.page import Page
+from serving_runtime.telemetry.settings import MetricsSettings
+from serving_runtime.telemetry.statistics import BatchTiming, ModelStatistics
 
 _START_S = 600.0
 _QUIET_S = 3.0
@@ -114,12 +121,39 @@ def row(name: str, delays: list[float], scrapes: list[list[float]]) -> str:
     return f"| {name} | {statistics.median(ordered):.2f} | {high:.1f} | {ordered[-1]:.1f} | {seconds} | {size} |"
 
 
+def turns(models: int) -> None:
+    """Print the processor time of a first page, and of one after it without requests in between."""
+    every = []
+    for number in range(models):
+        counted = ModelStatistics()
+        counted.accepted = 1
+        counted.record_batch([1000], 1, BatchTiming(2000, 3000, 4000, 5000))
+        every.append(ModelSeries(f"model-{number:04}", "1", counted, 0))
+    print("| form | page | turns | longest, ms | all, ms |\n| --- | --- | --- | --- | --- |")
+    for form in (text, protobuf):
+        page = Page(form, MetricsSettings())
+        for name in ("first", "next"):
+            pieces, took = page.pieces(every, lambda: process_families(None)), []
+            while True:
+                began = time.thread_time()
+                going_on = next(pieces, True)
+                took.append((time.thread_time() - began) * 1000)
+                if going_on:
+                    break
+            kind = form.__name__.rpartition(".")[2]
+            print(f"| {kind} | {name} | {len(took)} | {max(took):.1f} | {sum(took):.0f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=int, default=1000)
     parser.add_argument("--asked", type=int, default=1000)
     parser.add_argument("--scrapes", type=int, default=10)
+    parser.add_argument("--turns", action="store_true")
     found = parser.parse_args()
+    if found.turns:
+        turns(found.models)
+        return
     scratch = Path(tempfile.mkdtemp(prefix="fairlead-scrape-"))
     try:
         repository(scratch / "models", found.models)
