@@ -2,13 +2,15 @@
 
     ServingError              never raised itself
     |-- InvalidArgument       the request is wrong; 400
-    |-- Forbidden             restricted, and the header that opens it is missing; 403
+    |-- Forbidden             restricted, and the header that opens it is missing, or not in this mode; 403
+    |   `-- NotAllowed        the operator allows it to no client; 403
     |-- NotFound              no such model, version or path; 404
     |-- Unavailable           not now: draining, queue full, request timeout; 503
     |-- Unsupported           valid, but not offered here; 501
     |-- Cancelled             the client gave the request up, and is told so where it still listens; 400
     |-- BackendError          the model failed while it ran; 500
-    `-- ModelError            the model or its config cannot be loaded; at start, never per request
+    `-- ModelError            the model or its config cannot be loaded; at start and by a load request
+        `-- CodeNotAllowed    it is code, and the operator allows none
 
 Messages name what was asked, what was found and what to do. The numbers are Triton's error map
 (INTERNAL 500, NOT_FOUND 404, UNAVAILABLE 503, UNSUPPORTED 501, all else 400).
@@ -62,6 +64,10 @@ class Forbidden(ServingError):
     grpc_code = "UNAVAILABLE"  # as Triton has it
 
 
+class NotAllowed(Forbidden):
+    grpc_code = "PERMISSION_DENIED"
+
+
 class NotFound(ServingError):
     http_status = 404
     grpc_code = "NOT_FOUND"
@@ -90,3 +96,7 @@ class BackendError(ServingError):
 
 class ModelError(ServingError):
     """A model that cannot be served; the message says which and why."""
+
+
+class CodeNotAllowed(ModelError):
+    """A model that is code, where code is not allowed."""

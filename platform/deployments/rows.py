@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from deployments.analysis.verdict import Verdict
+from deployments.batch_size import with_batch_size
 from deployments.desired import RevisionState, Role, ServiceState
 from deployments.models import Approval, InferenceService, Revision, Rollout
 from deployments.phases import Code, Phase, Reason
@@ -123,7 +124,7 @@ def revision_state(row: Revision) -> RevisionState:
         artifact_digest=row.artifact_digest,
         artifact_origin=origin_of(row.model_version.lineage),
         replicas=row.replicas,
-        model_config=row.model_config,
+        model_config=with_batch_size(row.model_config, row.model_version.profile),
         env=row.env,
         is_code=is_code(row.model_version.platform),
         egress=row.egress,

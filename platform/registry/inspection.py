@@ -8,6 +8,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from common.errors import InvalidInput
 from integrations.clusters.base import JobKind, JobResult
@@ -44,6 +45,12 @@ def read_profile(result: JobResult) -> dict[str, object]:
     """Return the measurements of `profile`; raises NotAccepted."""
     document = _document(JobKind.PROFILE, result)
     return {key: value for key, value in document.items() if key != "schema"}
+
+
+def with_batch_size(signature: Signature, profile: Mapping[str, object]) -> Signature:
+    """Return the signature with the rows that services let a request have: what a profile found good, where it says."""
+    rows = profile.get("max_batch_size")
+    return replace(signature, max_batch_size=rows) if type(rows) is int and rows > 0 else signature
 
 
 def _document(kind: JobKind, result: JobResult) -> Mapping[str, object]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from serving_runtime.errors import ModelError
+from serving_runtime.errors import CodeNotAllowed, ModelError
 
 if TYPE_CHECKING:
     from serving_runtime.backends.base import Backend  # brings numpy; the command line is read with this module
@@ -96,12 +96,12 @@ def find(name: str, directory: Path | None, settings: Mapping[str, str]) -> "Bac
 
 
 def check_code(name: str, *, allowed: bool) -> None:
-    """Raise ModelError for a backend whose files are code, where code is not allowed; its library is not imported."""
+    """Raise CodeNotAllowed for a backend whose files are code, where none is allowed; its library is not imported."""
     built_in = BUILT_IN.get(name)
     if built_in is not None and built_in.code and not allowed:
         from serving_runtime.config.model import ALLOW_CODE  # noqa: PLC0415 - the command line is read with this module
 
-        raise ModelError(f"backend '{name}' {built_in.code}, which is not allowed here; {ALLOW_CODE}")
+        raise CodeNotAllowed(f"backend '{name}' {built_in.code}, which is not allowed here; {ALLOW_CODE}")
 
 
 def exists(name: str, directory: Path | None) -> bool:

@@ -29,6 +29,11 @@ class Signature:
 
     @property
     def batchable(self) -> bool:
-        """Return whether every tensor has a variable first dimension, which is then taken for the batch."""
-        tensors = [*[spec for spec in self.inputs if not spec.optional], *self.outputs]
-        return bool(tensors) and all(tensor.shape and tensor.shape[0] == -1 for tensor in tensors)
+        """Return whether every tensor has a variable first dimension, which is then taken for the batch.
+
+        The one dimension of a model whose inputs all have no other is not: it may be the words of a text.
+        """
+        inputs = [spec for spec in self.inputs if not spec.optional]
+        tensors = [*inputs, *self.outputs]
+        leads = bool(tensors) and all(tensor.shape and tensor.shape[0] == -1 for tensor in tensors)
+        return leads and (not inputs or any(len(spec.shape) > 1 for spec in inputs))

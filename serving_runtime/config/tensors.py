@@ -87,11 +87,14 @@ def reshaped(shape: tuple[int, ...], pattern: tuple[int, ...], target: tuple[int
 def _tensor(message: Any, where: str, kind: str, *, batched: bool) -> ModelTensor:
     datatype = datatype_of(message, where)
     dims = tuple(message.dims)
-    if not dims:
+    is_scalar = not (dims or batched) and message.HasField("reshape") and not message.reshape.shape
+    if not dims and not is_scalar:
         raise ModelError(f"{where}: dims must not be empty; use dims [1] and an empty reshape for one value per row")
     if any(dim < 1 and dim != VARIABLE for dim in dims):
         raise ModelError(f"{where}: dims must be >= 1, or -1 for a variable dimension, found {list(dims)}")
     reshape = tuple(message.reshape.shape) if message.HasField("reshape") else None
+    if is_scalar:
+        reshape = None
     if reshape is not None:
         _check_reshape(dims, reshape, where, batched=batched)
     is_input = kind == "input"

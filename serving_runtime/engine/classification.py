@@ -7,7 +7,7 @@ import numpy as np
 
 from serving_runtime import side_thread
 from serving_runtime.config.tensors import ModelTensor
-from serving_runtime.datatypes import BF16, BYTES, Array
+from serving_runtime.datatypes import BF16, BYTES, Array, from_bf16
 from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.request import OnDone, Outcome, Tensor
 
@@ -82,6 +82,4 @@ def _described(value: float, index: int, labels: Sequence[str]) -> bytes:
 
 
 def _numbers(output: Tensor) -> Array:
-    if output.datatype is BF16:  # stored as its bits: the upper half of an FP32
-        return (output.array.astype("u4") << 16).view("f4")
-    return output.array
+    return from_bf16(output.array) if output.datatype is BF16 else output.array

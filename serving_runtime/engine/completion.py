@@ -14,8 +14,8 @@ from serving_runtime.proto import DATA_TYPES
 def complete(config: Any, signature: Signature, *, name: str, default_max_batch_size: int) -> None:
     """Fill in what the config leaves open.
 
-    A model whose tensors all have a variable first dimension is batchable: without a max_batch_size of its own it
-    gets the default one and a dynamic batcher, unless its configured dims already name the first dimension.
+    A model whose tensors all have a variable first dimension is batchable (see Signature): without a max_batch_size of
+    its own it gets the default one and a dynamic batcher, unless its configured dims already name the first dimension.
     """
     config.name = config.name or name
     if not config.HasField("version_policy"):
@@ -96,9 +96,10 @@ def _complete_tensors(tensors: Any, specs: Sequence[TensorSpec], *, batched: boo
             dims = spec.shape[1:] if batched else spec.shape
             if dims:
                 tensor.dims.extend(dims)
-            elif not tensor.HasField("reshape"):  # one value per row: clients see [batch, 1]
-                tensor.dims.append(1)
-                tensor.reshape.SetInParent()
+            elif not tensor.HasField("reshape"):
+                if batched:  # one value per row: clients see [batch, 1]
+                    tensor.dims.append(1)
+                tensor.reshape.SetInParent()  # beside no dims at all: a scalar
 
 
 def _check_tensors(

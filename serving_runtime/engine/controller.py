@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from serving_runtime.engine import override, parts
 from serving_runtime.engine.control import Control, ControlMode, changes
 from serving_runtime.engine.lifecycle import Lifecycle
-from serving_runtime.errors import ModelError, NotFound, ServingError, Unavailable
+from serving_runtime.errors import Forbidden, ModelError, NotFound, ServingError, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -91,14 +91,18 @@ class Controller:
             config: JSON of a ModelConfig to use in place of the repository's.
             files: by their path in the model's folder, in place of the whole folder.
 
-        Raises ServingError; the model is then as it was.
+        Raises ServingError; the model is then as it was. InvalidArgument is for what the request brought, NotAllowed
+        for code where the operator allows none; a model of the repository that cannot be served is a ModelError.
         """
         self._check_explicit()
         brought = override.parse(name, config, files or {})
-        if brought is None:
-            await self._lifecycle.load(await self._lifecycle.find(name))
-        else:
-            await self._lifecycle.load_override(name, brought)
+        try:
+            if brought is None:
+                await self._lifecycle.load(await self._lifecycle.find(name))
+            else:
+                await self._lifecycle.load_override(name, brought)
+        except ModelError as error:
+            raise override.refusal(error, brought) from error
         self._models[name].by_name = True
         await self._follow([name])
 
@@ -132,7 +136,7 @@ class Controller:
     def _check_explicit(self) -> None:
         mode = self._control.mode
         if mode is not ControlMode.EXPLICIT:
-            raise Unavailable(
+            raise Forbidden(
                 f"explicit model load / unload is not allowed with --model-control-mode={mode.value}; "
                 "start the server with --model-control-mode=explicit"
             )

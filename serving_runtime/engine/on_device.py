@@ -14,7 +14,7 @@ from serving_runtime.engine import memory, placing
 from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.load_trial import Trial, needs_trial, try_load
 from serving_runtime.engine.repository import ModelFolder
-from serving_runtime.errors import ModelError
+from serving_runtime.errors import CodeNotAllowed, ModelError
 
 logger = logging.getLogger(__name__)
 
@@ -118,9 +118,9 @@ def _with_plugins(accelerator: Accelerator, config: Any, settings: LoadSettings)
 
 
 def check_origin(folder: ModelFolder, backend: str) -> None:
-    """Raise ModelError for a backend whose files are code, where they came with a request."""
+    """Raise CodeNotAllowed for a backend whose files are code, where they came with a request."""
     if folder.temporary and backend in ("python", "pytorch"):
-        raise ModelError("its files came with the request; code runs only where it lies in a model repository")
+        raise CodeNotAllowed("its files came with the request; code runs only where it lies in a model repository")
 
 
 def _load(backend: Backend, file: Path, options: BackendOptions, where: str, retry_count: int) -> Any:

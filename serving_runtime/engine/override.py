@@ -5,7 +5,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,8 +14,9 @@ from google.protobuf import json_format
 
 from serving_runtime import proto
 from serving_runtime.config.text import MAX_CONFIG_BYTES
+from serving_runtime.engine.budget import NoRoom
 from serving_runtime.engine.repository import ModelFolder, is_model_name, local_marks, versions_in
-from serving_runtime.errors import InvalidArgument
+from serving_runtime.errors import CodeNotAllowed, InvalidArgument, ModelError, NotAllowed, ServingError
 
 FILE_PREFIX = "file:"
 
@@ -53,6 +54,26 @@ def parse(model: str, config: str | None, files: Mapping[str, bytes]) -> Overrid
     if files and not versions_in(files):
         raise InvalidArgument(f"failed to load '{model}', no file is in a version's folder, as in file:1/model.onnx")
     return Override(_config(model, config), files)
+
+
+def refusal(error: ModelError, brought: Override | None) -> ServingError:
+    """Return the failure of a load as what the client is answered: whether the request is at fault, or the server.
+
+    Args:
+        error: of any place in the load; its causes are what was raised in it.
+        brought: by the request.
+    """
+    if any(isinstance(cause, CodeNotAllowed) for cause in _causes(error)):
+        return NotAllowed(error.message)
+    at_fault = brought is not None and not isinstance(error, NoRoom)
+    unforeseen = error.__cause__ is not None and not isinstance(error.__cause__, ServingError)
+    return InvalidArgument(error.message) if at_fault and not unforeseen else error
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def materialize(model: str, files: Mapping[str, bytes]) -> ModelFolder:

@@ -138,7 +138,11 @@ class RequestPlan:
     def _checked_rows(self, rows: int) -> int:
         if not 1 <= rows <= self._max_batch_size:
             found = f"inference request batch-size must be <= {self._max_batch_size} for '{self._model}'"
-            raise InvalidArgument(f"{found}, found {rows}" if rows else f"{found} and >= 1, found 0")
+            if not rows:
+                raise InvalidArgument(f"{found} and >= 1, found 0")
+            raise InvalidArgument(
+                f"{found}, found {rows}; send fewer rows, or raise max_batch_size in its configuration"
+            )
         return rows
 
     def _check_counted(self, tensors: Sequence[Tensor]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from serving_runtime.backends.base import StreamingModel
 from serving_runtime.config.model import ModelConfig
 from serving_runtime.config.warmup import Filling, SampleInput, WarmupSample
-from serving_runtime.datatypes import BF16, BYTES, Array, element_count
+from serving_runtime.datatypes import BF16, BYTES, Array, element_count, to_bf16
 from serving_runtime.engine.plan import RequestPlan
 from serving_runtime.errors import ModelError, ServingError
 from serving_runtime.request import NO_PARAMETERS, Tensor
@@ -70,8 +70,8 @@ def _random(given: SampleInput, shape: tuple[int, ...]) -> Array:
         texts[:] = [random.integers(97, 123, 8, dtype="u1").tobytes() for _ in range(texts.size)]
         return texts.reshape(shape)
     dtype = given.datatype.dtype
-    if given.datatype is BF16:  # the upper half of a float's bits
-        return (random.random(shape, "f4").view("u4") >> 16).astype(dtype)
+    if given.datatype is BF16:
+        return to_bf16(random.random(shape, "f4"))
     if dtype.kind == "f":
         return random.random(shape, "f4").astype(dtype)
     return random.integers(0, 2, shape, dtype="u1").astype(dtype)

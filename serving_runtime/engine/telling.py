@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,13 @@ from serving_runtime.errors import ModelError
 INSPECT_SCHEMA = "fairlead.inspect/v1"
 PROFILE_SCHEMA = "fairlead.profile/v1"
 
+MOST_ROWS = 64
+"""The largest batch that a profile tries of a model whose configuration says none."""
+
+_SCATTER = 1.1
+"""By which two measurements of the same differ."""
+
+_LONGEST_US = 50_000.0
 _RUNS = 50
 _ENOUGH_S = 2.5
 _DEFAULTS = LoadSettings()
@@ -56,6 +64,9 @@ def inspect(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
 def profile(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
     """Return load time, memory and latency per batch size, measured on made-up inputs.
 
+    Of a model whose configuration says nothing of batches also the `max_batch_size` that was found good: the last size
+    up to MOST_ROWS that made no row dearer.
+
     Memory is how much this process grew by loading and running the model, so a process should profile once; a
     model's own processes are added. The model is not loaded on trial first.
     """
@@ -72,9 +83,37 @@ def profile(folder: Path, settings: LoadSettings = _DEFAULTS) -> dict[str, Any]:
     load_seconds = time.perf_counter() - started
     sizes = _batch_sizes(opened.config.max_batch_size)
     batches = [_measured(size, measure_us(opened.model, size, runs=_RUNS)) for size in sizes]
+    good: dict[str, Any] = {}
+    if leaves_batch_size_open(plan.written) and opened.config.max_batch_size > 1:
+        batches += _larger_batches(opened.model, batches[-1])
+        good = {"max_batch_size": batches[-1]["batch_size"]}
     memory_bytes = max(0, resident_bytes() - before) + loading.remote_bytes(opened.model)
     opened.model.close()
-    return {**_profile(load_seconds, memory_bytes, batches), "device": _device(opened.message)}
+    return {**_profile(load_seconds, memory_bytes, batches), **good, "device": _device(opened.message)}
+
+
+def leaves_batch_size_open(written: Any) -> bool:
+    """Return whether a ModelConfig message says nothing of batches, so that another size is as much its author's."""
+    says_dims = any(tensor.dims for tensor in (*written.input, *written.output))
+    return not (written.max_batch_size or says_dims) and written.WhichOneof("scheduling_choice") is None
+
+
+def pays(smaller: Mapping[str, Any], larger: Mapping[str, Any]) -> bool:
+    """Return whether a larger batch is good: its rows take no more time each, and others do not wait for it long."""
+    before, after = (each["latency_p50_us"] / each["batch_size"] for each in (smaller, larger))
+    return bool(after <= _SCATTER * before and larger["latency_p50_us"] <= _LONGEST_US)
+
+
+def _larger_batches(model: Any, measured: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what was measured of larger batches than this one, as long as each was worth it."""
+    found: list[dict[str, Any]] = []
+    while (size := 2 * measured["batch_size"]) <= MOST_ROWS:
+        larger = _measured(size, measure_us(model, size, runs=_RUNS))
+        if not pays(measured, larger):
+            break
+        found.append(larger)
+        measured = larger
+    return found
 
 
 def _ensemble_profile(folder: Path, settings: LoadSettings) -> dict[str, Any]:

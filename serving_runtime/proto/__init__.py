@@ -41,6 +41,31 @@ def takes_stream(service: str, method: str) -> bool:
     return streams
 
 
+def files_from(name: str) -> list[bytes]:
+    """Return a .proto file's descriptor and those of all that it imports, serialized; raises KeyError for no file."""
+    return _with_imports(_POOL.FindFileByName(name))
+
+
+def files_with(symbol: str) -> list[bytes]:
+    """Return the same of the file that defines a message, enum, service or method; raises KeyError for none."""
+    try:
+        return _with_imports(_POOL.FindFileContainingSymbol(symbol))
+    except KeyError:
+        service, _, method = symbol.rpartition(".")
+        return _with_imports(_POOL.FindServiceByName(service).methods_by_name[method].containing_service.file)
+
+
+def _with_imports(file: Any) -> list[bytes]:
+    found: dict[str, bytes] = {}
+    coming = [file]
+    while coming:
+        next_one = coming.pop()
+        if next_one.name not in found:
+            found[next_one.name] = next_one.serialized_pb
+            coming += next_one.dependencies
+    return list(found.values())
+
+
 ModelConfig = message("inference.ModelConfig")
 ModelInferRequest = message("inference.ModelInferRequest")
 ModelInferResponse = message("inference.ModelInferResponse")

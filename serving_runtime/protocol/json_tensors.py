@@ -1,6 +1,7 @@
 """Tensors as JSON: `data` nested or flat in row-major order (V2: inference request JSON object).
 
-Python's own number types decide what fits: JSON 1 is an integer, 1.0 is not, true is neither.
+Python's own number types decide what fits: JSON 1 is an integer, 1.0 is not, true is neither. Numbers of FP16 and BF16
+are rounded to the nearest value on input, as those of FP32 are, and exact on output.
 """
 
 from collections.abc import Sequence
@@ -9,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from serving_runtime.datatypes import BYTES, Array, Datatype, element_count
-from serving_runtime.errors import InvalidArgument, Unsupported
+from serving_runtime.datatypes import BF16, BYTES, Array, Datatype, element_count, from_bf16, to_bf16
+from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol.tensors import STEP, bytes_array
 
 _ALLOWED: dict[str, frozenset[type]] = {"b": frozenset({bool}), "f": frozenset({int, float}), "O": frozenset({str})}
 _INTEGERS = frozenset({int})
+_BF16_EXPONENT = np.uint16(0x7F80)
 _KINDS = {"b": "true or false", "f": "numbers", "O": "strings"}
 
 
@@ -25,10 +27,6 @@ def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -
         data: what JSON holds, which is emptied where it is much; or its numbers as a flat array, FP64 for a
             floating-point datatype, else 64-bit integers.
     """
-    if not datatype.json:
-        raise Unsupported(
-            f"input '{tensor}': {datatype.name} has no JSON form; send it by the binary tensor data extension"
-        )
     if isinstance(data, np.ndarray):
         _check_counted(len(data), shape, tensor)
         return _fitted(data, datatype, tensor).reshape(shape)
@@ -47,17 +45,19 @@ def decode(data: Any, datatype: Datatype, shape: tuple[int, ...], tensor: str) -
 
 
 def _array(elements: list[Any], datatype: Datatype, tensor: str) -> Array:
-    kind = datatype.dtype.kind
+    kind = "f" if datatype.holds_floats else datatype.dtype.kind
     if not set(map(type, elements)) <= _ALLOWED.get(kind, _INTEGERS):
         raise InvalidArgument(f"input '{tensor}': {datatype.name} data must be {_KINDS.get(kind, 'integers')}")
     if datatype is BYTES:
         return bytes_array([element.encode("utf-8") for element in elements])
     try:
         with np.errstate(over="ignore"):  # told below, as a refusal
-            array: Array = np.array(elements, dtype=datatype.dtype)
+            array: Array = np.array(elements, dtype=np.float64 if datatype is BF16 else datatype.dtype)
     except OverflowError as error:
         raise _unfit(datatype, tensor) from error
-    if datatype.name == "FP32" and not np.isfinite(array).all():  # JSON has no infinity: it was a larger number
+    if datatype is BF16:
+        return _fitted_bf16(array, tensor)
+    if kind == "f" and not np.isfinite(array).all():  # JSON has no infinity: it was a larger number
         raise _unfit(datatype, tensor)
     return array
 
@@ -70,6 +70,8 @@ def _check_counted(found: int, shape: tuple[int, ...], tensor: str) -> None:
 
 def _fitted(numbers: Array, datatype: Datatype, tensor: str) -> Array:
     """Return numbers of 64 bits in a datatype of as many or less; raises InvalidArgument where one does not fit."""
+    if datatype is BF16:
+        return _fitted_bf16(numbers, tensor)
     dtype = datatype.dtype
     if dtype != numbers.dtype and numbers.size and dtype.kind != "f":
         limits = np.iinfo(dtype)
@@ -82,14 +84,19 @@ def _fitted(numbers: Array, datatype: Datatype, tensor: str) -> Array:
         raise _unfit(datatype, tensor) from error
 
 
+def _fitted_bf16(numbers: Array, tensor: str) -> Array:
+    array = to_bf16(numbers)
+    if ((array & _BF16_EXPONENT) == _BF16_EXPONENT).any():  # infinity: it was a larger number
+        raise _unfit(BF16, tensor)
+    return array
+
+
 def _unfit(datatype: Datatype, tensor: str) -> InvalidArgument:
     return InvalidArgument(f"input '{tensor}' has a number that does not fit {datatype.name}")
 
 
 def encode(array: Array, datatype: Datatype, tensor: str) -> Any:
     """Return what orjson writes as the flat `data` of an output; raises where JSON cannot carry the values."""
-    if not datatype.json:
-        raise Unsupported(f"output '{tensor}': {datatype.name} has no JSON form; request it with binary_data true")
     if datatype is BYTES:
         try:
             return [element.decode("utf-8") for element in array.ravel()]
@@ -97,7 +104,11 @@ def encode(array: Array, datatype: Datatype, tensor: str) -> Any:
             raise InvalidArgument(
                 f"output '{tensor}' is not UTF-8, which JSON must be; request it with binary_data true"
             ) from error
-    if datatype.dtype.kind == "f" and not np.isfinite(array).all():
+    if datatype is BF16:
+        array = from_bf16(array)
+    elif datatype.name == "FP16":
+        array = array.astype("<f4")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InvalidArgument(
             f"output '{tensor}' holds NaN or infinity, which JSON cannot carry; request it with binary_data true"
         )

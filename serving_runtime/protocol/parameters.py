@@ -1,9 +1,10 @@
 """Request parameters: those the runtime understands, those a model may know, and the names kept for the protocol."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from serving_runtime.engine.parameters import checked_flag, checked_unsigned
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.request import NO_PARAMETERS, InferRequest
 
@@ -18,6 +19,15 @@ UNDERSTOOD = frozenset(
         "triton_enable_empty_final_response",
     }
 )
+
+_CHECKS: Mapping[str, Callable[[str, Any], object]] = {
+    "priority": checked_unsigned,
+    "timeout": checked_unsigned,
+    "sequence_start": checked_flag,
+    "sequence_end": checked_flag,
+    "triton_enable_empty_final_response": checked_flag,
+}
+"""Of those whose value means the same to every model, also to one that makes no use of it."""
 
 MAX_PARAMETERS = 4096
 
@@ -39,6 +49,9 @@ def checked(parameters: Any) -> Mapping[str, Any]:
         raise InvalidArgument(f"the request has {len(parameters)} parameters; at most {MAX_PARAMETERS} are read")
     for name, value in parameters.items():
         if name in UNDERSTOOD:
+            check = _CHECKS.get(name)
+            if check is not None:
+                check(name, value)
             continue
         if is_reserved(name):
             raise InvalidArgument(f"request parameter '{name}' has a reserved name; choose another one")

@@ -4,16 +4,19 @@ import asyncio
 import functools
 import itertools
 import socket
+import ssl
 from collections.abc import Callable
 
 from serving_runtime.engine.engine import Engine
 from serving_runtime.protocol import revision
+from serving_runtime.protocol.grpc import reflection
 from serving_runtime.protocol.grpc.access import HEADER_PREFIX
 from serving_runtime.protocol.grpc.health import HealthService
 from serving_runtime.protocol.grpc.memory import MemoryService
 from serving_runtime.protocol.grpc.methods import Service
 from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
 from serving_runtime.protocol.grpc.policy import CallPolicy
+from serving_runtime.protocol.grpc.reflection import ReflectionService
 from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.grpc.service import V2Service
 from serving_runtime.protocol.grpc.settings_service import SettingsService
@@ -42,6 +45,7 @@ def http_listener(
     taps: Taps,
     *,
     memory: RequestMemory,
+    secured: ssl.SSLContext | None = None,
 ) -> Listener:
     json_floats.compiler.allowed &= options.http.compiled_json
     limits = HttpLimits(max_body_bytes=options.http.max_input_bytes)
@@ -61,7 +65,7 @@ def http_listener(
 
     found, keeps_header = application()
     own_headers = revision.header_line(options.revision)
-    listener = Listener(found, sock, limits, keeps_header, own_headers=own_headers, memory=memory)
+    listener = Listener(found, sock, limits, keeps_header, own_headers=own_headers, memory=memory, secured=secured)
     settings.log.on_change.append(lambda: listener.change(*application()))
 
     def follow() -> None:
@@ -127,6 +131,8 @@ def grpc_server(
         SettingsService(engine, settings),
         HealthService(engine),
     ]
+    names = {service.name for service in services}
+    services += [ReflectionService(version, names | reflection.NAMES) for version in reflection.VERSIONS]
     if options.grpc.server == H2:
         return Http2GrpcServer(services, options.grpc.settings, policy, memory)
     from serving_runtime.protocol.grpc.on_grpcio.server import GrpcioServer  # noqa: PLC0415 - large; not always used

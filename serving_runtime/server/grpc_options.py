@@ -5,8 +5,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSettings, TlsFiles
+from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSettings
 from serving_runtime.protocol.restrictions import Restriction, twice
+from serving_runtime.protocol.tls import TlsFiles
 from serving_runtime.server.flag_types import (
     EVERYWHERE,
     INHERITED,
@@ -87,7 +88,8 @@ def _tls(parser: argparse.ArgumentParser, found: argparse.Namespace) -> TlsFiles
     for flag, file in files.items():
         if file is None and flag not in optional:
             parser.error(f"TLS on the gRPC port needs {flag}")
-    return TlsFiles(found.grpc_server_cert, found.grpc_server_key, found.grpc_root_cert, found.grpc_use_ssl_mutual)
+    mutual = found.grpc_use_ssl_mutual
+    return TlsFiles("--grpc", found.grpc_server_cert, found.grpc_server_key, found.grpc_root_cert, mutual)
 
 
 def add(group: "argparse._ArgumentGroup") -> None:

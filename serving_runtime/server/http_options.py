@@ -3,8 +3,10 @@
 import argparse
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from serving_runtime.protocol.restrictions import Restriction, twice
+from serving_runtime.protocol.tls import TlsFiles
 from serving_runtime.server.flag_types import (
     EVERYWHERE,
     add_bool,
@@ -28,6 +30,7 @@ class HttpOptions:
     header_forward_pattern: "re.Pattern[str] | None"
     restrictions: tuple[Restriction, ...]
     compiled_json: bool
+    tls: TlsFiles | None
 
     @classmethod
     def parsed(cls, parser: argparse.ArgumentParser, found: argparse.Namespace) -> "HttpOptions":
@@ -43,7 +46,18 @@ class HttpOptions:
             header_forward_pattern=found.http_header_forward_pattern,
             restrictions=tuple(found.http_restricted_api),
             compiled_json=found.compiled_json,
+            tls=_tls(parser, found),
         )
+
+
+def _tls(parser: argparse.ArgumentParser, found: argparse.Namespace) -> TlsFiles | None:
+    files = {"--http-server-cert": found.http_server_cert, "--http-server-key": found.http_server_key}
+    for flag, file in files.items():
+        if found.http_use_ssl and file is None:
+            parser.error(f"TLS on the HTTP port needs {flag}")
+        if not found.http_use_ssl and file is not None:
+            parser.error(f"{flag} is of no use without --http-use-ssl")
+    return TlsFiles("--http", *files.values()) if found.http_use_ssl else None
 
 
 def add(group: "argparse._ArgumentGroup") -> None:
@@ -63,6 +77,12 @@ def add(group: "argparse._ArgumentGroup") -> None:
         metavar="PORT",
         help="port of the http endpoint, 0 for a free one (8000)",
     )
+    add_bool(group, "--http-use-ssl", default=False, text="speak TLS on the HTTP port")
+    for flag, text in (
+        ("--http-server-cert", "the server's certificate chain"),
+        ("--http-server-key", "the key of --http-server-cert"),
+    ):
+        group.add_argument(flag, type=Path, metavar="PEM", help=text)
     add_bool(group, "--reuse-http-port", default=False, text="share the HTTP port with other processes")
     group.add_argument(
         "--http-max-input-size",

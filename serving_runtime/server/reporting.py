@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from serving_runtime.server.options import Parser
+from serving_runtime.telemetry.logsettings import quiet_clients
 from serving_runtime.telemetry.tap.posting import HttpSink, RefusedError
 from serving_runtime.telemetry.tap.sinks import SinkError
 from serving_runtime.telemetry.tap.spool import Spool
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run `report`; returns the exit code."""
     found = _parser().parse_args(arguments[1:])
     logging.basicConfig(format="fairlead-serve report: %(message)s", level=logging.INFO)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    quiet_clients()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # it is waited for
     try:
         spool = Spool(found.folder)

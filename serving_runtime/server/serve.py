@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ from serving_runtime.engine.load_settings import LoadSettings
 from serving_runtime.engine.resting import EVERY_S, Resting
 from serving_runtime.engine.shared_memory import SharedMemory
 from serving_runtime.engine.traced import follow
+from serving_runtime.protocol import tls
 from serving_runtime.protocol.grpc.server import GrpcServer
 from serving_runtime.protocol.http.listener import Listener
 from serving_runtime.protocol.request_memory import RequestMemory, default_limit_bytes
@@ -180,6 +182,7 @@ class Server:
         self._http: Listener | None = None
         self._metrics: Listener | None = None
         self._grpc: GrpcServer | None = None
+        self._secured: ssl.SSLContext | None = None
         self._taps = open_taps(options)
         self._request_memory = _request_memory(options)
         self._engine = make_engine(options)
@@ -199,6 +202,7 @@ class Server:
         options = self._options
         http = None
         if options.http.allow:
+            self._secured = self._tls_context()
             http = self._bind("http", options.http.address, options.http.port, reuse_port=options.http.reuse_port)
         if options.grpc.allow:
             self._grpc = self._grpc_server()
@@ -249,6 +253,13 @@ class Server:
         self._keep(options.address)
         return server
 
+    def _tls_context(self) -> ssl.SSLContext | None:
+        files = self._options.http.tls
+        try:
+            return tls.context(files, ("http/1.1",)) if files is not None else None
+        except ValueError as error:
+            raise StartError(str(error)) from error
+
     def _bind(self, name: str, address: str, port: int, *, reuse_port: bool = False) -> socket.socket:
         sock = bind(address, port, name, reuse_port=reuse_port)
         self._places[name] = place(sock)
@@ -274,7 +285,13 @@ class Server:
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
         if http is not None:
             self._http = http_listener(
-                self._options, self._engine, self._settings, http, self._taps, memory=self._request_memory
+                self._options,
+                self._engine,
+                self._settings,
+                http,
+                self._taps,
+                memory=self._request_memory,
+                secured=self._secured,
             )
             await listen(self._http, self._options.http.address, self._places["http"], "http")
         if metrics is not None:

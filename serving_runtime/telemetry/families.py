@@ -159,7 +159,13 @@ _HISTOGRAMS = (
 def families(
     all_series: Iterable[ModelSeries], settings: MetricsSettings, cpu: CpuUse | None = None
 ) -> Iterator[Family]:
-    """Yield the families of the metrics page; `cpu` is None where its metrics are off."""
+    """Yield the families of models and of the process; `cpu` is None where its metrics are off."""
+    yield from model_families(all_series, settings)
+    yield from process_families(cpu)
+
+
+def model_families(all_series: Iterable[ModelSeries], settings: MetricsSettings) -> Iterator[Family]:
+    """Yield the families of models: the same ones in the same order for any models, also for none."""
     every = tuple(all_series)
     for metric in (*_COUNTS, *_HISTOGRAMS):
         yield _family(metric, every)
@@ -191,6 +197,10 @@ def families(
                 if series.statistics.first_response is not None
             ],
         )
+
+
+def process_families(cpu: CpuUse | None) -> Iterator[Family]:
+    """Yield the families of this process and, where they are on, of the machine."""
     if cpu is not None:
         yield from _cpu_families(cpu)
     yield Family(

@@ -15,6 +15,9 @@ FORMATS = ("default", "ISO8601")
 
 _KINDS = {bool: "true or false", int: "a number >= 0", str: "a string"}
 
+_CLIENTS = ("httpx", "httpcore", "urllib3")
+"""Loggers of HTTP clients that this process may use."""
+
 _FIELDS = ("log_file", "log_info", "log_warning", "log_error", "log_verbose_level", "log_format")
 
 
@@ -61,6 +64,12 @@ def changed(settings: LogSettings, changes: Mapping[str, Any]) -> LogSettings:
     return replace(settings, **changes)
 
 
+def quiet_clients() -> None:
+    """Keep the lines out of the log that HTTP clients write for each request: what fails is logged by who asked."""
+    for name in _CLIENTS:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
 class LogControl:
     """The settings that are in force, put on logging's root once the log is open.
 
@@ -79,6 +88,7 @@ class LogControl:
         self._handler = logging.FileHandler(path, encoding="utf-8") if path else logging.StreamHandler()
         self._handler.addFilter(lambda record: self.settings.keeps(record.levelno))
         logging.getLogger().addHandler(self._handler)
+        quiet_clients()
         self._apply()
 
     @property

@@ -21,12 +21,28 @@ _TYPES = {"counter": 0, "gauge": 1, "summary": 2, "histogram": 4}
 
 def render(families: Iterable[Family]) -> bytes:
     """Return the page."""
-    parts: list[bytes] = []
-    for family in families:
-        if family.samples:  # a family without metrics is an error to its readers
-            content = _message(family).SerializeToString()
-            parts += (_varint(len(content)), content)
-    return b"".join(parts)
+    return b"".join(whole(family, [samples(family)]) for family in families)
+
+
+def whole(family: Family, parts: Iterable[bytes]) -> bytes:
+    """Return a family with the metrics in these parts, whatever its own are; nothing for one without metrics."""
+    metrics = b"".join(parts)  # messages one after another are one with the fields of all
+    if not metrics:  # it would be an error to its readers
+        return b""
+    head = _MetricFamily(name=family.name, help=family.text, type=_TYPES[family.kind]).SerializeToString()
+    return b"".join((_varint(len(head) + len(metrics)), head, metrics))
+
+
+def samples(family: Family) -> bytes:
+    """Return the metrics of a family, as a part for `whole`."""
+    message = _MetricFamily()
+    for labels, value in family.samples:
+        metric = message.metric.add()
+        for name, label in labels.items():
+            metric.label.add(name=name, value=label)
+        _fill(metric, family.kind, value)
+    content: bytes = message.SerializeToString()
+    return content
 
 
 def wanted(accept: str) -> bool:
@@ -62,16 +78,6 @@ def spans(positive: Mapping[int, int]) -> tuple[list[tuple[int, int]], list[int]
         deltas.append(positive[bucket] - before)
         before, end = positive[bucket], bucket + 1
     return found, deltas
-
-
-def _message(family: Family) -> Any:
-    message = _MetricFamily(name=family.name, help=family.text, type=_TYPES[family.kind])
-    for labels, value in family.samples:
-        metric = message.metric.add()
-        for name, label in labels.items():
-            metric.label.add(name=name, value=label)
-        _fill(metric, family.kind, value)
-    return message
 
 
 def _fill(metric: Any, kind: str, value: Value) -> None:

@@ -11,12 +11,21 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 def render(families: Iterable[Family]) -> bytes:
     """Return the page."""
-    return ("\n".join(line for family in families for line in _lines(family)) + "\n").encode()
+    return b"".join(whole(family, [samples(family)]) for family in families)
+
+
+def whole(family: Family, parts: Iterable[bytes]) -> bytes:
+    """Return a family with the samples in these parts, whatever its own are."""
+    head = f"# HELP {family.name} {family.text}\n# TYPE {family.name} {family.kind}\n".encode()
+    return b"".join((head, *parts))
+
+
+def samples(family: Family) -> bytes:
+    """Return the samples of a family, as a part for `whole`."""
+    return "".join(f"{line}\n" for line in _lines(family)).encode()
 
 
 def _lines(family: Family) -> Iterator[str]:
-    yield f"# HELP {family.name} {family.text}"
-    yield f"# TYPE {family.name} {family.kind}"
     for labels, value in family.samples:
         if isinstance(value, Histogram):
             yield from _histogram(family.name, labels, value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from serving_runtime.datatypes import BF16, BYTES, FROM_CONFIG_NAME, Array, Datatype
+from serving_runtime.datatypes import BF16, BYTES, FROM_CONFIG_NAME, Array, Datatype, to_bf16
 from serving_runtime.errors import InvalidArgument
 from serving_runtime.protocol import tensors
 
@@ -63,8 +63,8 @@ def _made_up(datatype: Datatype, shape: Sequence[int]) -> Array:
     random = np.random.default_rng(7)
     if datatype is BYTES:
         return np.full(shape, b"fairlead", dtype=object)
-    if datatype is BF16:  # the upper half of a float's bits
-        return (random.random(shape, "f4").view("u4") >> 16).astype(datatype.dtype)
+    if datatype is BF16:
+        return to_bf16(random.random(shape, "f4"))
     if datatype.dtype.kind == "f":
         return random.random(shape, "f4").astype(datatype.dtype)
     return random.integers(0, 2, shape, dtype="u1").astype(datatype.dtype)

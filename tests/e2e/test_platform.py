@@ -60,9 +60,9 @@ def ready(platform: Platform, replicas: int) -> bool:
     return seen["phase"] == "Ready" and stable is not None and stable["replicas_ready"] == replicas
 
 
-def infer(platform: Platform, example: list[int], **headers: str) -> httpx.Response:
+def infer(platform: Platform, example: list[int], rows: int = 1, **headers: str) -> httpx.Response:
     url = f"http://{platform.gateway}/serving/default/digits/v2/models/digits/infer"
-    tensor = {"name": "pixels", "datatype": "FP32", "shape": [1, 64], "data": example}
+    tensor = {"name": "pixels", "datatype": "FP32", "shape": [rows, 64], "data": example * rows}
     return httpx.post(url, json={"inputs": [tensor]}, headers=headers, trust_env=False)
 
 
@@ -84,6 +84,20 @@ def test_the_model_answers(served: Platform, models: Path) -> None:
     assert answer.headers["fairlead-revision"] == "digits-00001"
     outputs = {each["name"]: each["data"] for each in answer.json()["outputs"]}
     assert outputs["label"] == [training["example_label"]]
+
+
+def test_a_model_without_a_configuration_takes_the_rows_that_its_profile_found_good(
+    served: Platform, models: Path
+) -> None:
+    example = json.loads((models / "training.json").read_text())["example"]
+    with served.client() as client:
+        version = client.get("models/digits/versions/1")
+    rows = version["profile"]["max_batch_size"]
+    assert version["signature"]["max_batch_size"] == rows > 4
+    assert infer(served, example, rows).status_code == 200
+    refused = infer(served, example, rows + 1)
+    assert refused.status_code == 400
+    assert f"found {rows + 1}; send fewer rows, or raise max_batch_size in its configuration" in refused.text
 
 
 def test_a_request_for_a_model_is_found_in_its_replicas_log_by_its_id(served: Platform, models: Path) -> None:

@@ -78,11 +78,12 @@ def test_a_model_is_ready_with_signature_and_profile(
     assert version["signature"] == {
         "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}],
         "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 3]}],
-        "max_batch_size": 4,
+        "max_batch_size": version["profile"]["max_batch_size"],
     }
     profile = version["profile"]
     assert isinstance(profile, dict)
-    assert profile.keys() == {"load_seconds", "memory_bytes", "batches", "device"}
+    assert profile.keys() == {"load_seconds", "memory_bytes", "batches", "max_batch_size", "device"}
+    assert profile["max_batch_size"] == profile["batches"][-1]["batch_size"] > 4
     assert profile["batches"][0]["batch_size"] == 1
 
 

@@ -218,6 +218,6 @@ def test_keras_is_no_format_that_is_opened(lax: ServerProcess, name: str) -> Non
     """A Lambda layer, or a configuration that names any module, is code; nothing here reads either."""
     asked = {"config": json.dumps({"backend": "keras"}), f"file:1/{name}": b64encode(b"PK\3\4").decode()}
     answer = httpx.post(f"{lax.url}/v2/repository/models/layers/load", json={"parameters": asked}, timeout=30)
-    assert answer.status_code == 500
+    assert answer.status_code == 400
     assert "backend 'keras'" in answer.json()["error"]
     answers(lax)

@@ -34,7 +34,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
         Row("P6", "infer over HTTP", "yes"),
         Row("P7", "infer over gRPC, raw and typed contents", "yes"),
         Row("P8", "versions in the URL", "yes"),
-        Row("P9", "all datatypes, BF16 too", "yes", "FP16 and BF16 have no JSON form"),
+        Row("P9", "all datatypes, BF16 too", "yes", "FP16 and BF16 are JSON numbers too, which Triton refuses"),
         Row("P10", "nested or flat `data`", "yes"),
         Row("P11", "error mapping", "yes"),
         Row("P12", "`grpc.health.v1.Health`", "yes", "`Check` and `Watch`"),

@@ -67,6 +67,7 @@ print(len(compared))
 def test_the_generated_descriptors_are_those_of_the_proto_files(tmp_path: Path) -> None:
     generated = tmp_path / "descriptors.binpb"
     names = ["model_config.proto", "inference.proto", "health.proto", "metrics.proto"]
+    names += ["reflection_v1.proto", "reflection_v1alpha.proto"]
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{FOLDER}", f"--descriptor_set_out={generated}", *names]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     kept = descriptor_pb2.FileDescriptorSet.FromString((FOLDER / "generated" / "descriptors.binpb").read_bytes())

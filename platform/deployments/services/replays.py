@@ -16,6 +16,7 @@ from accounts.services import audit_record
 from common.errors import Conflict, NotFound
 from deployments import attempts
 from deployments.attempts import AttemptState, Status
+from deployments.batch_size import with_batch_size
 from deployments.comparison.agreement import shown_percent
 from deployments.comparison.report import Report
 from deployments.comparison.stored import report_json, worst_json
@@ -195,7 +196,7 @@ def _candidate(row: Replay) -> Candidate:
         model_name=row.service.name,
         model_version=str(row.model_version.number),
         artifact_uri=row.model_version.artifact_uri,
-        model_config=spec.model_config,
+        model_config=with_batch_size(spec.model_config, row.model_version.profile),
         env=spec.env,
         is_code=is_code(row.model_version.platform),
         egress=service_egress(row.service, spec),

@@ -17,23 +17,24 @@ from serving_runtime.telemetry.own import OWN
 
 A = TypeVar("A")
 
+_NOTES = {False: "", True: ", the first for the rows of the batch"}
+"""Behind a shape of the config, by whether it is of a batch."""
+
 
 class RemotePythonModel:
     """One version of a model, in as many processes as it has instances.
 
     Args:
-        reshaped: names of outputs whose config has a reshape.
+        batched: whether the first dimension of all tensors is that of the batch.
     """
 
     opsets: dict[str, int] = {}
 
-    def __init__(
-        self, signature: Signature, pool: Pool[WorkerProcess], calls: CallServer, reshaped: frozenset[str]
-    ) -> None:
+    def __init__(self, signature: Signature, pool: Pool[WorkerProcess], calls: CallServer, *, batched: bool) -> None:
         self.signature = signature
         self._pool = pool
         self._calls = calls
-        self._outputs = _Outputs(signature.outputs, reshaped)
+        self._outputs = _Outputs(signature.outputs, batched=batched)
 
     @property
     def problem(self) -> str:
@@ -104,11 +105,11 @@ def _explanation(response: Response, _names: Sequence[str]) -> Explanation:
 
 
 class _Outputs:
-    """Makes a worker's tensors into outputs in the signature's order."""
+    """Makes a worker's tensors into outputs in the signature's order, as the config says that they are."""
 
-    def __init__(self, specs: Sequence[TensorSpec], reshaped: frozenset[str]) -> None:
+    def __init__(self, specs: Sequence[TensorSpec], *, batched: bool) -> None:
         self._positions = {spec.name: (position, spec) for position, spec in enumerate(specs)}
-        self._reshaped = reshaped
+        self._batched = batched
 
     def arranged(self, response: Response, names: Sequence[str]) -> Outputs:
         """Return the outputs; raises BackendError where they are not those of the config, or lack one of `names`."""
@@ -121,10 +122,10 @@ class _Outputs:
                 raise BackendError(
                     f"the model gave output '{name}' as {datatype.name}, but its config says {spec.datatype.name}"
                 )
-            if name in self._reshaped and not _fits(array.shape, spec.shape):
+            if not _fits(array.shape, spec.shape):
                 raise BackendError(
                     f"the model gave output '{name}' with shape {list(array.shape)}, but its config says "
-                    f"{list(spec.shape)}"
+                    f"{list(spec.shape)}{_NOTES[self._batched]}"
                 )
             arrays[position] = array
         for name in names:

@@ -16,6 +16,7 @@ GROUPS = {
     "ServerReady": "health",
     "ModelReady": "health",
     "ServerMetadata": "metadata",
+    "ServerReflectionInfo": "metadata",
     "ModelMetadata": "metadata",
     "ModelInfer": "inference",
     "ModelStreamInfer": "inference",

@@ -1,24 +1,10 @@
 """How the gRPC endpoint treats connections; plain values, so that the command line is read without grpcio."""
 
 from dataclasses import dataclass
-from pathlib import Path
+
+from serving_runtime.protocol.tls import TlsFiles
 
 COMPRESSION_LEVELS = ("none", "low", "medium", "high")
-
-
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
-    """PEM files of the endpoint.
-
-    Attributes:
-        root_cert: of the authorities that sign clients' certificates.
-        mutual: clients must show a certificate.
-    """
-
-    server_cert: Path
-    server_key: Path
-    root_cert: Path | None
-    mutual: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -365,7 +365,8 @@ class Connection(asyncio.Protocol):
         self._refusal = None
         self._lingering = True
         self._since = self._listener.now
-        self._transport.write_eof()
+        if self._transport.can_write_eof():  # not over TLS
+            self._transport.write_eof()
 
     # What the listener calls
 

@@ -158,8 +158,10 @@ def _text_if_any(outcome: Outcome) -> bytes | None:
 
 
 def _tensor(wanted: ModelTensor, value: Any, *, batched: bool) -> Tensor:
-    """Return an input of shape [n], or [1, n] where batched, from one value or a list of them."""
+    """Return an input of shape [n], [1, n] where batched, or [] for a scalar, from one value or a list of them."""
     values = value if isinstance(value, list) else [value]
     shape = (1, len(values)) if batched else (len(values),)
     array: Array = json_tensors.decode(values, wanted.datatype, shape, wanted.name)
+    if not (wanted.dims or batched) and not isinstance(value, list):
+        array = array.reshape(())
     return Tensor(wanted.name, wanted.datatype, array)

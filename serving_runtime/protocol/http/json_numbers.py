@@ -33,9 +33,9 @@ _PIECE_BYTES = 256 * 1024
 """Of the arrays of longer texts."""
 
 _CODES = {
-    datatype.name: {"f": "d", "u": "u"}.get(datatype.dtype.kind, "i")
+    datatype.name: "d" if datatype.holds_floats else {"u": "u"}.get(datatype.dtype.kind, "i")
     for datatype in DATATYPES.values()
-    if datatype.json and datatype is not BYTES and datatype.dtype.kind != "b"
+    if datatype is not BYTES and datatype.dtype.kind != "b"
 }
 """How simdjson is to hand over numbers of each datatype: as FP64, UINT64 or INT64; what does not fit is refused."""
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import socket
+import ssl
+from typing import Any
 
+from serving_runtime.protocol import tls
 from serving_runtime.protocol.http.connection import Connection
 from serving_runtime.protocol.http.limits import DISCARD_EVERY_S, HttpLimits
 from serving_runtime.protocol.http.message import STATUS_LINES, Application
@@ -27,6 +30,9 @@ class Listener:
         begun: how an answer begins, by its status: the status line, and what all answers have.
         now: the loop's time, renewed once a second: timeouts need no better, and requests need not ask for it.
         draining: answers tell their clients to close.
+
+    Args:
+        secured: to speak TLS by; None for plain text.
     """
 
     def __init__(
@@ -38,6 +44,7 @@ class Listener:
         *,
         own_headers: bytes = b"",
         memory: RequestMemory | None = None,
+        secured: ssl.SSLContext | None = None,
     ) -> None:
         self.application = application
         self.limits = limits
@@ -49,6 +56,7 @@ class Listener:
         self._loop = asyncio.get_running_loop()
         self.now = self._discard_at = self._loop.time()
         self._socket = sock
+        self._secured = secured
         self._connections: set[Connection] = set()
         self._server: asyncio.AbstractServer | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -56,7 +64,12 @@ class Listener:
     async def start(self) -> None:
         unix = self._socket.family == socket.AF_UNIX
         create = self._loop.create_unix_server if unix else self._loop.create_server
-        self._server = await create(lambda: Connection(self), sock=self._socket, backlog=4096)
+        tls_limits: Any = {}
+        if self._secured is not None:
+            tls_limits = {"ssl_handshake_timeout": tls.HANDSHAKE_S, "ssl_shutdown_timeout": tls.SHUTDOWN_S}
+        self._server = await create(
+            lambda: Connection(self), sock=self._socket, backlog=4096, ssl=self._secured, **tls_limits
+        )
         self._sweep()
 
     def change(self, application: Application, keeps_header: KeepsHeader | None) -> None:

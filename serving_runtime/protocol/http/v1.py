@@ -233,7 +233,9 @@ def _tensor(wanted: ModelTensor, values: Any, *, batched: bool) -> Tensor:
         array = array.reshape(dims)
     else:
         array = json_tensors.decode(nested, wanted.datatype, dims, wanted.name)
-    if len(dims) == len(wanted.dims) + batched - 1 and wanted.dims[-1:] in ((1,), (-1,)):
+    if not (wanted.dims or batched) and type(values) is not list:
+        array = array.reshape(())
+    elif len(dims) == len(wanted.dims) + batched - 1 and wanted.dims[-1:] in ((1,), (-1,)):
         array = array.reshape((*dims, 1))
     return Tensor(wanted.name, wanted.datatype, array)
 
@@ -260,8 +262,9 @@ def _values(tensor: Tensor) -> Any:
         flat: list[Any] = [_text(element) for element in array.ravel()]
         for dim in reversed(array.shape[1:]):
             flat = [flat[start : start + dim] for start in range(0, len(flat), dim)] if dim else []
-        return flat
-    return json_tensors.encode(array, datatype, name).reshape(array.shape)
+        return flat if array.shape else flat[0]
+    numbers = json_tensors.encode(array, datatype, name)
+    return numbers.reshape(array.shape) if array.shape else numbers[0].item()
 
 
 def _text(element: bytes) -> dict[str, str] | str:

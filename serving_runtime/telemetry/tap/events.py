@@ -1,7 +1,7 @@
 """A recorded request and its answers as CloudEvents 1.0, in V2's JSON form. Pure.
 
-Types are those of KServe's payload logger, so that what reads its events reads these. What V2's JSON cannot carry
-exactly (FP16, BF16, NaN, infinity, bytes that are no text) is base64 of the tensor's binary form instead, and the
+Types are those of KServe's payload logger, so that what reads its events reads these. FP16 and BF16, and what
+V2's JSON cannot carry (NaN, infinity, bytes that are no text), are base64 of the tensor's binary form instead, and the
 tensor's parameters say so: {"encoding": "base64"}. Nothing is rounded: floats are written in the shortest digits that
 read back the same.
 """

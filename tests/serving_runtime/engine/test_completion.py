@@ -53,6 +53,29 @@ def test_dims_that_name_the_first_dimension_mean_no_batching() -> None:
     assert (config.max_batch_size, config.batching) == (0, None)
 
 
+@pytest.mark.parametrize(
+    ("shapes", "rows"),
+    [
+        pytest.param(((-1,),), 0, id="one dimension"),
+        pytest.param(((-1,), (-1,)), 0, id="two inputs of one"),
+        pytest.param(((-1, 4), (-1,)), 4, id="one beside an input with a batch"),
+        pytest.param(((-1, -1),), 4, id="two dimensions"),
+    ],
+)
+def test_inputs_of_rank_1_have_no_batch_dimension(shapes: tuple[tuple[int, ...], ...], rows: int) -> None:
+    inputs = tuple(TensorSpec(f"x{number}", FP32, shape) for number, shape in enumerate(shapes))
+    found = completed("", Signature(inputs, BATCHABLE.outputs))
+    assert found.max_batch_size == rows
+    if not rows:
+        assert [tensor.dims for tensor in found.inputs] == [spec.shape for spec in inputs]
+    assert completed("max_batch_size: 8", Signature(inputs, BATCHABLE.outputs)).max_batch_size == 8
+
+
+def test_a_scalar_is_served_as_one() -> None:
+    found = completed("", Signature((TensorSpec("x", FP32, ()),), (TensorSpec("y", FP32, ()),)))
+    assert [(tensor.dims, tensor.reshape) for tensor in (*found.inputs, *found.outputs)] == [((), None)] * 2
+
+
 def test_a_part_of_the_outputs_may_be_configured() -> None:
     config = completed('max_batch_size: 4 output { name: "y" }', BATCHABLE)
     assert [tensor.name for tensor in config.outputs] == ["y"]

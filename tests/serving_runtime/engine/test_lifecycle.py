@@ -8,7 +8,7 @@ import pytest
 
 from serving_runtime.engine.control import Control, ControlMode
 from serving_runtime.engine.statistics import statistics_message
-from serving_runtime.errors import FailureReason, ModelError, NotFound, ServingError, Unavailable
+from serving_runtime.errors import FailureReason, Forbidden, ModelError, NotFound, ServingError, Unavailable
 from serving_runtime.request import InferResponse
 from tests.serving_runtime import onnx_models
 from tests.serving_runtime.engine.serving import EXPLICIT, POLL, engine_of, infer, output, states, until
@@ -46,7 +46,7 @@ async def test_load_and_unload_need_explicit_mode(tmp_path: Path, mode: ControlM
     model(tmp_path, "m", 1)
     async with engine_of(tmp_path, control=Control(mode)) as engine:
         for change in (engine.load("m"), engine.unload("m")):
-            with pytest.raises(Unavailable, match=f"not allowed with --model-control-mode={mode.value}"):
+            with pytest.raises(Forbidden, match=f"not allowed with --model-control-mode={mode.value}"):
                 await change
         assert output(await infer(engine, "m")).shape == (1, 3)
 

@@ -76,7 +76,10 @@ def test_a_model_without_a_batch_dimension_counts_one_row() -> None:
         pytest.param([a(), b(1, 1, 3)], "Expected [-1, 2], got []", id="a scalar"),
         pytest.param([a(1, 2, 1), b(1, 1, 3)], "Expected [-1, 2], got [1, 2, 1]", id="one dimension too many"),
         pytest.param(
-            [a(5, 2), b(5, 1, 3)], "inference request batch-size must be <= 4 for 'm', found 5", id="too many rows"
+            [a(5, 2), b(5, 1, 3)],
+            "inference request batch-size must be <= 4 for 'm', found 5; send fewer rows, or raise "
+            "max_batch_size in its configuration",
+            id="too many rows",
         ),
         pytest.param([a(0, 2), b(0, 1, 3)], "<= 4 for 'm' and >= 1, found 0", id="no rows"),
         pytest.param([a(2, 2), b(3, 1, 3)], "input 'b' batch size 3 does not match other inputs' 2", id="uneven rows"),

@@ -21,6 +21,22 @@ def test_headers_with_a_reserved_name_or_a_secret_are_not_forwarded() -> None:
     assert with_headers(asked, headers, forwarding).parameters == {"own": 1, "X-Tenant": "a"}
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("timeout", "5", "'timeout' must be an unsigned integer, found '5'"),
+        ("timeout", -1, "'timeout' must be an unsigned integer, found -1"),
+        ("priority", 1.0, "'priority' must be an unsigned integer, found 1.0"),
+        ("sequence_start", "true", "'sequence_start' must be true or false, found 'true'"),
+        ("triton_enable_empty_final_response", 1, "must be true or false, found 1"),
+    ],
+)
+def test_what_the_protocol_understands_has_its_type_for_every_model(name: str, value: object, sentence: str) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(sentence)):
+        parameters.checked({name: value})
+    assert parameters.checked({"timeout": 5, "sequence_id": "a", "sequence_end": True})
+
+
 @pytest.mark.parametrize("name", ["headers", "triton_x", "sequence_x"])
 def test_reserved_names_are_refused(name: str) -> None:
     with pytest.raises(InvalidArgument, match=f"'{name}' has a reserved name"):

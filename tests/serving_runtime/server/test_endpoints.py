@@ -173,7 +173,8 @@ def test_forwarded_metadata_reaches_the_model(tmp_path: Path, key: str, word: by
 
 
 def test_every_call_is_in_a_group_of_restrictions() -> None:
-    for service in ("inference.GRPCInferenceService", "grpc.health.v1.Health"):
+    reflection = [f"grpc.reflection.{version}.ServerReflection" for version in ("v1", "v1alpha")]
+    for service in ("inference.GRPCInferenceService", "grpc.health.v1.Health", *reflection):
         methods = {method.name for method in proto._POOL.FindServiceByName(service).methods}
         assert methods <= set(GROUPS)
     assert set(GROUPS.values()) == set(restrictions.GROUPS)

@@ -71,6 +71,18 @@ def test_every_request_and_answer_is_posted_of_both_protocols(
     assert json.loads(posts["by-grpc", "request"][1])["inputs"][0]["data"] == [0.5] * 8
 
 
+@pytest.mark.parametrize("verbose", ["0", "1"])
+def test_no_event_writes_a_line_into_the_log(
+    repository: Path, tmp_path: Path, receiver: Receiver, verbose: str
+) -> None:
+    log = tmp_path / "log"
+    flags = (f"--payload-logger={receiver.url}", f"--log-file={log}", f"--log-verbose={verbose}")
+    with server(repository, *flags, scratch=tmp_path) as target:
+        infer(target, "quiet")
+        until(lambda: target.metric(METRIC, result="written") == 2)
+    assert [line for line in log.read_text().splitlines() if "httpx" in line or "httpcore" in line] == []
+
+
 @pytest.mark.parametrize("mode", ["request", "response"])
 def test_a_mode_tells_only_one_of_them(repository: Path, tmp_path: Path, receiver: Receiver, mode: str) -> None:
     flags = (f"--payload-logger={receiver.url}", f"--payload-logger-mode={mode}")

@@ -173,7 +173,7 @@ async def test_poll_mode_follows_the_repository(tmp_path: Path) -> None:
 
 
 def load_allowed(process: ServerProcess) -> bool:
-    return httpx.post(f"{process.url}/v2/repository/models/m/load").status_code != 503
+    return httpx.post(f"{process.url}/v2/repository/models/m/load").status_code != 403
 
 
 def ready(process: ServerProcess, model: str) -> bool:
@@ -182,7 +182,12 @@ def ready(process: ServerProcess, model: str) -> bool:
 
 @pytest.mark.feature("E5", "E6", "E7")
 def test_requests_that_make_no_sense_are_refused_in_words(tmp_path: Path) -> None:
-    with server(repository(tmp_path), EXPLICIT, scratch=tmp_path) as process:
+    root = repository(tmp_path)
+    for name, backend, filename in (("broken", "onnxruntime", "model.onnx"), ("coded", "python", "model.py")):
+        file = onnx_models.configure(root / name, f'backend: "{backend}"') / "1" / filename
+        file.parent.mkdir()
+        file.write_text("nothing")
+    with server(root, EXPLICIT, scratch=tmp_path) as process:
 
         def posted(path: str, content: object) -> tuple[int, str]:
             answer = httpx.post(f"{process.url}/v2/repository{path}", json=content)
@@ -197,11 +202,21 @@ def test_requests_that_make_no_sense_are_refused_in_words(tmp_path: Path) -> Non
         lonely = {"file:1/model.onnx": base64.b64encode(b"x").decode()}
         assert "need a 'config' parameter" in posted(load, {"parameters": lonely})[1]
         assert "must be true or false" in posted("/models/m/unload", {"parameters": {"unload_dependents": 1}})[1]
+        nothing = {"config": "{}", "file:1/model.onnx": base64.b64encode(b"nothing").decode()}
+        assert posted(load, {"parameters": nothing}) == (
+            400,
+            "model 'm' version 1: model.onnx is not an ONNX model: it is not a protobuf message",
+        )
+        assert posted(load, {"parameters": {"config": '{"max_batch_size": -1}'}})[0] == 400
+        assert posted("/models/broken/load", {})[0] == 500, "a fault of the repository's"
+        code, said = posted("/models/coded/load", {})
+        assert (code, "--allow-python-models" in said) == (403, True)
         assert posted("/a/models/m/b/load", {})[0] == 404
         assert posted("/here/models/m/load", {})[0] == 501
         assert posted("/here/index", {}) == (404, "there is no repository 'here'; there are models")
         assert posted("/index", {"ready": 1}) == (400, "the request's 'ready' must be true or false")
-        assert httpx.post(f"{process.url}/v2/repository/models/index").json()[0]["name"] == "m"
+        index = httpx.post(f"{process.url}/v2/repository/models/index").json()
+        assert "m" in [entry["name"] for entry in index]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from serving_runtime.engine import telling
 from tests.serving_runtime import onnx_models
 
 
@@ -46,6 +47,30 @@ def test_profile(tmp_path: Path) -> None:
     for batch in profile["batches"]:
         assert batch["iterations"] > 0
         assert 0 < batch["latency_p50_us"] <= batch["latency_p99_us"]
+
+
+def test_profile_finds_a_good_batch_size_where_the_configuration_says_none(tmp_path: Path) -> None:
+    onnx_models.mlp(onnx_models.configure(tmp_path / "open", 'backend: "onnxruntime"') / "1" / "model.onnx")
+    _, profile = told("profile", str(tmp_path / "open"), "--json")
+    sizes = [batch["batch_size"] for batch in profile["batches"]]
+    assert sizes == [1 << power for power in range(len(sizes))]
+    assert profile["max_batch_size"] == sizes[-1] > 4
+    for name, said in (("said", "max_batch_size: 4"), ("dims", 'input { name: "x" dims: [-1, 8] }')):
+        onnx_models.mlp(onnx_models.configure(tmp_path / name, said) / "1" / "model.onnx")
+        assert "max_batch_size" not in told("profile", str(tmp_path / name), "--json")[1]
+    onnx_models.identity(tmp_path / "fixed" / "1" / "model.onnx", shape=(2, 4))
+    assert "max_batch_size" not in told("profile", str(tmp_path / "fixed"), "--json")[1]
+
+
+@pytest.mark.parametrize(
+    ("smaller_us", "larger_us", "good"),
+    [(1000, 1500, True), (1000, 2000, True), (1000, 2300, False), (30_000, 49_000, True), (30_000, 51_000, False)],
+)
+def test_a_larger_batch_is_good_while_rows_get_no_dearer_and_nobody_waits_long(
+    smaller_us: float, larger_us: float, good: bool
+) -> None:
+    smaller, larger = ({"batch_size": size, "latency_p50_us": us} for size, us in ((8, smaller_us), (16, larger_us)))
+    assert telling.pays(smaller, larger) is good
 
 
 @pytest.mark.parametrize("command", ["inspect", "profile"])

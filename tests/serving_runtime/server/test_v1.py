@@ -15,7 +15,7 @@ pytestmark = pytest.mark.feature("V1a")
 
 @pytest.fixture(scope="module")
 def predicting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of `sums` (a, b), `mlp` (x, versions 1 and 3), `text`, `half`, and `cube` without a batch dimension."""
+    """A server of `sums` (a, b), `mlp` (x, versions 1 and 3), and of models that repeat their input."""
     root = tmp_path_factory.mktemp("repository")
     onnx_models.add(onnx_models.configure(root / "sums", "max_batch_size: 8") / "1" / "model.onnx")
     mlp = onnx_models.configure(root / "mlp", "version_policy { all { } }")
@@ -24,6 +24,9 @@ def predicting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProce
     onnx_models.identity(root / "text" / "1" / "model.onnx", TensorProto.STRING, ("N", 1))
     onnx_models.identity(root / "cube" / "1" / "model.onnx", TensorProto.FLOAT, (2, 2, 2))
     onnx_models.identity(root / "half" / "1" / "model.onnx", TensorProto.FLOAT16, ("N", 1))
+    onnx_models.identity(root / "brain" / "1" / "model.onnx", TensorProto.BFLOAT16, ("N", 1))
+    onnx_models.identity(root / "one" / "1" / "model.onnx", TensorProto.FLOAT, ())
+    onnx_models.identity(root / "words" / "1" / "model.onnx", TensorProto.STRING, ("N",))
     with server(root, scratch=tmp_path_factory.mktemp("ports")) as process:
         yield process
 
@@ -68,6 +71,42 @@ def test_bytes_as_text_and_as_base64(predicting: ServerProcess) -> None:
         assert ask(predicting, "text:predict", {"instances": rows}).json() == {"predictions": [["Bär"], ["Bär"]]}
 
 
+@pytest.mark.parametrize(
+    ("model", "datatype", "shape", "data"),
+    [("one", "FP32", [], [1.5]), ("words", "BYTES", [2], ["a", "b"]), ("words", "BYTES", [7], list("abcdefg"))],
+)
+def test_inputs_of_rank_0_and_1_are_served_as_the_file_says(
+    predicting: ServerProcess, model: str, datatype: str, shape: list[int], data: list[object]
+) -> None:
+    url = f"{predicting.url}/v2/models/{model}"
+    assert httpx.get(url).json()["inputs"][0]["shape"] == [-1] * len(shape)
+    item = {"name": "x", "datatype": datatype, "shape": shape, "data": data}
+    answer = httpx.post(f"{url}/infer", json={"inputs": [item]})
+    assert answer.status_code == 200, answer.text
+    (output,) = answer.json()["outputs"]
+    assert (output["shape"], output["data"]) == (shape, data)
+    binary = httpx.post(f"{url}/infer", json={"inputs": [item], "parameters": {"binary_data_output": True}})
+    assert binary.status_code == 200
+    values = data if shape else data[0]
+    assert ask(predicting, f"{model}:predict", {"inputs": values}).json() == {"outputs": values}
+    assert httpx.post(f"{url}/generate", json={"x": values}).json()["y"] == values
+
+
+@pytest.mark.feature("P9")
+def test_fp16_and_bf16_are_numbers_both_ways(predicting: ServerProcess) -> None:
+    for model, datatype, rounded in (("half", "FP16", 0.099975586), ("brain", "BF16", 0.100097656)):
+        item = {"name": "x", "datatype": datatype, "shape": [2, 1], "data": [0.1, -2]}
+        answer = httpx.post(f"{predicting.url}/v2/models/{model}/infer", json={"inputs": [item]})
+        assert answer.status_code == 200, answer.text
+        (output,) = answer.json()["outputs"]
+        assert (output["datatype"], output["data"]) == (datatype, [rounded, -2])
+        assert ask(predicting, f"{model}:predict", {"instances": [[0.1], [-2]]}).json() == {
+            "predictions": [[rounded], [-2]]
+        }
+        generated = httpx.post(f"{predicting.url}/v2/models/{model}/generate", json={"x": 0.1})
+        assert generated.json()["y"] == rounded
+
+
 def test_a_model_without_a_batch_dimension_is_asked_by_columns(predicting: ServerProcess) -> None:
     cube = [[[1.5, 2], [3, 4]], [[5, 6], [7, 8]]]
     assert ask(predicting, "cube:predict", {"inputs": cube}).json() == {"outputs": cube}
@@ -93,7 +132,7 @@ def test_a_model_without_a_batch_dimension_is_asked_by_columns(predicting: Serve
         ("sums:predict", {"instances": [{"a": [1] * 4, "b": [1] * 4}] * 9}, 400, "batch-size must be <= 8"),
         ("text:predict", {"instances": [{"b64": "?"}]}, 400, "not base64"),
         ("text:predict", {"instances": [1]}, 400, "must be strings or"),
-        ("half:predict", {"instances": [[1]]}, 501, "FP16 has no JSON form"),
+        ("half:predict", {"instances": [[1e5]]}, 400, "a number that does not fit FP16"),
         ("nobody:predict", {"instances": [[1]]}, 404, "unknown model 'nobody'"),
         ("mlp/versions/9:predict", {"instances": [[1]]}, 404, "has no version '9'"),
         ("mlp:classify", {"examples": []}, 501, "predict and explain are offered"),
@@ -113,7 +152,7 @@ def test_models_and_their_versions(predicting: ServerProcess) -> None:
     def get(path: str) -> httpx.Response:
         return httpx.get(f"{predicting.url}/v1/models{path}")
 
-    assert get("").json() == {"models": ["cube", "half", "mlp", "sums", "text"]}
+    assert get("").json() == {"models": ["brain", "cube", "half", "mlp", "one", "sums", "text", "words"]}
     status = get("/mlp").json()
     assert (status["name"], status["ready"]) == ("mlp", True)
     assert [(entry["version"], entry["state"]) for entry in status["model_version_status"]] == [

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import grpc
 
-from serving_runtime.protocol.grpc import tls
+from serving_runtime.protocol import tls
 from serving_runtime.protocol.grpc.methods import Service
 from serving_runtime.protocol.grpc.on_grpcio.handlers import handlers
 from serving_runtime.protocol.grpc.policy import CallPolicy
-from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSettings, TlsFiles
+from serving_runtime.protocol.grpc.settings import COMPRESSION_LEVELS, GrpcSettings
+from serving_runtime.protocol.tls import TlsFiles
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class GrpcioServer:
 
 
 def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    tls.context(files)  # grpcio would tell of nothing but a failed port
+    tls.context(files, ("h2",))  # grpcio would tell of nothing but a failed port
     roots = files.root_cert.read_bytes() if files.root_cert is not None else None
     pair = (files.server_key.read_bytes(), files.server_cert.read_bytes())
     return grpc.ssl_server_credentials([pair], roots, files.mutual)

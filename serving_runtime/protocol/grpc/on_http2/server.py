@@ -5,7 +5,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from serving_runtime.protocol.grpc import tls
+from serving_runtime.protocol import tls
 from serving_runtime.protocol.grpc.methods import Service
 from serving_runtime.protocol.grpc.on_http2 import heads
 from serving_runtime.protocol.grpc.on_http2.calls import CallSettings, RefusedCall
@@ -40,7 +40,7 @@ class Http2GrpcServer:
         """Take the services; raises ValueError, naming the flag, for certificates that do not serve."""
         self._services = services
         self._settings = settings
-        self._tls = tls.context(settings.tls) if settings.tls is not None else None
+        self._tls = tls.context(settings.tls, ("h2",)) if settings.tls is not None else None
         self._loop = asyncio.get_running_loop()
         self._calls = CallSettings(
             self._loop,

@@ -100,6 +100,18 @@ def test_initialize_is_told_what_triton_tells(served: ServerProcess) -> None:
         ("raise", 500, "the model failed: ValueError: no reason"),
         ("too few", 500, "execute() must return a list of 1 responses, one per request, found 0"),
         ("wrong", 500, "the model gave output 'numbers' as FP64, but its config says INT64"),
+        (
+            "misshapen",
+            500,
+            "the model gave output 'text' with shape [1, 2], but its config says [-1, 1], the first for the rows of "
+            "the batch",
+        ),
+        (
+            "flat",
+            500,
+            "the model gave output 'numbers' with shape [1], but its config says [-1, -1], the first for the rows of "
+            "the batch",
+        ),
         ("unknown", 500, "the model gave output 'else'; its config has text, numbers"),
     ],
 )
@@ -245,7 +257,7 @@ def test_code_that_comes_with_a_load_request_is_refused(tmp_path: Path) -> None:
         parameters = {"config": config, "file:1/model.py": "cHJpbnQoKQ=="}
         url = f"{served.url}/v2/repository/models/m/load"
         answer = httpx.post(url, json={"parameters": parameters}, timeout=60)
-        assert answer.status_code == 500
+        assert answer.status_code == 403
         assert "code runs only where it lies in a model repository" in answer.json()["error"]
 
 

@@ -13,7 +13,7 @@ from serving_runtime.errors import InvalidArgument, ServingError
 from serving_runtime.protocol import json_tensors
 from serving_runtime.protocol.http import infer_head, json_body, json_numbers
 
-NUMBERS = [name for name, datatype in DATATYPES.items() if datatype.json and name not in ("BYTES", "BOOL")]
+NUMBERS = [name for name in DATATYPES if name not in ("BYTES", "BOOL")]
 PADDING = " " * 1100
 """Spaces that make a short text worth it."""
 

@@ -62,6 +62,12 @@ class TritonPythonModel:
     def on_wrong(self, request, rest, requests):
         return pb_utils.InferenceResponse([pb_utils.Tensor("numbers", np.zeros((1, 1)))])
 
+    def on_misshapen(self, request, rest, requests):
+        return pb_utils.InferenceResponse([pb_utils.Tensor("text", np.array([["two", "texts"]], dtype=np.object_))])
+
+    def on_flat(self, request, rest, requests):
+        return pb_utils.InferenceResponse([pb_utils.Tensor("numbers", np.zeros(1, np.int64))])
+
     def on_unknown(self, request, rest, requests):
         return pb_utils.InferenceResponse([pb_utils.Tensor("else", np.zeros((1, 1)))])
 

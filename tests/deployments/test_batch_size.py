@@ -1,0 +1,37 @@
+"""Which batch size a service has of a model whose configuration says none."""
+
+import pytest
+
+from deployments.batch_size import with_batch_size
+
+FOUND = {"max_batch_size": 32, "batches": []}
+
+
+@pytest.mark.parametrize(
+    ("config", "profile", "expected"),
+    [
+        pytest.param({}, FOUND, {"max_batch_size": 32, "dynamic_batching": {}}, id="nothing is said"),
+        pytest.param(
+            {"instance_group": [{"count": 2}]},
+            FOUND,
+            {"instance_group": [{"count": 2}], "max_batch_size": 32, "dynamic_batching": {}},
+            id="other fields stay",
+        ),
+        pytest.param(
+            {"dynamic_batching": {"max_queue_delay_microseconds": 5}},
+            FOUND,
+            {"dynamic_batching": {"max_queue_delay_microseconds": 5}, "max_batch_size": 32},
+            id="a batcher of its own",
+        ),
+        pytest.param({"max_batch_size": 4}, FOUND, {"max_batch_size": 4}, id="a size of its own"),
+        pytest.param({"max_batch_size": 0}, FOUND, {"max_batch_size": 0}, id="none on purpose"),
+        pytest.param({"sequence_batching": {}}, FOUND, {"sequence_batching": {}}, id="sequences"),
+        pytest.param({"input": [{"name": "x"}]}, FOUND, {"input": [{"name": "x"}]}, id="dims that may name the batch"),
+        pytest.param({}, {"batches": []}, {}, id="the model's own configuration says one, or it was never measured"),
+        pytest.param({}, {"max_batch_size": "32"}, {}, id="no number"),
+    ],
+)
+def test_a_service_has_the_size_that_was_found_good_unless_its_file_says_otherwise(
+    config: dict[str, object], profile: dict[str, object], expected: dict[str, object]
+) -> None:
+    assert with_batch_size(config, profile) == expected
