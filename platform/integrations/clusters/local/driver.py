@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
+from common.no_room import is_no_room, refused
 from integrations import pages
 from integrations.clusters import payloads
 from integrations.clusters.base import (
@@ -197,6 +198,8 @@ class LocalDriver:
                 if there is None or (there != order and there.desired.generation <= desired.generation):
                     write_json(place, order_to_json(order), durable=True)
         except OSError as error:
+            if is_no_room(error):
+                raise refused(place, self._layout.home) from error
             raise Unavailable(f"the cluster folder {self._layout.cluster} cannot be written: {error}") from error
 
     def _cluster_status(self) -> ClusterStatus:
