@@ -25,9 +25,9 @@ def is_no_room(error: BaseException) -> bool:
 def refused(path: str | Path, home: Path) -> NoRoom:
     """Return the refusal that names `path`, a file or folder, as it is below `home`, or by its last name."""
     place = Path(path)
-    name = f"FAIRLEAD_HOME/{place.relative_to(home)}" if place.is_relative_to(home) else place.name
+    name = str(Path("FAIRLEAD_HOME", place.relative_to(home))) if place.is_relative_to(home) else place.name
     return NoRoom(
-        f"{name} cannot be written: its disk is full; nothing was changed, and what serves goes on; "
+        f"the disk is full: {name} cannot be written; nothing was changed and what serves goes on; "
         "make room there and try again"
     )
 

@@ -88,12 +88,12 @@ def test_a_full_disk_ends_nothing_and_a_rollout_goes_on_when_there_is_room(
                 assert refusal.status_code == 507, refusal.text
                 assert refusal.json()["error"]["code"] == "no_room"
                 assert refusal.json()["error"]["message"] == (
-                    "FAIRLEAD_HOME/fairlead.sqlite3 cannot be written: its disk is full; nothing was changed, and what "
+                    "the disk is full: FAIRLEAD_HOME/fairlead.sqlite3 cannot be written; nothing was changed and what "
                     "serves goes on; make room there and try again"
                 )
                 pushed = platform.fairlead("models", "push", str(models / "v3.onnx"), "--name", "other", check=False)
                 assert pushed.returncode == 1
-                assert pushed.stderr.startswith("FAIRLEAD_HOME/"), pushed.stderr
+                assert pushed.stderr.startswith("the disk is full: FAIRLEAD_HOME/"), pushed.stderr
                 assert pushed.stderr.count("\n") == 1
                 until(lambda: disk_message(platform), 30, "the agent says so")
                 assert "cannot be written (No space left on device)" in disk_message(platform)
