@@ -35,9 +35,8 @@ def from_database(folder: Path) -> BaseException:
         database = sqlite3.connect(folder / "x.sqlite3")
         database.execute("PRAGMA max_page_count = 2")
         try:
-            database.execute(
-                "CREATE TABLE many AS WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 1 FROM n WHERE i < 9999) SELECT i FROM n"
-            )
+            database.execute("CREATE TABLE one (x)")
+            database.execute("INSERT INTO one VALUES (zeroblob(99999))")
         except sqlite3.Error as error:
             raise OperationalError(str(error)) from error
         finally:
