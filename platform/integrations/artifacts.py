@@ -247,7 +247,8 @@ class ArtifactWriter:
     def abort(self) -> None:
         """Throw away what was written; after `commit` this does nothing."""
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # what a full disk did not take is not missed
+                self._file.close()
             self._file = None
             shutil.rmtree(self._folder)
 

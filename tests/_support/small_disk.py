@@ -11,8 +11,8 @@ import pytest
 
 @contextmanager
 def small_disk(place: Path, size_kib: int) -> Iterator[Path]:
-    """Mount a disk at `place`, which is made; skip the test where nothing may be mounted."""
-    place.mkdir()
+    """Mount a disk at `place`, which is made where it is missing; skip the test where nothing may be mounted."""
+    place.mkdir(parents=True, exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size_kib}k", "tmpfs", str(place)]
     done = subprocess.run(mount, capture_output=True, text=True, check=False)
     if done.returncode:

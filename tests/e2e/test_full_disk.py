@@ -96,6 +96,8 @@ def test_a_full_disk_ends_nothing_and_a_rollout_goes_on_when_there_is_room(
                 assert pushed.stderr.startswith("the disk is full: FAIRLEAD_HOME/"), pushed.stderr
                 assert pushed.stderr.count("\n") == 1
                 until(lambda: disk_message(platform), 30, "the agent says so")
+                checked = platform.fairlead("clusters", "check", "local", check=False).stdout
+                assert "make room on that disk" in checked, checked
                 assert "cannot be written (No space left on device)" in disk_message(platform)
                 until(lambda: agent(platform)["heartbeat_at"] > began + STALE_S + 1, 60, "heartbeats go on")
                 assert client.get(f"rollouts/{rollout}")["phase"] == "Progressing"

@@ -53,6 +53,7 @@ from integrations.clusters.local.files import (
     write_json,
 )
 from integrations.clusters.local.records import is_alive, read_record
+from integrations.clusters.local.state_files import DISK
 from integrations.machine.limits import Level, Limit
 
 STALE_AFTER_S = 10.0
@@ -152,9 +153,10 @@ class LocalDriver:
             seen = self.inventory()
         except Unavailable as error:
             return [Finding("agent", False, error.message, "start the platform with `fairlead up`")]
-        remedy = "see the log of `fairlead up`"
         parts = [
-            Finding(part.name, part.ready, part.message or f"{part.name} runs", "" if part.ready else remedy)
+            Finding(
+                part.name, part.ready, part.message or f"{part.name} runs", "" if part.ready else _remedy(part.name)
+            )
             for part in seen.components
         ]
         return [*parts, *map(_finding, seen.limits)]
@@ -220,6 +222,10 @@ class LocalDriver:
             record = read_record(self._layout.run / f"{name}.json")
             if record is not None:
                 yield Component(name, ready=is_alive(record), restarts=record.restarts, message=record.message)
+
+
+def _remedy(part: str) -> str:
+    return "make room on that disk" if part == DISK else "see the log of `fairlead up`"
 
 
 def _finding(limit: Limit) -> Finding:

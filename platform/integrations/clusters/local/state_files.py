@@ -20,7 +20,8 @@ from integrations.clusters.local.files import write_text
 
 log = logging.getLogger(__name__)
 
-NAME = "disk"
+DISK = "disk"
+"""The part of the cluster that says that the disk is full; there is none while it is not."""
 _BLOCK_BYTES = 512
 """Of `st_blocks`, whatever the file system."""
 _Look = tuple[int, int, int]  # time of change, size, inode
@@ -71,7 +72,7 @@ class StateFiles:
     @property
     def component(self) -> Component | None:
         """Return what is to be said of the disk; None while all that was put is written."""
-        return Component(NAME, ready=False, message=self._problem) if self._problem else None
+        return Component(DISK, ready=False, message=self._problem) if self._problem else None
 
     def _write(self, path: Path) -> None:
         file = self._files[path]
