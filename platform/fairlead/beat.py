@@ -4,8 +4,12 @@ Every task is due when beat starts, and then as often as the schedule says: what
 the platform is restarted more often.
 """
 
+from datetime import UTC, datetime
+
 from celery import beat
 from celery.schedules import schedule
+
+_LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Scheduler(beat.Scheduler):
@@ -16,4 +20,4 @@ class Scheduler(beat.Scheduler):
         super().setup_schedule()
         for entry in self.schedule.values():
             if isinstance(entry.schedule, schedule):
-                entry.last_run_at -= entry.schedule.run_every
+                entry.last_run_at = _LONG_AGO

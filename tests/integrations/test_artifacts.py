@@ -172,9 +172,8 @@ def test_folder_of_a_name_with_spaces(tmp_path):
 def test_a_full_disk_is_said_of_the_store_and_nothing_of_the_upload_is_left(tmp_path: Path):
     with small_disk(tmp_path / "disk", 256) as disk:
         store = ArtifactStore(disk / "artifacts", max_bytes=1 << 30)
-        with pytest.raises(OSError, match="No space left on device") as refused, store.begin("model.onnx") as writer:
-            for _ in range(10):
-                writer.write(bytes(100_000))
+        with pytest.raises(OSError, match="No space left on device") as refused:
+            put(store, os.urandom(1_000_000))
         assert refused.value.filename == str(store.folder)
         assert everything(store) == []
         put(store)
