@@ -9,24 +9,21 @@ the first answer.
 """
 
 import argparse
-import http.client
-import json
 import os
 import signal
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
+from benchmarks.killing import answers, record, seconds_until, served_by
 from benchmarks.many.fleet import Fleet, fleet
 from benchmarks.many.requests import Traffic, traffic
 from fairlead_cli.demo.story import NAMESPACE
 
 _SERVICES, _ROUNDS = 8, 5
-_WITHIN_S, _SERVES_S, _LOOK_S = 60.0, 8.0, 0.005
+_SERVES_S = 8.0
 
 
 def main() -> None:
@@ -46,14 +43,13 @@ def main() -> None:
 
 
 def _kill_agent(run: Path, sent: Traffic, number: int) -> None:
-    before, others = _record(run / "agent.json"), _pids(run)
-    answered, failed, began = sent.answered, len(sent.failed), time.monotonic()
+    before, others = record(run / "agent.json"), served_by(run)
+    answered, failed = sent.answered, len(sent.failed)
     os.kill(before["pid"], signal.SIGKILL)
     status = run.parent / "cluster" / "status.json"
-    _until(lambda: _record(status).get("pid") not in {None, before["pid"]}, "another agent")
-    away_s = time.monotonic() - began
+    away_s = seconds_until(lambda: record(status).get("pid") not in {None, before["pid"]}, "another agent")
     time.sleep(_SERVES_S)
-    same = "the same Envoy and replicas" if _pids(run) == others else "other processes"
+    same = "the same Envoy and replicas" if served_by(run) == others else "other processes"
     _say(
         f"agent killed, {number}",
         f"another after {away_s:.1f} s, {same}; {sent.answered - answered} requests answered, "
@@ -65,45 +61,11 @@ def _kill_gateway(run: Path, running: Fleet, sent: Traffic, number: int) -> floa
     time.sleep(_SERVES_S)
     failed, service = len(sent.failed), running.names[0]
     path = f"/serving/{NAMESPACE}/{service}/v2/health/ready"
-    began = time.monotonic()
-    os.kill(_record(run / "gateway.json")["pid"], signal.SIGKILL)
-    _until(lambda: _answers(running.gateway, path), "an answer")
-    gap_s = time.monotonic() - began
+    os.kill(record(run / "gateway.json")["pid"], signal.SIGKILL)
+    gap_s = seconds_until(lambda: answers(running.gateway, path), "an answer")
     time.sleep(1.0)
     _say(f"Envoy killed, {number}", f"{gap_s:.3f} s until an answer; {len(sent.failed) - failed} requests failed")
     return gap_s
-
-
-def _answers(gateway: str, path: str) -> bool:
-    with closing(http.client.HTTPConnection(gateway, timeout=5.0)) as connection:
-        try:
-            connection.request("GET", path)
-            return connection.getresponse().status == http.client.OK
-        except (OSError, http.client.HTTPException):
-            return False
-
-
-def _pids(run: Path) -> dict[str, int]:
-    """Return the processes of Envoy and of the replicas."""
-    return {
-        path.stem: _record(path)["pid"] for path in run.glob("*.json") if path.stem == "gateway" or "." in path.stem
-    }
-
-
-def _record(path: Path) -> dict[str, int]:
-    try:
-        found: dict[str, int] = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found
-
-
-def _until(look: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _WITHIN_S
-    while not look():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {_WITHIN_S:g} s: {what}")
-        time.sleep(_LOOK_S)
 
 
 def _say(what: str, sentence: str) -> None:

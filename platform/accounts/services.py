@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.contrib.auth import login, logout
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
@@ -19,6 +19,7 @@ from accounts.selectors import SESSION_KEY, TOKEN_PREFIX, digest_of, token_of
 from common import request_id
 from common.actors import token_prefix
 from common.errors import InvalidInput, NotAuthenticated
+from common.full_disk import full_disk
 
 logger = logging.getLogger(__name__)
 _USE_NOTED_EVERY = timedelta(minutes=1)
@@ -158,7 +159,11 @@ def token_use(*, secret: str, now: datetime) -> ApiToken:
     # One write a minute, not one per request.
     if token.last_used_at is None or now - token.last_used_at >= _USE_NOTED_EVERY:
         stale = Q(last_used_at=None) | Q(last_used_at__lte=now - _USE_NOTED_EVERY)
-        ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+        try:
+            ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+        except DatabaseError as error:
+            if full_disk(error) is None:  # what only reads goes on without
+                raise
     return token
 
 

@@ -19,6 +19,7 @@ from rest_framework.views import set_rollback
 
 from common import request_id
 from common.errors import FairleadError, status_of
+from common.full_disk import full_disk
 
 _CODES = {
     exceptions.ValidationError: "invalid_input",
@@ -50,6 +51,7 @@ def error_body(
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     """Answer for any exception that leaves an API view; one that is not expected is logged here, once."""
     set_rollback()
+    error = full_disk(error) or error
     if isinstance(error, FairleadError):
         response = Response(error_body(error.code, error.message, error.field, error.details), status=status_of(error))
     elif isinstance(error, Http404):

@@ -11,6 +11,7 @@
     │   └── DoesNotFit          the cluster has no room for it
     ├── TooLarge            more bytes than the limit
     └── Unavailable         try again later; the only one worth a retry
+        └── NoRoom              a disk is full
 
 A message says what was asked, what was found and what to do, in one sentence.
 """
@@ -78,6 +79,10 @@ class Unavailable(FairleadError):
     code = "unavailable"
 
 
+class NoRoom(Unavailable):
+    code = "no_room"
+
+
 STATUS: dict[type[FairleadError], int] = {
     InvalidInput: 400,
     NotAuthenticated: 401,
@@ -86,6 +91,7 @@ STATUS: dict[type[FairleadError], int] = {
     Conflict: 409,
     TooLarge: 413,
     Unavailable: 503,
+    NoRoom: 507,
 }
 
 

@@ -15,7 +15,8 @@ from django.shortcuts import redirect, render, resolve_url
 from django.utils.deprecation import MiddlewareMixin
 
 from common import request_id
-from common.errors import FairleadError, InvalidInput, status_of
+from common.errors import FairleadError, InvalidInput, NoRoom, status_of
+from common.full_disk import full_disk
 
 logger = logging.getLogger(__name__)
 Row = TypeVar("Row", bound=Model)
@@ -28,6 +29,7 @@ TITLES = {
     409: "Not possible now",
     413: "Too large",
     503: "Not available for the moment",
+    507: "The disk is full",
 }
 
 
@@ -86,13 +88,14 @@ class ErrorPageMiddleware(MiddlewareMixin):
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Answer for our own errors; None leaves all others to Django."""
+        error = full_disk(error) or error
         if isinstance(error, FairleadError):
             status, message = status_of(error), error.message
         elif isinstance(error, PermissionDenied):
             status, message = 403, str(error) or "that is not permitted"
         else:
             return None
-        if status >= 500:
+        if status >= 500 and not isinstance(error, NoRoom):
             logger.error("%s %s: %s", request.method, request.path, message, exc_info=error)
         return error_page(request, status=status, message=_sentence(message))
 

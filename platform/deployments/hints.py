@@ -7,7 +7,7 @@ from functools import partial
 from celery import current_app
 from django.conf import settings
 from django.db import transaction
-from kombu.exceptions import OperationalError
+from kombu.exceptions import ChannelError, KombuError
 
 logger = logging.getLogger(__name__)
 _EXPIRES_S = 10
@@ -40,12 +40,16 @@ def watch_soon() -> None:
 
 def _want_watches() -> None:
     folder = settings.HOME / "run"
-    if folder.is_dir():
+    if not folder.is_dir():
+        return
+    try:
         (folder / "watches").touch()
+    except OSError as error:
+        logger.warning("clusters are watched from the next start of `fairlead up` on: %s", error)
 
 
 def _send(task: str, row_id: int, what: str) -> None:
     try:
         current_app.send_task(f"deployments.tasks.{task}", args=[row_id], expires=_EXPIRES_S, retry=False)
-    except (OperationalError, OSError) as error:
+    except (KombuError, ChannelError, OSError) as error:
         logger.warning("the hint for %s %s was not sent, the next sweep will find it: %s", what, row_id, error)

@@ -19,6 +19,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from common.errors import FairleadError, Unavailable
+from common.full_disk import full_disk
 from common.hints import send
 from deployments import (
     build_making,
@@ -257,8 +258,9 @@ def _try_to_tick(service_id: int, driver: ClusterDriver) -> Outcome | None:
         logger.warning("service %s waits for its cluster: %s", service_id, error)
     except FairleadError as error:
         logger.error("service %s cannot be reconciled: %s", service_id, error)
-    except Exception:
-        logger.exception("the tick of service %s failed", service_id)
+    except Exception as error:
+        if full_disk(error) is None:
+            logger.exception("the tick of service %s failed", service_id)
     return None
 
 

@@ -9,6 +9,7 @@ anyway, so a shorter wait costs nothing.
 import json
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ class Channel(filesystem.Channel):
             unfinished.write_text(json.dumps(payload), encoding="utf-8")
             unfinished.replace(folder / name)
         except OSError as error:
+            with suppress(OSError):
+                unfinished.unlink()
             raise ChannelError(f"cannot add file {name!r} to {folder}: {error}") from error
 
 

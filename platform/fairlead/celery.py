@@ -11,6 +11,7 @@ from celery.signals import worker_ready
 from django.conf import settings
 
 from fairlead import broker
+from fairlead.sqlite_files import hold_open
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fairlead.settings")
 
@@ -46,7 +47,7 @@ def configure(sender: Celery, **_: object) -> None:
         timezone="UTC",
         worker_hijack_root_logger=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
-        beat_schedule_filename=str(settings.HOME / "beat-schedule"),
+        beat_scheduler="fairlead.beat:Scheduler",
         beat_schedule={
             "reconcile-services": {"task": "deployments.tasks.sweep", "schedule": settings.RECONCILE_INTERVAL_S},
             "check-models": {"task": "registry.tasks.sweep", "schedule": 5.0},
@@ -68,6 +69,7 @@ def configure(sender: Celery, **_: object) -> None:
 @worker_ready.connect
 def tell_ready(**_: object) -> None:
     """Leave this process's id for `fairlead up`, which waits for it; elsewhere there is no such folder."""
+    hold_open()
     folder = settings.HOME / "run"
     if folder.is_dir():
         (folder / "worker.ready").write_text(f"{os.getpid()}\n")

@@ -12,6 +12,7 @@ A wrong command line ends with 2 (argparse), Ctrl-C anywhere else with 130 and n
 """
 
 from dataclasses import dataclass
+from http import HTTPStatus
 
 EXIT_CODES = {
     0: "done; where a rollout was waited for: Healthy; a repartition: Done",
@@ -80,8 +81,15 @@ class ApiError(CliError):
     """The control plane refused; `refusal` holds what it said."""
 
     def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.message)
+        super().__init__(_with_request(refusal))
         self.refusal = refusal
+
+
+def _with_request(refusal: Refusal) -> str:
+    """Return the message, of a fault of the server with the id under which its log has more."""
+    if refusal.status != HTTPStatus.INTERNAL_SERVER_ERROR or not refusal.request_id:
+        return refusal.message
+    return f"{refusal.message} (request {refusal.request_id})"
 
 
 class NotFound(ApiError):  # noqa: N818

@@ -22,6 +22,7 @@ from typing import BinaryIO, Self
 from urllib.parse import unquote, urlsplit
 
 from common.errors import Conflict, InvalidInput, NotFound, TooLarge
+from common.no_room import naming
 from integrations.artifact_archives import SUFFIXES, Limits, Member, lay_down, unpack
 from integrations.model_files import ACCEPTED, stored_name
 
@@ -210,7 +211,8 @@ class ArtifactWriter:
             self.abort()
             raise TooLarge(f"the model file has more than the {self._store.max_bytes} bytes that are allowed")
         self._hash.update(chunk)
-        self._file.write(chunk)
+        with naming(self._store.folder):
+            self._file.write(chunk)
 
     def commit(self) -> StoredArtifact:
         """Put the file, or what is in the archive, into the store; the same files again are the artifact that is there.
@@ -224,9 +226,10 @@ class ArtifactWriter:
         if self.size_bytes == 0:
             self.abort()
             raise InvalidInput("the model file is empty; send the file's bytes as the body")
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+        with naming(self._store.folder):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
         self._file = None
         try:
             return self._store._keep(*self._content())
@@ -244,7 +247,8 @@ class ArtifactWriter:
     def abort(self) -> None:
         """Throw away what was written; after `commit` this does nothing."""
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # what a full disk did not take is not missed
+                self._file.close()
             self._file = None
             shutil.rmtree(self._folder)
 

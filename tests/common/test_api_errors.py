@@ -1,6 +1,8 @@
+import errno
 import logging
 
 import pytest
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.core.signals import got_request_exception
 from django.http import Http404
@@ -43,6 +45,16 @@ def answer(error: Exception) -> Response:
         ),
         pytest.param(errors.TooLarge("big"), 413, "too_large", "big", None, id="too large"),
         pytest.param(errors.Unavailable("later"), 503, "unavailable", "later", None, id="try later"),
+        pytest.param(errors.NoRoom("full"), 507, "no_room", "full", None, id="no room"),
+        pytest.param(
+            OSError(errno.ENOSPC, "No space left on device", str(settings.HOME / "artifacts" / "x")),
+            507,
+            "no_room",
+            "the disk is full: FAIRLEAD_HOME/artifacts/x cannot be written; nothing was changed and what serves goes "
+            "on; make room there and try again",
+            None,
+            id="a full disk",
+        ),
         pytest.param(Http404(), 404, "not_found", "there is nothing at this address", None, id="Django's 404"),
         pytest.param(PermissionDenied("stop"), 403, "not_permitted", "stop", None, id="Django's 403"),
         pytest.param(

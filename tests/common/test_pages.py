@@ -1,5 +1,6 @@
 """Errors that leave a page's view."""
 
+import errno
 import logging
 from collections.abc import Callable
 
@@ -28,6 +29,12 @@ def middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> ErrorPage
         pytest.param(NotPermitted("this needs write"), 403, "This needs write.", id="not permitted"),
         pytest.param(PermissionDenied("this needs write"), 403, "This needs write.", id="Django's own refusal"),
         pytest.param(InvalidTransition("it is over"), 409, "It is over.", id="not in this phase"),
+        pytest.param(
+            OSError(errno.ENOSPC, "No space left on device", "/x/y"),
+            507,
+            "The disk is full: y cannot be written; nothing was changed",
+            id="a full disk",
+        ),
         pytest.param(FairleadError("odd"), 500, "Odd.", id="one that the table does not know"),
     ],
 )

@@ -9,6 +9,7 @@ from django.conf import settings
 from kombu.exceptions import OperationalError
 
 from deployments.models import InferenceService
+from tests._support.small_disk import filled, small_disk
 from tests.deployments._support.platform import Platform
 
 Capture = Callable[..., AbstractContextManager[list[Any]]]
@@ -53,3 +54,17 @@ def test_without_a_broker_the_change_stands_and_the_log_says_so(
         platform.apply(policy=None)
     assert InferenceService.objects.exists()
     assert "was not sent, the next sweep will find it: the broker is away" in caplog.text
+
+
+def test_on_a_full_disk_the_change_stands_that_was_committed(
+    platform: Platform, django_capture_on_commit_callbacks: Capture, caplog: pytest.LogCaptureFixture
+) -> None:
+    if not settings.BROKER_URL.startswith("filesystem:"):
+        pytest.skip("the broker has no files")
+    (settings.HOME / "broker" / "control").mkdir(parents=True, exist_ok=True)
+    platform.version(1)
+    with small_disk(settings.HOME / "broker" / "queue", 64) as queue:
+        with filled(queue), django_capture_on_commit_callbacks(execute=True):
+            platform.apply(policy=None)
+        assert "was not sent, the next sweep will find it: cannot add file" in caplog.text
+        assert list(queue.iterdir()) == []

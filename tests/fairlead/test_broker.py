@@ -9,9 +9,11 @@ from queue import Empty
 
 import pytest
 from kombu import Connection
+from kombu.exceptions import ChannelError
 from kombu.simple import SimpleQueue
 
 from fairlead import broker
+from tests._support.small_disk import filled, small_disk
 
 
 @pytest.fixture
@@ -30,6 +32,21 @@ def queue(connection: Connection, tmp_path: Path) -> Iterator[SimpleQueue]:
     # Kombu remembers for the whole process which queues it has declared, whatever the folder.
     with connection.SimpleQueue(tmp_path.name) as made:
         yield made
+
+
+def test_a_full_disk_refuses_a_message_and_keeps_nothing_of_it(tmp_path: Path) -> None:
+    broker.use()
+    with small_disk(tmp_path / "disk", 128) as disk:
+        folders = {name: str(disk / name) for name in ("data_folder_in", "control_folder", "processed_folder")}
+        options = {**folders, "data_folder_out": folders["data_folder_in"]}
+        for folder in folders.values():
+            Path(folder).mkdir()
+        with Connection("filesystem://localhost", transport_options=options) as made, made.SimpleQueue("full") as queue:
+            with filled(disk), pytest.raises(ChannelError, match="No space left on device"):
+                queue.put({"id": 1})
+            assert list((disk / "data_folder_in").iterdir()) == []
+            queue.put({"id": 2})
+            assert queue.get(timeout=5).payload == {"id": 2}
 
 
 def test_who_waits_long_for_a_message_is_asked_now_and_then_whether_he_still_wants_it(

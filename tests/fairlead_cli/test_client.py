@@ -168,3 +168,13 @@ def test_a_proxy_is_not_asked_about_this_machine(api: Any, client: Client, monke
 
     with Client(Access(api.url, "")) as made:
         assert made.get("whoami") == {"user": "ann"}
+
+
+def test_a_fault_of_the_server_is_shown_with_the_id_that_its_log_has(api: Any, client: Client) -> None:
+    api.refuse("GET /models", 500, "this is a fault of the server", code="internal")
+    api.refuse("GET /services", 507, "x cannot be written", code="no_room")
+
+    with pytest.raises(ApiError, match=r"^this is a fault of the server \(request r1\)$"):
+        client.get("models")
+    with pytest.raises(ApiError, match=r"^x cannot be written$"):
+        client.get("services")

@@ -10,6 +10,7 @@ import pytest
 
 from common.errors import Conflict, FairleadError, InvalidInput, NotFound, TooLarge
 from integrations.artifacts import ArtifactStore, digest_of, digest_of_folder, folder_of
+from tests._support.small_disk import small_disk
 
 CONTENT = b"the bytes of a model"
 
@@ -166,3 +167,13 @@ def test_only_local_folders_are_understood(uri):
 def test_folder_of_a_name_with_spaces(tmp_path):
     place = tmp_path / "with space & #"
     assert folder_of(place.as_uri()) == place
+
+
+def test_a_full_disk_is_said_of_the_store_and_nothing_of_the_upload_is_left(tmp_path: Path):
+    with small_disk(tmp_path / "disk", 256) as disk:
+        store = ArtifactStore(disk / "artifacts", max_bytes=1 << 30)
+        with pytest.raises(OSError, match="No space left on device") as refused:
+            put(store, os.urandom(1_000_000))
+        assert refused.value.filename == str(store.folder)
+        assert everything(store) == []
+        put(store)

@@ -101,13 +101,14 @@ from integrations.clusters.local.agent.memory_watchdog import MemoryWatchdog, Te
 from integrations.clusters.local.agent.process_memory import machine
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.holder.client import Holder
+from integrations.clusters.local.state_files import StateFiles
 
 async def main(folder, leaves):
     holder = Holder.started()
     program = Program(
         [sys.executable, "-c", leaves + "\\ntime.sleep(120)"], dict(os.environ), folder / "log", folder / "record"
     )
-    process = Process(holder, program, restarts=0, message="")
+    process = Process(holder, program, StateFiles(folder), restarts=0, message="")
     tenant = Tenant("one", process)
     total, _ = machine()
     policy = MemoryPolicy(reserve_bytes=total - (256 << 20))  # each may have 256 MiB

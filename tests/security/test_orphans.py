@@ -34,12 +34,13 @@ import asyncio, os, subprocess, sys
 from pathlib import Path
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.holder.client import Holder
+from integrations.clusters.local.state_files import StateFiles
 
 async def main(folder, code):
     holder = Holder.started()
-    other = Process(holder, program(folder / "other", ["sleep", "120"]), restarts=0, message="")
+    other = Process(holder, program(folder / "other", ["sleep", "120"]), StateFiles(folder), restarts=0, message="")
     command = [sys.executable, "-c", code, str(folder / "pid")]
-    one = Process(holder, program(folder / "one", command), restarts=0, message="")
+    one = Process(holder, program(folder / "one", command), StateFiles(folder), restarts=0, message="")
     await one.ended()
     assert other.running
     await other.kill()

@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fairlead_cli.call import Call
@@ -191,7 +191,8 @@ def _shorten_logs(home: Home) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stdout, flush=True)
+    with suppress(OSError):  # the disk that this goes to may be full
+        print(text, file=sys.stdout, flush=True)
 
 
 def _origin(text: str) -> str:

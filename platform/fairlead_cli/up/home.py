@@ -54,9 +54,13 @@ def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:
     """Replace `path` by `text` in one step; no reader ever sees half of it, nor a secret with a wider mode."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    temporary.replace(path)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def new_secret_key() -> str:

@@ -6,6 +6,7 @@ restart and its message as an event.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,14 +24,45 @@ class Record:
     message: str = ""
 
 
-def write(home: Home, component: str, record: Record) -> None:
-    """Note how `component` runs now."""
-    write_atomic(home.run / f"{component}.json", json.dumps(asdict(record)) + "\n")
+class Records:
+    """The records of the parts of one home; what a full disk does not take is kept, and written once there is room.
 
+    Args:
+        say: gets one sentence when that begins, and one when it is over.
+    """
 
-def remove(home: Home, component: str) -> None:
-    """Forget `component`, which ended as asked."""
-    (home.run / f"{component}.json").unlink(missing_ok=True)
+    def __init__(self, home: Home, say: Callable[[str], None]) -> None:
+        self._home = home
+        self._say = say
+        self._waiting: dict[str, Record] = {}
+
+    @property
+    def wait(self) -> bool:
+        """Whether a record waits for room."""
+        return bool(self._waiting)
+
+    def write(self, component: str, record: Record) -> None:
+        """Note how `component` runs now."""
+        path = self._home.run / f"{component}.json"
+        try:
+            write_atomic(path, json.dumps(asdict(record)) + "\n")
+        except OSError as error:
+            if not self._waiting:
+                self._say(f"{path} cannot be written ({error.strerror}); everything runs on, and it is tried again")
+            self._waiting[component] = record
+            return
+        if self._waiting.pop(component, None) and not self._waiting:
+            self._say("there is room again: all records are written")
+
+    def write_waiting(self) -> None:
+        """Try again to write what could not be written."""
+        for component, record in list(self._waiting.items()):
+            self.write(component, record)
+
+    def remove(self, component: str) -> None:
+        """Forget `component`, which ended as asked."""
+        self._waiting.pop(component, None)
+        (self._home.run / f"{component}.json").unlink(missing_ok=True)
 
 
 def _read(path: Path) -> Record | None:

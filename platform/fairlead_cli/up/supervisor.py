@@ -17,12 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from fairlead_cli.up import processes, records
 from fairlead_cli.up.home import Home
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _STEADY_S = 0.5, 30.0, 60.0
 _HURRIED_PATIENCE_S = 2.0
+_ROOM_S = 1.0
 _POLL_S = 0.02
 
 
@@ -95,9 +97,11 @@ class Supervisor:
     say: Callable[[str], None]
     adopts: bool = False
     children: list[Child] = field(init=False)
+    _records: records.Records = field(init=False)
 
     def __post_init__(self) -> None:
         self.children = [Child(component) for component in self.components]
+        self._records = records.Records(self.home, self.say)
 
     def start(self) -> None:
         """Start every component that is wanted."""
@@ -107,6 +111,7 @@ class Supervisor:
 
     def tick(self) -> None:
         """Notice what ended and start what is due, or has come to be wanted."""
+        self._records.write_waiting()
         for child in self.children:
             if child.process is not None and child.process.poll() is not None:
                 self._ended(child)
@@ -118,6 +123,7 @@ class Supervisor:
 
     def next_wake_s(self, longest: float) -> float:
         """Return after how many seconds `tick` has something to do, at most `longest`."""
+        longest = min(longest, _ROOM_S) if self._records.wait else longest
         down = (child for child in self.children if child.process is None and child.component.is_wanted)
         due = [child.launch_at - time.monotonic() for child in down]
         return max(0.0, min([longest, *due]))
@@ -131,13 +137,13 @@ class Supervisor:
             if child.process is not None:
                 self._stop_one(child, hurry)
             child.process = None
-            records.remove(self.home, child.component.name)
+            self._records.remove(child.component.name)
         records.end_leftovers(self.home, patience_s=_HURRIED_PATIENCE_S)
         self._end_adopted()
 
     def _launch(self, child: Child) -> None:
         component = child.component
-        with (self.home.logs / f"{component.name}.log").open("ab") as log:
+        with self._log(component.name) as log:
             child.process = subprocess.Popen(
                 component.command,
                 env=dict(component.environment),
@@ -152,7 +158,16 @@ class Supervisor:
         seen = processes.stat(child.process.pid)
         message = f"its last process {child.last_end}" if child.last_end else ""
         ticks = seen.start_ticks if seen else None
-        records.write(self.home, component.name, records.Record(child.process.pid, ticks, child.restarts, message))
+        self._records.write(component.name, records.Record(child.process.pid, ticks, child.restarts, message))
+
+    def _log(self, name: str) -> BinaryIO:
+        """Open what a part writes to; without room for a new file the part runs without."""
+        path = self.home.logs / f"{name}.log"
+        try:
+            return path.open("ab")
+        except OSError as error:
+            self.say(f"{path} cannot be opened ({error.strerror}); what {name} says is lost until it is started again")
+            return Path(os.devnull).open("ab")
 
     def _ended(self, child: Child) -> None:
         assert child.process is not None  # noqa: S101 - the caller looked
@@ -168,7 +183,7 @@ class Supervisor:
         child.last_end = how_it_ended(returncode)
         wait_s = pause_s(child.failures_in_row)
         child.process, child.launch_at = None, time.monotonic() + wait_s
-        records.write(self.home, component.name, records.Record(None, None, child.restarts, f"it {child.last_end}"))
+        self._records.write(component.name, records.Record(None, None, child.restarts, f"it {child.last_end}"))
         self.say(
             f"{component.name} {child.last_end}; starting it again in {wait_s:g} s (restart {child.restarts}); "
             f"see {self.home.logs / component.name}.log"

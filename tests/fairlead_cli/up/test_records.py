@@ -23,7 +23,7 @@ def ticks(pid: int) -> int:
 
 def test_a_leftover_is_ended_and_forgotten(home: Home, sleeper: Sleeper) -> None:
     left = sleeper()
-    records.write(home, "web", Record(left.pid, ticks(left.pid), 2, "it ended"))
+    records.Records(home, print).write("web", Record(left.pid, ticks(left.pid), 2, "it ended"))
     assert json.loads((home.run / "web.json").read_text()) == {
         "pid": left.pid,
         "start_ticks": ticks(left.pid),
@@ -38,7 +38,7 @@ def test_a_leftover_is_ended_and_forgotten(home: Home, sleeper: Sleeper) -> None
 
 def test_another_process_with_the_same_id_is_spared(home: Home, sleeper: Sleeper) -> None:
     stranger = sleeper()
-    records.write(home, "web", Record(stranger.pid, ticks(stranger.pid) - 1))
+    records.Records(home, print).write("web", Record(stranger.pid, ticks(stranger.pid) - 1))
 
     assert records.end_leftovers(home) == []
     assert stranger.poll() is None
@@ -47,8 +47,8 @@ def test_another_process_with_the_same_id_is_spared(home: Home, sleeper: Sleeper
 
 def test_what_runs_on_purpose_is_spared(home: Home, sleeper: Sleeper) -> None:
     wanted, left = sleeper(), sleeper()
-    records.write(home, "web", Record(wanted.pid, ticks(wanted.pid)))
-    records.write(home, "gateway", Record(left.pid, ticks(left.pid)))
+    records.Records(home, print).write("web", Record(wanted.pid, ticks(wanted.pid)))
+    records.Records(home, print).write("gateway", Record(left.pid, ticks(left.pid)))
 
     assert records.end_leftovers(home, spare=frozenset({"web"})) == ["gateway"]
     assert wanted.poll() is None
@@ -67,7 +67,7 @@ def test_a_group_whose_leader_is_gone(
 ) -> None:
     code = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
     leader = sleeper(code, FAIRLEAD_HOME=str(home.path) if started_for == "this home" else "/elsewhere")
-    records.write(home, "worker", Record(leader.pid, ticks(leader.pid)))
+    records.Records(home, print).write("worker", Record(leader.pid, ticks(leader.pid)))
     leader.kill()
     leader.wait()
     assert processes.group_members(leader.pid) != []

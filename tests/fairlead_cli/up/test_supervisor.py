@@ -8,13 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairlead_cli.up import processes
-from fairlead_cli.up.home import Home
+from fairlead_cli.up.home import Home, prepare
 from fairlead_cli.up.supervisor import Component, Supervisor, how_it_ended, pause_s
+from tests._support.small_disk import filled, small_disk
 
 
 def component(name: str, code: str = "time.sleep(60)", patience_s: float = 5.0, **options: Any) -> Component:
@@ -85,6 +87,29 @@ def test_what_dies_is_started_again_and_the_restart_is_told(home: Home, eventual
     assert (again["restarts"], again["message"]) == (1, "its last process was ended by SIGKILL")
     assert said == [
         f"web was ended by SIGKILL; starting it again in 0.5 s (restart 1); see {home.logs}/web.log",
+    ]
+
+
+def test_a_full_disk_ends_nothing_and_records_are_written_later(tmp_path: Path, eventually: Callable[..., Any]) -> None:
+    said: list[str] = []
+    with small_disk(tmp_path / "disk", 256) as disk:
+        home = prepare(disk / "home")
+        with running(home, component("web"), component("worker"), said=said) as family:
+            worker = pid(family, 1)
+            with filled(disk):
+                os.kill(pid(family), signal.SIGKILL)
+                eventually(lambda: (family.tick(), family.children[0].restarts and family.children[0].process)[1])
+                assert record(home, "web")["pid"] not in {None, pid(family)}  # that of before
+                assert family.next_wake_s(60) <= 1
+            family.tick()
+            assert record(home, "web")["pid"] == pid(family)
+            assert (pid(family, 1), record(home, "worker")["pid"]) == (worker, worker)
+            assert family.next_wake_s(60) == 60
+    path = home.run / "web.json"
+    about_room = [each for each in said if "ended by SIGKILL" not in each]
+    assert about_room == [
+        f"{path} cannot be written (No space left on device); everything runs on, and it is tried again",
+        "there is room again: all records are written",
     ]
 
 

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from common.errors import Conflict, InvalidInput, NotFound, Unavailable
+from common.no_room import is_no_room, refused
 from integrations import pages
 from integrations.clusters import payloads
 from integrations.clusters.base import (
@@ -52,6 +53,7 @@ from integrations.clusters.local.files import (
     write_json,
 )
 from integrations.clusters.local.records import is_alive, read_record
+from integrations.clusters.local.state_files import DISK
 from integrations.machine.limits import Level, Limit
 
 STALE_AFTER_S = 10.0
@@ -151,9 +153,10 @@ class LocalDriver:
             seen = self.inventory()
         except Unavailable as error:
             return [Finding("agent", False, error.message, "start the platform with `fairlead up`")]
-        remedy = "see the log of `fairlead up`"
         parts = [
-            Finding(part.name, part.ready, part.message or f"{part.name} runs", "" if part.ready else remedy)
+            Finding(
+                part.name, part.ready, part.message or f"{part.name} runs", "" if part.ready else _remedy(part.name)
+            )
             for part in seen.components
         ]
         return [*parts, *map(_finding, seen.limits)]
@@ -197,6 +200,8 @@ class LocalDriver:
                 if there is None or (there != order and there.desired.generation <= desired.generation):
                     write_json(place, order_to_json(order), durable=True)
         except OSError as error:
+            if is_no_room(error):
+                raise refused(place, self._layout.home) from error
             raise Unavailable(f"the cluster folder {self._layout.cluster} cannot be written: {error}") from error
 
     def _cluster_status(self) -> ClusterStatus:
@@ -217,6 +222,10 @@ class LocalDriver:
             record = read_record(self._layout.run / f"{name}.json")
             if record is not None:
                 yield Component(name, ready=is_alive(record), restarts=record.restarts, message=record.message)
+
+
+def _remedy(part: str) -> str:
+    return "make room on that disk" if part == DISK else "see the log of `fairlead up`"
 
 
 def _finding(limit: Limit) -> Finding:

@@ -294,6 +294,14 @@ def observed_to_json(observed: Observed) -> dict[str, Any]:
 
 
 def observed_from_json(value: Mapping[str, Any]) -> Observed:
+    """Return the service in `value`; raises BadFileError naming what is missing or of the wrong kind."""
+    try:
+        return _observed_from_json(value)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadFileError(f"the status cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _observed_from_json(value: Mapping[str, Any]) -> Observed:
     revisions = tuple(
         ObservedRevision(
             **{
@@ -321,9 +329,13 @@ def cluster_status_to_json(status: ClusterStatus) -> dict[str, Any]:
 
 
 def cluster_status_from_json(value: Mapping[str, Any]) -> ClusterStatus:
-    components = tuple(Component(**_known(Component, item)) for item in value["components"])
-    limits = tuple(Limit(**_known(Limit, item)) for item in value.get("limits", ()))
-    return ClusterStatus(**{**_known(ClusterStatus, value), "components": components, "limits": limits})
+    """Return the status in `value`; raises BadFileError naming what is missing or of the wrong kind."""
+    try:
+        components = tuple(Component(**_known(Component, item)) for item in value["components"])
+        limits = tuple(Limit(**_known(Limit, item)) for item in value.get("limits", ()))
+        return ClusterStatus(**{**_known(ClusterStatus, value), "components": components, "limits": limits})
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadFileError(f"the cluster's status cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _known(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:

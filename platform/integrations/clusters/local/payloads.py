@@ -6,20 +6,22 @@ payloads/<namespace>.<service>/<revision>/<index>/*.jsonl   replica -> driver
 Everything is readable by its owner only: it holds what clients sent. A replica keeps a bounded number of bytes.
 """
 
+import asyncio
 import shutil
 from pathlib import Path
 
 from integrations.clusters.base import Tap
-from integrations.clusters.local.files import write_text
+from integrations.clusters.local.state_files import StateFiles
 from integrations.clusters.payloads import KEPT_S, MAX_REPLICA_BYTES
 
 
 class RevisionTap:
     """The taps of one revision's replicas, as the agent has them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, files: StateFiles) -> None:
         self._folder = folder
         self._share = folder / "share"
+        self._files = files
         self._tap: Tap | None = None
         self._off_since: float | None = None
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,16 +50,17 @@ class RevisionTap:
         """Have the replicas record what `tap` says; `now` is seconds of a clock that only goes forward."""
         if tap != self._tap:
             if tap is None:
-                self._share.unlink(missing_ok=True)
+                self._files.remove(self._share)
                 self._off_since = now
             else:
-                write_text(self._share, f"{tap.share_percent / 100}\n")
+                self._files.put(self._share, f"{tap.share_percent / 100}\n")
             self._tap = tap
         elif tap is None and self._off_since is not None and now - self._off_since >= KEPT_S:
             for path in self._folder.glob("*/*.jsonl"):
                 path.unlink(missing_ok=True)
             self._off_since = None
 
-    def remove(self) -> None:
+    async def remove(self) -> None:
         """Drop everything, once no replica runs any more."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._files.remove(self._share)
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)

@@ -4,6 +4,7 @@ A seal is a small file that says of which digest an artifact was found to be, an
 its files had then. It lies beside the model repository, so that it outlives the agent and goes with the revision.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 from common.errors import Conflict, NotFound
@@ -31,7 +32,8 @@ def check_artifact(artifact: Path, digest: str, seal: Path, *, revision: str) ->
             f"the artifact of revision {revision} at {artifact} was changed on disk: expected {digest}, found {found}; "
             "put its files back, or roll out another version"
         )
-    write_json(seal, seen)
+    with suppress(OSError):  # without it all is hashed again the next time
+        write_json(seal, seen)
 
 
 def _looks(artifact: Path) -> dict[str, list[int]]:

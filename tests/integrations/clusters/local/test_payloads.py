@@ -10,6 +10,7 @@ import pytest
 from integrations.clusters import payloads
 from integrations.clusters.base import Tap
 from integrations.clusters.local.payloads import RevisionTap
+from integrations.clusters.local.state_files import StateFiles
 from integrations.clusters.payloads import take
 
 
@@ -111,7 +112,7 @@ def test_an_event_that_cannot_be_read_costs_itself_and_is_logged(
 
 
 def test_a_tap_is_switched_by_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:
-    tap = RevisionTap(tmp_path / "service" / "r")
+    tap = RevisionTap(tmp_path / "service" / "r", StateFiles(tmp_path))
     share = tmp_path / "service" / "r" / "share"
     tap.switch(None, 0.0)
     assert not share.exists()
@@ -123,7 +124,7 @@ def test_a_tap_is_switched_by_a_file_that_only_its_owner_reads(tmp_path: Path) -
 
 
 def test_what_nobody_takes_is_dropped_a_minute_after_the_tap_is_gone(tmp_path: Path) -> None:
-    tap = RevisionTap(tmp_path / "r")
+    tap = RevisionTap(tmp_path / "r", StateFiles(tmp_path))
     tap.switch(Tap(100), 0.0)
     file = put(tmp_path, "r/0", "1", lines("a"))
     for now, there in ((1000.0, True), (1059.0, True), (1060.0, False)):

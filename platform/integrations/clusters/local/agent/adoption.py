@@ -27,6 +27,7 @@ from integrations.clusters.local.files import (
     revision_from_json,
 )
 from integrations.clusters.local.holder.client import Held, Holder
+from integrations.clusters.local.state_files import StateFiles
 
 log = logging.getLogger(__name__)
 
@@ -91,10 +92,10 @@ class Earlier:
         its = left.note.about if left is not None else {}
         return int(its["port"]) if its.get("host") == host and port in (0, its["port"]) else None
 
-    def gateway(self, holder: Holder) -> Process | None:
+    def gateway(self, holder: Holder, files: StateFiles) -> Process | None:
         """Take up the gateway."""
         left = self.programs.get(gateway.NAME)
-        return None if left is None else Process.adopted(holder, left.held)
+        return None if left is None else Process.adopted(holder, left.held, files)
 
     def replicas(self, workshop: Workshop) -> dict[Key, list[EarlierReplica]]:
         """Take up the replicas, by their services."""
@@ -111,9 +112,9 @@ class Earlier:
                     left.namespace,
                     int(about["index"]),
                     left.revision,
-                    Process.adopted(workshop.holder, left.held, group),
+                    Process.adopted(workshop.holder, left.held, workshop.files, group),
                     on_sockets=bool(about["on_sockets"]),
-                    relay=EarlierRelay(Process.adopted(workshop.holder, relay.held) if relay else None)
+                    relay=EarlierRelay(Process.adopted(workshop.holder, relay.held, workshop.files) if relay else None)
                     if about["relayed"]
                     else None,
                     was_ready=name in _ready(left.namespace, was),

@@ -40,11 +40,11 @@ from integrations.clusters.local.files import (
     Order,
     cluster_status_to_json,
     observed_to_json,
-    write_json,
 )
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.records import AGENT, is_alive, read_record
 from integrations.clusters.local.runtime import RUNTIME
+from integrations.clusters.local.state_files import StateFiles
 from integrations.machine import readings
 from integrations.machine.limits import Limit, tightest
 from integrations.sandbox import ability
@@ -56,8 +56,9 @@ log = logging.getLogger(__name__)
 _HEARTBEAT_S = 1.0
 _REST = 4.0
 """So many times as long as Envoy took to name its hosts it is left in peace."""
-_LOOK_AGAIN_S = 10.0
-"""From one round that looks at every service to the next: it finds what nobody has reported."""
+_LOOK_AGAIN_S = 9.0
+"""From one round that looks at every service, and at every file that is written, to the next: it finds what nobody
+has reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +90,14 @@ class Agent:
     def __init__(self, settings: Settings) -> None:
         self._layout = settings.layout
         self._timing = settings.timing
+        self._files = StateFiles(settings.layout.home)
         self._changed = asyncio.Event()
         self._workshop = Workshop(
             settings.layout,
             settings.timing,
             self._changed.set,
             settings.holder,
+            self._files,
             settings.runtime,
             settings.egress_allowed,
             memory=ReplicaMemory(settings.memory, settings.groups),
@@ -110,6 +113,7 @@ class Agent:
             host=settings.host,
             port=settings.port,
             holder=settings.holder,
+            files=self._files,
             changed=self._changed.set,
         )
         self._memory = MemoryWatchdog(settings.memory, settings.holder)
@@ -170,7 +174,7 @@ class Agent:
             await asyncio.to_thread(self._workshop.memory.groups.close)
         await self._discovery.close()
         shutil.rmtree(replicas_folder(self._layout), ignore_errors=True)
-        self._layout.cluster_status.unlink(missing_ok=True)
+        self._files.remove(self._layout.cluster_status)
 
     async def _take_up(self) -> None:
         """Go on with what an earlier agent left, before anything is decided.
@@ -185,7 +189,7 @@ class Agent:
             service.deleted = not self._layout.desired_file(*key).exists()
             if was is not None:
                 since |= {(key[0], each.name): each.gateway_since for each in was.revisions if each.gateway_since}
-        if (process := self._earlier.gateway(self._workshop.holder)) is not None:
+        if (process := self._earlier.gateway(self._workshop.holder, self._files)) is not None:
             self._gateway.adopt(process)
         looking = [replica.looked() for service in self._services.values() for replica in service.replicas()]
         with suppress(TimeoutError):
@@ -200,13 +204,20 @@ class Agent:
         self._read_orders()
         touched = self._taken()
         for key in touched:
-            self._services[key].scale()
+            self._scale(key)
         await self._route(touched)
         self._unwritten |= touched
         for key in touched:
             if self._services[key].gone:
                 self._forget(key)
         self._write_status()
+
+    def _scale(self, key: Key) -> None:
+        """Have a service be as it is wanted; where a file or folder cannot be made, a later round tries again."""
+        try:
+            self._services[key].scale()
+        except OSError as error:
+            log.error("service %s waits: %s", "/".join(key), error)
 
     def _service(self, key: Key) -> Service:
         """Return a new service, whose replicas touch it when they change."""
@@ -221,6 +232,7 @@ class Agent:
         now = asyncio.get_running_loop().time()
         if now - self._all_at >= _LOOK_AGAIN_S:
             self._all_at, self._touched = now, set(self._services)
+            self._files.mend()
         touched, self._touched = self._touched & self._services.keys(), set()
         return touched
 
@@ -272,7 +284,7 @@ class Agent:
         self._orders.forget(key)
         shutil.rmtree(self._layout.payloads_of(*key), ignore_errors=True)
         status = self._layout.status_file(*key)
-        status.unlink(missing_ok=True)
+        self._files.remove(status)
         self._written.pop(status, None)
 
     # --- routes -----------------------------------------------------------------------------------------------------
@@ -344,7 +356,7 @@ class Agent:
             observed = self._services[key].observed(confirmed.get(key), self._router.since, stats_url)
             path = self._layout.status_file(*key)
             if self._written.get(path) != observed:
-                write_json(path, observed_to_json(observed))
+                self._files.put_json(path, observed_to_json(observed))
                 self._written[path] = observed
         if up:
             self._unwritten.clear()
@@ -357,13 +369,15 @@ class Agent:
             self._beat_once(gateway)
 
     def _beat_once(self, gateway: Component) -> None:
-        status = ClusterStatus(time.time(), os.getpid(), self._gateway.url, (gateway, self._sandbox), self._limits)
-        write_json(self._layout.cluster_status, cluster_status_to_json(status))
+        parts = [each for each in (gateway, self._sandbox, self._files.component) if each is not None]
+        status = ClusterStatus(time.time(), os.getpid(), self._gateway.url, tuple(parts), self._limits)
+        self._files.put_json(self._layout.cluster_status, cluster_status_to_json(status))
         self._written[self._layout.cluster_status] = gateway
 
     async def _beat(self) -> None:
         """Say again and again that the agent lives, in rounds that take long too."""
         while True:
+            self._files.retry()
             self._written.pop(self._layout.cluster_status, None)
             self._write_cluster_status()
             await asyncio.sleep(_HEARTBEAT_S)

@@ -24,6 +24,7 @@ from integrations.clusters.local.envoy.bootstrap import bootstrap
 from integrations.clusters.local.files import Layout, write_json
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.runtime import inherited
+from integrations.clusters.local.state_files import StateFiles
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class Gateway:
         host: str,
         port: int,
         holder: Holder,
+        files: StateFiles,
         changed: Callable[[], None],
     ) -> None:
         self.url = f"http://{host}:{port}"
@@ -75,6 +77,7 @@ class Gateway:
         self._page = Admin(admin_socket(layout))
         self._host, self._port = host, port
         self._holder = holder
+        self._files = files
         self._adopted: Process | None = None
         self._changed = changed
         self._process: Process | None = None
@@ -140,10 +143,10 @@ class Gateway:
             started_at=f"{time.time():.3f}",
         )
         self._page.socket.unlink(missing_ok=True)
-        write_json(self._layout.envoy / "bootstrap.json", start)
         restarts = self._restarts + (self._process is not None)
         try:
-            self._process = Process(self._holder, self._program(), restarts=restarts, message=before)
+            write_json(self._layout.envoy / "bootstrap.json", start)
+            self._process = Process(self._holder, self._program(), self._files, restarts=restarts, message=before)
         except OSError as error:
             return f"cannot be started: {error}"
         self._restarts = restarts

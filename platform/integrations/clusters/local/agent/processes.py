@@ -17,7 +17,8 @@ from common.processes import start_ticks
 from integrations.clusters.base.failures import MAX_LOG_BYTES
 from integrations.clusters.local.agent.memory_limit import killed_by_kernel
 from integrations.clusters.local.holder.client import Held, Holder
-from integrations.clusters.local.records import AGENT, ProcessRecord, write_record
+from integrations.clusters.local.records import AGENT, ProcessRecord
+from integrations.clusters.local.state_files import StateFiles
 from integrations.sandbox.command import command
 from integrations.sandbox.memory_cgroup import MemoryGroup
 from integrations.sandbox.policy import Sandbox
@@ -86,7 +87,7 @@ class Note:
 class Process:
     """One started program. Use it from the event loop's thread."""
 
-    def __init__(self, holder: Holder, program: Program, *, restarts: int, message: str) -> None:
+    def __init__(self, holder: Holder, program: Program, files: StateFiles, *, restarts: int, message: str) -> None:
         """Start it; raises OSError where that is not possible, and InvalidInput for a FAIRLEAD_SANDBOX that is none.
 
         Its group is removed with it, and where it could not be started.
@@ -97,20 +98,23 @@ class Process:
             if program.group is not None:
                 program.group.remove()
             raise
-        write_record(program.record, ProcessRecord(held.pid, held.start_ticks, restarts, message, AGENT))
-        self._take(holder, program, note, held)
+        files.put_json(program.record, _record(held, restarts, message))
+        self._take(holder, program, files, note, held)
 
     @classmethod
-    def adopted(cls, holder: Holder, held: Held, group: MemoryGroup | None = None) -> "Process":
+    def adopted(cls, holder: Holder, held: Held, files: StateFiles, group: MemoryGroup | None = None) -> "Process":
         """Return a program that an earlier agent had started, be it running or not any more."""
         note = Note.read(held)
         program = Program((), {}, Path(note.log), Path(note.record), group=group, about=note.about)
         process = cls.__new__(cls)
-        process._take(holder, program, note, held)
+        if not program.record.exists():  # there was no room for it
+            files.put_json(program.record, _record(held, note.restarts, note.message))
+        process._take(holder, program, files, note, held)
         return process
 
-    def _take(self, holder: Holder, program: Program, note: Note, held: Held) -> None:
+    def _take(self, holder: Holder, program: Program, files: StateFiles, note: Note, held: Held) -> None:
         self.program = program
+        self._files = files
         self.pid = held.pid
         self.started_at = note.started_at
         self.restarts = note.restarts
@@ -186,7 +190,7 @@ class Process:
     def forget(self) -> None:
         """Remove its record: it ended as asked."""
         self._holder.forget(self.program.name)
-        self.program.record.unlink(missing_ok=True)
+        self._files.remove(self.program.record)
 
     @property
     def exit_code(self) -> int:
@@ -245,6 +249,10 @@ def _started(holder: Holder, program: Program, restarts: int, message: str) -> t
         )
         descriptors = [log.fileno(), *program.left_open]
         return note, holder.start(program.name, started, program.env, descriptors, asdict(note))
+
+
+def _record(held: Held, restarts: int, message: str) -> dict[str, Any]:
+    return asdict(ProcessRecord(held.pid, held.start_ticks, restarts, message, AGENT))
 
 
 def _command(program: Program, holder: Holder) -> list[str]:

@@ -30,6 +30,7 @@ from integrations.clusters.local.files import Layout
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.holder.wire import FIRST_DESCRIPTOR
 from integrations.clusters.local.runtime import inherited
+from integrations.clusters.local.state_files import StateFiles
 from integrations.relay import start
 from integrations.relay.start import Target
 from serving_runtime.shared.egress import OTLP_URL, Network, networks
@@ -136,6 +137,7 @@ class Site:
     layout: Layout
     timing: Timing
     holder: Holder
+    files: StateFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,9 @@ class Relay:
                 if self._process is None or not self._process.running:
                     if not self._listeners:  # those of an earlier agent ended with its relay
                         self._listen()
-                    self._process = Process(self._site.holder, self._program(), restarts=failures, message="")
+                    self._process = Process(
+                        self._site.holder, self._program(), self._site.files, restarts=failures, message=""
+                    )
                 await self._process.ended()
                 ending = f"ended with exit code {self._process.exit_code}"
             except (FairleadError, OSError) as error:

@@ -52,6 +52,7 @@ from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.materialise import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.local.runtime import RUNTIME, environment
+from integrations.clusters.local.state_files import StateFiles
 from integrations.sandbox.policy import Sandbox
 from serving_runtime.shared.egress import Network
 
@@ -68,6 +69,7 @@ class Workshop:
         runtime: the program and its first arguments.
         changed: called whenever a replica has something new to tell.
         holder: starts their processes.
+        files: has their records.
         egress_allowed: networks that payload loggers may be in although they are not public.
         on_sockets: the runtime takes Unix sockets that are bound; else it takes ports of 127.0.0.1.
         relays: runtimes reach loggers and collectors through relays; else by themselves.
@@ -79,6 +81,7 @@ class Workshop:
     timing: Timing
     changed: Callable[[], None]
     holder: Holder
+    files: StateFiles
     runtime: Sequence[str] = RUNTIME
     egress_allowed: Sequence[Network] = ()
     on_sockets: bool = False
@@ -297,13 +300,16 @@ class Replica:
 
     def _started(self, restarts: int, before: str) -> Process:
         if not self._workshop.on_sockets:
-            return Process(self._workshop.holder, self._program(FREE_PORTS), restarts=restarts, message=before)
+            return self._process_of(self._program(FREE_PORTS), restarts, before)
         self._sockets = ReplicaSockets(self._workshop.layout, self._full_name)
         try:
             program = self._program(self._sockets.flags, self._sockets.numbers)
-            return Process(self._workshop.holder, program, restarts=restarts, message=before)
+            return self._process_of(program, restarts, before)
         finally:
             self._sockets.close()
+
+    def _process_of(self, program: Program, restarts: int, before: str) -> Process:
+        return Process(self._workshop.holder, program, self._workshop.files, restarts=restarts, message=before)
 
     def _failed(self, reason: FailureReason, ending: str, process: Process | None = None) -> str:
         """Remember the ending, a part of a sentence, as the last failure; returns it."""
@@ -434,7 +440,7 @@ class Replica:
 
     @property
     def _site(self) -> Site:
-        return Site(self._workshop.layout, self._workshop.timing, self._workshop.holder)
+        return Site(self._workshop.layout, self._workshop.timing, self._workshop.holder, self._workshop.files)
 
     def _sandbox(self, *, is_code: bool) -> Sandbox:
         """Return the wall around its process."""

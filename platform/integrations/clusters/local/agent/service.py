@@ -32,7 +32,9 @@ class RunningRevision:
             made=bool(earlier),
         )
         # The model's name is the service's.
-        self.tap = RevisionTap(workshop.layout.payloads_of(namespace, revision.model_name) / revision.name)
+        self.tap = RevisionTap(
+            workshop.layout.payloads_of(namespace, revision.model_name) / revision.name, workshop.files
+        )
         for each in earlier:
             self.replicas.append(
                 Replica(workshop, namespace, each.revision, each.index, self.repository, tap=self.tap, earlier=each)
@@ -65,7 +67,7 @@ class RunningRevision:
 
     async def remove(self) -> None:
         """Remove its files, once no replica runs any more."""
-        await asyncio.to_thread(self.tap.remove)
+        await self.tap.remove()
         await self.repository.remove()
 
     def _makes_room(self, staying: list[Replica], wanted: int) -> bool:

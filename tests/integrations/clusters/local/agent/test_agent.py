@@ -21,6 +21,7 @@ from integrations.clusters.local.files import write_text
 from integrations.clusters.local.records import ProcessRecord, write_record
 from integrations.machine.limits import NAMES
 from integrations.metrics import collect
+from tests.integrations._support.runtimes import until
 
 
 def test_no_request_fails_while_weights_change_twenty_times(cluster, traffic, runtime):
@@ -318,6 +319,29 @@ def test_leftovers_of_a_killed_agent_are_ended_at_the_next_start(cluster):
         for process in (left, other):
             process.kill()
             process.communicate()
+
+
+@pytest.mark.parametrize("content", [b"garbage", b'{"schema": "fairlead.observed/v1"}', b"", None])
+def test_garbage_in_what_the_agent_wrote_heals_within_ten_seconds(cluster, content):
+    cluster.start()
+    cluster.apply(1, cluster.revision(1, 100))
+    cluster.until_weights(r1=100)
+    places = [
+        cluster.layout.status_file("default", "digits"),
+        cluster.layout.cluster_status,
+        cluster.layout.run / "gateway.json",
+    ]
+    before = [sorted(json.loads(place.read_bytes())) for place in places]
+    for place in places:
+        place.unlink() if content is None else place.write_bytes(content)
+
+    def healed() -> bool:
+        with suppress(FileNotFoundError, ValueError):
+            return [sorted(json.loads(place.read_bytes())) for place in places] == before
+        return False
+
+    until(healed, "all is written again", 10.0)
+    assert cluster.observe().revisions[0].ready_replicas == 1
 
 
 def test_sigterm_finishes_requests_and_leaves_nothing(cluster):
