@@ -207,6 +207,7 @@ class FailureView:
         exit_code: of the process that ended; None where none did.
         replica, container: what failed; the container is empty on a cluster whose replicas have no parts.
         log: the last lines of what failed.
+        is_final: trying again cannot help: the model, or what the service file says of it, has to change.
     """
 
     reason: str
@@ -217,6 +218,7 @@ class FailureView:
     container: str
     events: tuple[FailureEventView, ...]
     log: tuple[str, ...]
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,6 +243,9 @@ class FailureSerializer(serializers.Serializer[FailureView]):
     container = serializers.CharField()
     events = FailureEventSerializer(many=True)
     log = serializers.ListField(child=serializers.CharField(), help_text="Last lines of what failed.")
+    is_final = serializers.BooleanField(
+        help_text="Trying again cannot help: the model, or what the service file says of it, has to change."
+    )
 
 
 class ModelStatusSerializer(serializers.Serializer[ModelStatusView]):
