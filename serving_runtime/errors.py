@@ -90,3 +90,17 @@ class BackendError(ServingError):
 
 class ModelError(ServingError):
     """A model that cannot be served; the message says which and why."""
+
+
+class NotInstalledError(ModelError):
+    """A model that cannot be served here: this installation lacks a library or does not allow what the model needs."""
+
+
+def is_of_installation(error: BaseException) -> bool:
+    """Return whether an error, or one that it was raised from, is `NotInstalledError`."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, NotInstalledError):
+            return True
+        cause = cause.__cause__
+    return False

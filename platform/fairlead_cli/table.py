@@ -112,6 +112,7 @@ COMMANDS = (
     Command("versions show", models.show_version, models.version_arguments),
     Command("versions approve", governance.approve, governance.approve_arguments),
     Command("versions decline", governance.decline, governance.decline_arguments),
+    Command("versions recheck", models.recheck_version, models.recheck_arguments),
     Command("versions delete", models.delete_version, models.version_arguments),
     Command("alias set", models.set_alias, models.alias_arguments),
     Command("alias delete", models.delete_alias, models.alias_argument),

@@ -11,6 +11,7 @@ from common.errors import Conflict, NotPermitted
 from common.names import check_alias, check_model_name
 from integrations.artifacts import StoredArtifact
 from registry import compatibility, moves, tags, usage
+from registry.checks import check_again
 from registry.lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
 from registry.particulars import Particulars, check_description
@@ -71,7 +72,8 @@ def version_register(
 ) -> tuple[ModelVersion, bool]:
     """Return the model's version with these files, and whether it is new; an unknown model is made.
 
-    A version that is there already keeps its own particulars. Raises Conflict where it does not fit what is asked.
+    A version that is there already keeps its own particulars; one that is REJECTED for what the installation lacked
+    is checked again. Raises Conflict where it does not fit what is asked.
 
     The model's row is locked while its next number is taken and used, so numbers have no gaps and no repeats. (On
     SQLite every transaction that writes is alone.)
@@ -85,6 +87,8 @@ def version_register(
     if known is not None:
         version = model_version_get(model=model, number=known)
         compatibility.refuse_misfit(version, required if particulars.compatible_with else {})
+        if version.status == Status.REJECTED.value and version.of_installation:
+            version = check_again(model=model, number=known, now=now, actor=actor)
         return version, False
     owner.latest_number += 1
     owner.save(update_fields=["latest_number"])

@@ -22,5 +22,6 @@ urlpatterns = [
     path("models/<str:name>/versions/<int:number>/approval", governance_views.approval_action, name="version-approval"),
     path("models/<str:name>/versions/<int:number>/description", views.description_action, name="version-describe"),
     path("models/<str:name>/versions/<int:number>/delete", views.version_delete_action, name="version-delete"),
+    path("models/<str:name>/versions/<int:number>/recheck", views.version_recheck_action, name="version-recheck"),
     path("models/<str:name>/versions/<int:number>/tags", views.tag_action, name="version-tag"),
 ]

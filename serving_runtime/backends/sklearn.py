@@ -23,7 +23,7 @@ from serving_runtime.config.model import ALLOW_CODE, BackendOptions
 from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.config.tensors import VARIABLE
 from serving_runtime.datatypes import BYTES, DATATYPES, Array, Datatype
-from serving_runtime.errors import InvalidArgument, ModelError
+from serving_runtime.errors import InvalidArgument, ModelError, NotInstalledError
 
 PARAMETERS = ("n_jobs",)
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples", "transform")
@@ -91,7 +91,7 @@ def _estimator(file: Path, trusted: Set[str]) -> tuple[Any, list[Any]]:
 def _unpickled(file: Path, *, allowed: bool) -> Any:
     """Return what is in a pickle of joblib's or Python's own; raises ModelError where code is not allowed."""
     if not allowed:
-        raise ModelError(
+        raise NotInstalledError(
             f"{file.name} is a pickle, which is code: it is opened only from a model repository and where that is "
             f"allowed; {ALLOW_CODE}; skops.io.dump saves a model without code"
         )

@@ -69,6 +69,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "PATCH /models/{name}/versions/{number}": (OWNER, DEPLOYER),
     "PUT /models/{name}/versions/{number}/approval": (OWNER, DEPLOYER),
     "GET /models/{name}/versions/{number}/artifact": (OWNER, VIEWER),
+    "POST /models/{name}/versions/{number}/recheck": (OWNER, DEPLOYER),
     "GET /models/{name}/versions/{number}/trials": (OWNER, VIEWER),
     "POST /models/{name}/versions/{number}/trials": (OWNER, DEPLOYER),
     "GET /models/{name}/versions/{number}/trials/{trial_id}": (OWNER, VIEWER),

@@ -48,7 +48,7 @@ def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutSta
 
 
 def _failure(state: RolloutState, seen: Observation, canary: CanarySeen) -> Reason | None:
-    """Return what is clear against the canary: in the step's analysis, in the one behind, by what refuses it, by its restarts."""
+    """Return what is clear against the canary: by an analysis, by a refusal for good, by its restarts."""
     if state.step is not None and state.phase is not Phase.PENDING:
         for finding, what in ((seen.finding, "analysis"), (seen.background, "analysis in the background")):
             if finding is not None and finding.verdict is Verdict.FAILED:

@@ -42,8 +42,8 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         InvalidInput: with one sentence and the dotted name of the field at fault.
     """
     document = Document.of(value, "the service file")
+    _check_constant(document, "kind", KIND)  # first: another kind's apiVersion is right for that kind
     _check_constant(document, "apiVersion", API_VERSION)
-    _check_constant(document, "kind", KIND)
     metadata = document.optional("metadata") or Document({}, "metadata")
     found_name = _agreed(metadata, "name", name, default=None)
     found_namespace = _agreed(metadata, "namespace", namespace, default="default")

@@ -12,6 +12,7 @@ urlpatterns = [
     path("models/<str:name>/versions/check", offers.VersionCheckView.as_view(), name="version-check"),
     path("models/<str:name>/versions/<int:number>", views.VersionDetailView.as_view(), name="version-detail"),
     path("models/<str:name>/versions/<int:number>/artifact", views.ArtifactView.as_view(), name="version-artifact"),
+    path("models/<str:name>/versions/<int:number>/recheck", views.RecheckView.as_view(), name="version-recheck"),
     path("models/<str:name>/imports", imports.ImportListView.as_view(), name="import-list"),
     path("models/<str:name>/imports/<int:import_id>", imports.ImportDetailView.as_view(), name="import-detail"),
     path("models/<str:name>/aliases", views.AliasListView.as_view(), name="alias-list"),

@@ -16,7 +16,7 @@ from serving_runtime.backends.python.signature import signature_of
 from serving_runtime.config import text
 from serving_runtime.config.instances import instance_groups
 from serving_runtime.config.model import ALLOW_CODE, BackendOptions
-from serving_runtime.errors import ModelError, ServingError
+from serving_runtime.errors import ModelError, NotInstalledError, ServingError
 
 _ENVIRONMENT = "EXECUTION_ENV_PATH"
 _COMPLETED = ("max_batch_size", "input", "output", "dynamic_batching", "model_transaction_policy")
@@ -59,7 +59,7 @@ class PythonBackend:
 def _check(options: BackendOptions) -> None:
     """Raise ModelError unless the server may run the model's code, and can as it asks."""
     if not options.allow_python_models:
-        raise ModelError(f"backend 'python' runs code of the model's, which is not allowed here; {ALLOW_CODE}")
+        raise NotInstalledError(f"backend 'python' runs code of the model's, which is not allowed here; {ALLOW_CODE}")
     if _ENVIRONMENT in options.parameters:
         raise ModelError(
             f"parameter '{_ENVIRONMENT}' asks for a Python environment of the model's own, which is not supported; "

@@ -383,3 +383,10 @@ def test_versions_and_aliases_are_deleted(
 
     assert fairlead(*words) == (0, told, "")
     assert [(seen.method, seen.path) for seen in api.seen] == [("DELETE", address)]
+
+
+def test_a_rejected_version_is_checked_again(fairlead: Fairlead, api: Any) -> None:
+    api.on("POST /models/digits/versions/4/recheck", version(4, status="PENDING"), status=202)
+    api.on("GET /models/digits/versions/4", version(4, status="PENDING"), version(4))
+    code, said, _ = fairlead("versions", "recheck", "digits", "4", "--wait", "-o", "json")
+    assert (code, json.loads(said)["status"]) == (0, "READY")
