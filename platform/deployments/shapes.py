@@ -410,6 +410,7 @@ class Plan:
         room: whether that rollout fits on the cluster's nodes; None where it was not asked for.
         patched: what patches make of what is rendered for the cluster, as a unified diff; empty without patches.
         untried: why the cluster was not asked whether it takes that, in a sentence; empty where it was, or need not be.
+        warnings: what the policy lets through, each a sentence.
     """
 
     outcome: Outcome
@@ -422,3 +423,4 @@ class Plan:
     room: Room | None = None
     patched: str = ""
     untried: str = ""
+    warnings: tuple[str, ...] = ()

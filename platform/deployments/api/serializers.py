@@ -385,3 +385,7 @@ class PlanSerializer(serializers.Serializer[Plan]):
     untried = serializers.CharField(
         help_text="Of a cluster file with patches: why its API server was not asked about them; empty where it was."
     )
+    warnings = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Of a policy, and of a rollout by it: what it lets through, such as wrong answers.",
+    )
