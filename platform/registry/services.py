@@ -50,6 +50,7 @@ def model_delete(*, name: str, now: datetime, actor: str, by_admin: bool = False
             _refuse_protected(model, alias.name)
     versions = list(model.versions.values_list("pk", flat=True))
     _refuse_if_used(versions, f"model {name!r}")
+    usage.forget_history(versions, now)
     _delete(model, f"model {name!r}")
     audit_record(
         actor=actor,
@@ -119,7 +120,10 @@ def version_register(
 
 @transaction.atomic
 def version_delete(*, model: str, number: int, now: datetime, actor: str) -> None:
-    """Delete one version, whose number never comes back; raises Conflict while it has an alias or is in use."""
+    """Delete one version, whose number never comes back; raises Conflict while it has an alias or is in use.
+
+    Services forget the failed and retired revisions that ran it.
+    """
     version = model_version_get(model=model, number=number)
     _locked(version.model)
     what = f"model {model!r} version {number}"
@@ -127,6 +131,7 @@ def version_delete(*, model: str, number: int, now: datetime, actor: str) -> Non
     if aliases:
         raise Conflict(f"{what} has the alias {', '.join(aliases)}; move or delete it first")
     _refuse_if_used([version.pk], what)
+    usage.forget_history([version.pk], now)
     _delete(version, what)
     audit_record(
         actor=actor,
@@ -208,7 +213,7 @@ def _refuse_protected(model: RegisteredModel, alias: str) -> None:
 
 
 def _refuse_if_used(version_ids: Iterable[int], what: str) -> None:
-    uses = usage.uses_of(version_ids)
+    uses = [use for use in usage.uses_of(version_ids) if not use.is_history]
     if uses:
         shown = ", ".join(map(str, uses[:_MAX_USES_SHOWN]))
         more = f" and {len(uses) - _MAX_USES_SHOWN} more" if len(uses) > _MAX_USES_SHOWN else ""
@@ -219,4 +224,4 @@ def _delete(row: RegisteredModel | ModelVersion, what: str) -> None:
     try:
         row.delete()
     except (ProtectedError, RestrictedError) as error:
-        raise Conflict(f"{what} belongs to the history of a service; delete the service first") from error
+        raise Conflict(f"{what} came into use meanwhile; take it out of use first") from error

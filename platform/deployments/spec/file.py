@@ -13,7 +13,7 @@ from deployments.spec.patches import parse_patches
 from deployments.spec.placement import parse_placement
 from deployments.spec.resources import parse_resources
 from deployments.spec.transformer import parse_transformer
-from deployments.spec.values import ServiceSpec
+from deployments.spec.values import MOST_REVISIONS, REVISIONS_KEPT, ServiceSpec
 
 STOP = "serving.kserve.io/stop"
 """The annotation by which KServe stops a service."""
@@ -72,6 +72,9 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         request_timeout_s=parse_timeout(predictor),
         rolling=parse_rolling(predictor, scaling.min_replicas),
         placement=parse_placement(spec, resources),
+        revision_history_limit=spec.integer(
+            "revisionHistoryLimit", minimum=0, maximum=MOST_REVISIONS, default=REVISIONS_KEPT
+        ),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)
