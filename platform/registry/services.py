@@ -16,6 +16,7 @@ from registry.lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
 from registry.particulars import Particulars, check_description
 from registry.selectors import alias_get, model_get, model_version_get
+from registry.storage import UnusedArtifact, delete_unused
 
 _MAX_USES_SHOWN = 5
 _NOTHING_SAID = Particulars()
@@ -197,6 +198,20 @@ def alias_delete(*, model: str, name: str, now: datetime, actor: str, by_admin: 
     audit_record(
         actor=actor, action="alias.delete", target=f"models/{model}/aliases/{name}", now=now, before={"version": number}
     )
+
+
+def artifacts_collect(*, now: datetime, actor: str) -> list[UnusedArtifact]:
+    """Delete the artifacts that no version has and that were not stored just now, and return them."""
+    deleted = delete_unused(now=now)
+    if deleted:
+        audit_record(
+            actor=actor,
+            action="storage.collect",
+            target="storage",
+            now=now,
+            before={"artifacts": len(deleted), "size_bytes": sum(each.size_bytes for each in deleted)},
+        )
+    return deleted
 
 
 def _locked(model: RegisteredModel) -> RegisteredModel:

@@ -83,6 +83,8 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /models/{name}/versions/{number}/tunings/{tuning_id}": (OWNER, VIEWER),
     "DELETE /models/{name}/versions/{number}/tunings/{tuning_id}": (OWNER, DEPLOYER),
     "POST /models/{name}/versions/{number}/tunings/{tuning_id}/apply": (OWNER, DEPLOYER),
+    "GET /storage": (ANY, VIEWER),
+    "POST /storage/collect": (DEFAULT, ADMIN),
     "GET /policies": (ANY, VIEWER),
     "GET /policies/{name}": (ANY, VIEWER),
     "PUT /policies/{name}": (DEFAULT, DEPLOYER),

@@ -2,10 +2,12 @@
 
 from django.urls import path
 
-from registry.api import governance, imports, offers, views
+from registry.api import governance, imports, offers, storage, views
 
 app_name = "registry_api"
 urlpatterns = [
+    path("storage", storage.StorageView.as_view(), name="storage"),
+    path("storage/collect", storage.StorageCollectView.as_view(), name="storage-collect"),
     path("models", views.ModelListView.as_view(), name="model-list"),
     path("models/<str:name>", views.ModelDetailView.as_view(), name="model-detail"),
     path("models/<str:name>/versions", views.VersionListView.as_view(), name="version-list"),
