@@ -59,7 +59,6 @@ class Code(StrEnum):
     SHADOW_ENDED = "ShadowEnded"
     ANALYSIS_FAILED = "AnalysisFailed"
     ANALYSIS_INCONCLUSIVE = "AnalysisInconclusive"
-    CANARY_REFUSED = "CanaryRefused"
     CANARY_CRASH_LOOPING = "CanaryCrashLooping"
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
     WEBHOOK_REFUSED = "WebhookRefused"

@@ -181,7 +181,7 @@ def test_a_canary_that_can_never_start_is_given_up_at_once(platform: Platform) -
     platform.start()
     platform.until(lambda: platform.rollout().phase == Phase.DEGRADED, turns=3)
     rollout = platform.rollout()
-    assert rollout.reason_code == "CanaryRefused"
+    assert rollout.reason_code == "CanaryCrashLooping"
     assert "can never start as it is: a model of the ensemble's steps is called digits" in rollout.reason_message
 
 

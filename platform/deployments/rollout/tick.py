@@ -55,7 +55,7 @@ def _failure(state: RolloutState, seen: Observation, canary: CanarySeen) -> Reas
                 return Reason(Code.ANALYSIS_FAILED, f"the {what} failed at {state.where}: {finding.message}")
     if canary.refusal and not canary.serves:
         message = f"the {state.policy.subject} can never start as it is: {canary.refusal}"
-        return Reason(Code.CANARY_REFUSED, message)
+        return Reason(Code.CANARY_CRASH_LOOPING, message)  # the release before reads no code that is new
     if restarts := _crash_loop(state, canary):
         who = f"a replica of the {state.policy.subject}"
         message = f"{who} ended {restarts} times since the rollout began{_because_of(canary)}"
