@@ -10,7 +10,8 @@
     |-- Cancelled             the client gave the request up, and is told so where it still listens; 400
     |-- BackendError          the model failed while it ran; 500
     `-- ModelError            the model or its config cannot be loaded; at start and by a load request
-        `-- CodeNotAllowed    it is code, and the operator allows none
+        `-- NotInstalledError     not here: a library is missing
+            `-- CodeNotAllowed        it is code, and the operator allows none
 
 Messages name what was asked, what was found and what to do. The numbers are Triton's error map
 (INTERNAL 500, NOT_FOUND 404, UNAVAILABLE 503, UNSUPPORTED 501, all else 400).
@@ -98,5 +99,19 @@ class ModelError(ServingError):
     """A model that cannot be served; the message says which and why."""
 
 
-class CodeNotAllowed(ModelError):
+class NotInstalledError(ModelError):
+    """A model that cannot be served here: this installation lacks a library or does not allow what the model needs."""
+
+
+class CodeNotAllowed(NotInstalledError):
     """A model that is code, where code is not allowed."""
+
+
+def is_of_installation(error: BaseException) -> bool:
+    """Return whether an error, or one that it was raised from, is `NotInstalledError`."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, NotInstalledError):
+            return True
+        cause = cause.__cause__
+    return False

@@ -69,6 +69,7 @@ def failure_view(stored: Mapping[str, Any] | None) -> FailureView | None:
         container=failure.container,
         events=tuple(events),
         log=failure.log,
+        is_final=failure.is_final,
     )
 
 

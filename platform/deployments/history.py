@@ -30,6 +30,7 @@ class Kind(StrEnum):
     ALIAS_REFUSED = "AliasRefused"
     REVISION_CREATED = "RevisionCreated"
     REVISION_STOPPED = "RevisionStopped"
+    REVISION_FORGOTTEN = "RevisionForgotten"
     DRIFT_FOUND = "DriftFound"
     DRIFT_HEALED = "DriftHealed"
     DRIFT_GONE = "DriftGone"

@@ -292,6 +292,7 @@ def _canary(row: Rollout, seen: Observed) -> CanarySeen:
         replicas_at_full=full,
         shared_replicas=together,
         transformer=_transformers(stable, canary, there, is_back=row.to_revision.created_at < row.started_at),
+        refusal="" if there is None else watching.refusal(there),
     )
 
 

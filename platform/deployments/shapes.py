@@ -207,6 +207,7 @@ class FailureView:
         exit_code: of the process that ended; None where none did.
         replica, container: what failed; the container is empty on a cluster whose replicas have no parts.
         log: the last lines of what failed.
+        is_final: trying again cannot help: the model, or what the service file says of it, has to change.
     """
 
     reason: str
@@ -217,6 +218,7 @@ class FailureView:
     container: str
     events: tuple[FailureEventView, ...]
     log: tuple[str, ...]
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,6 +410,7 @@ class Plan:
         room: whether that rollout fits on the cluster's nodes; None where it was not asked for.
         patched: what patches make of what is rendered for the cluster, as a unified diff; empty without patches.
         untried: why the cluster was not asked whether it takes that, in a sentence; empty where it was, or need not be.
+        warnings: what the policy lets through, each a sentence.
     """
 
     outcome: Outcome
@@ -420,3 +423,4 @@ class Plan:
     room: Room | None = None
     patched: str = ""
     untried: str = ""
+    warnings: tuple[str, ...] = ()

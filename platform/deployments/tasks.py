@@ -47,6 +47,7 @@ from deployments.services import alias_follow, cluster_local_made, import_follow
 from deployments.services.builds import builds_due
 from deployments.services.placing import gpus_due, gpus_note
 from deployments.services.replays import MAX_CONCURRENT, replays_due
+from deployments.services.revision_history import revisions_forget
 from deployments.services.trials import MOST_AT_A_TIME, trials_due, trials_forget
 from deployments.services.tunings import tunings_due
 from integrations import metrics
@@ -112,6 +113,8 @@ def forget() -> None:
     retention.traffic_forget(now=now, older_than=traffic.KEPT)
     retention.comparisons_forget(now=now, older_than=settings.RETAIN_MEASUREMENTS)
     trials_forget(now=now)
+    if revisions := revisions_forget(now=now):
+        logger.info("forgot %s revisions beyond the history limits of their services", revisions)
     if events or steps:
         logger.info("forgot %s old events and the measurements of %s steps of ended rollouts", events, steps)
 

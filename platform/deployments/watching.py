@@ -21,6 +21,7 @@ from integrations.clusters.base import Component, Nodes, Observed, ObservedRepli
 from integrations.machine.limits import Limit, noted, rose
 
 _OF_SILENCE = ("silent_since", "silent_looks", "look_at")
+_WELL = (ReplicaPhase.READY, ReplicaPhase.DRAINING)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
 
 
@@ -66,9 +67,14 @@ def _replica(replica: ObservedReplica) -> dict[str, object]:
 
 def is_failing(revision: ObservedRevision) -> bool:
     """Return whether a failure keeps a replica of the revision from serving now."""
-    well = (ReplicaPhase.READY, ReplicaPhase.DRAINING)
-    replicas = (replica for replica in revision.all_replicas if replica.phase not in well)
+    replicas = (replica for replica in revision.all_replicas if replica.phase not in _WELL)
     return revision.failure is not None or any(replica.failure is not None for replica in replicas)
+
+
+def refusal(revision: ObservedRevision) -> str:
+    """Return why a replica of the revision can never start; empty where none is refused for good."""
+    failed = (replica.failure for replica in revision.all_replicas if replica.phase not in _WELL)
+    return next((failure.message for failure in failed if failure is not None and failure.is_final), "")
 
 
 def note_failures(change: Change, seen: Observed) -> None:

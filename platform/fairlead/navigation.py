@@ -9,7 +9,7 @@ from accounts.access import administered, is_administrator
 from accounts.models import ApiToken
 from accounts.scopes import Scope
 
-_ALSO = {"Models": "/deploy/", "Platform": "/policies/"}
+_ALSO = {"Models": ("/deploy/", "/storage/"), "Platform": ("/policies/",)}
 """Pages that belong to a link's and are not below its address."""
 
 
@@ -45,4 +45,4 @@ def navigation(request: HttpRequest) -> dict[str, list[Link]]:
 
 
 def _is_at(path: str, label: str, url: str) -> bool:
-    return path == url or (url != "/" and path.startswith((url, _ALSO.get(label, url))))
+    return path == url or (url != "/" and path.startswith((url, *_ALSO.get(label, ()))))

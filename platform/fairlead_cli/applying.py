@@ -71,6 +71,7 @@ def _tell(call: Call, plan: Json) -> None:
     told += [f"  {line}" for line in plan.get("patched", "").splitlines()]
     if plan.get("untried"):
         told.append(f"  the patches were not tried on the cluster: {plan['untried']}")
+    told += [f"  warning: {warning}" for warning in plan.get("warnings", ())]
     for line in told:
         if call.options.dry_run and not call.as_json:
             print("".join(character if character.isprintable() else "?" for character in line))

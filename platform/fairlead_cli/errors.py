@@ -18,7 +18,7 @@ EXIT_CODES = {
     0: "done; where a rollout was waited for: Healthy; a repartition: Done",
     1: "refused or failed",
     2: "wrong command line",
-    3: "what was waited for ended otherwise than asked: rollout Degraded, version REJECTED",
+    3: "what was waited for ended otherwise than asked: rollout Degraded, version REJECTED, service refused for good",
     4: "waited too long; what was waited for goes on",
     5: "the control plane does not answer",
     6: "the rollout or repartition that was waited for was Aborted",

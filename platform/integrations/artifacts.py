@@ -137,6 +137,13 @@ class ArtifactStore:
         finally:
             shutil.rmtree(doomed)
 
+    def size_of(self, digest: str) -> int:
+        """Return how many bytes the artifact's files have; 0 where it is gone."""
+        try:
+            return sum(file.stat().st_size for file in _files(self.path_of(digest)))
+        except FileNotFoundError:  # deleted meanwhile
+            return 0
+
     def stored_before(self, limit: float) -> list[str]:
         """Return the digests of artifacts that were last stored, anew or again, before `limit` (Unix seconds)."""
         places = self.folder.iterdir() if self.folder.is_dir() else ()

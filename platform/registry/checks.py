@@ -13,11 +13,13 @@ from typing import Any
 from django.db import transaction
 
 from accounts.services import audit_record
+from common.errors import Conflict
 from integrations.clusters.base import Resources
 from registry import compatibility, lifecycle, outcomes
 from registry.lifecycle import Accepted, CheckState, Outcome, Status
 from registry.lineage import origin_of
 from registry.models import ModelVersion
+from registry.selectors import model_version_get
 
 MAX_CONCURRENT = 2
 """Checks at a time in the whole installation; each starts a process and takes one of the worker's threads."""
@@ -94,6 +96,27 @@ def check_end(*, claim: Claim, outcome: Outcome, now: datetime) -> bool:
     return True
 
 
+@transaction.atomic
+def check_again(*, model: str, number: int, now: datetime, actor: str) -> ModelVersion:
+    """Have a REJECTED version checked again, and return it PENDING; raises Conflict for any other."""
+    version = model_version_get(model=model, number=number)
+    columns = {**_columns(lifecycle.again(now)), "claim": None}
+    if not ModelVersion.objects.filter(pk=version.pk, status=Status.REJECTED.value).update(**columns):
+        raise Conflict(
+            f"model {model!r} version {number} is {version.status}; only a REJECTED version is checked again",
+            field="version",
+        )
+    audit_record(
+        actor=actor,
+        action="model_version.recheck",
+        target=f"models/{model}/versions/{number}",
+        now=now,
+        before={"status": Status.REJECTED.value, "reason": version.reason},
+        after={"status": Status.PENDING.value},
+    )
+    return model_version_get(model=model, number=number)
+
+
 def resources_of(lineage: Mapping[str, Any]) -> Resources:
     """Return what runs the files of a stored lineage; nothing in particular for those that any machine runs."""
     return Resources(
@@ -107,6 +130,7 @@ def _columns(state: CheckState) -> dict[str, object]:
         "attempts": state.attempts,
         "reason": state.reason,
         "next_check_at": state.next_check_at,
+        "of_installation": state.of_installation,
     }
 
 

@@ -2,7 +2,7 @@
 
 {"schema": "fairlead.inspect/v1", "platform": ..., "inputs": [...], "outputs": [...]}       exit status 0
 {"schema": "fairlead.profile/v1", "load_seconds": ..., "memory_bytes": ..., "batches": []}  exit status 0
-{"schema": ..., "error": "one sentence"}                                                    exit status 2
+{"schema": ..., "error": "one sentence", "of_installation": true or left out}               exit status 2
 """
 
 import json
@@ -63,6 +63,7 @@ def _document(kind: JobKind, result: JobResult) -> Mapping[str, object]:
         if result.exit_code == 0:
             return {str(key): value for key, value in document.items()}
         if result.exit_code == _REFUSED and isinstance(document.get("error"), str):
-            raise NotAccepted(Refused(_FOLDER_NAMES.sub("", document["error"])[:_MAX_REASON]))
+            reason = _FOLDER_NAMES.sub("", document["error"])[:_MAX_REASON]
+            raise NotAccepted(Refused(reason, of_installation=document.get("of_installation") is True))
     without_answer = f"the {kind.value} of the model ended with exit code {result.exit_code} and no answer known here"
     raise NotAccepted(Unchecked((result.message.strip() or without_answer)[:_MAX_REASON]))

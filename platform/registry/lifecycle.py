@@ -7,7 +7,9 @@
      │
      └── refused by the runtime, or could not be checked MAX_ATTEMPTS times ──▶ REJECTED
 
-READY and REJECTED are final: a version never changes, so neither does what was found out about it.
+READY is final: a version never changes, so neither does what was found out about it. REJECTED is checked again where
+somebody asks, and by a push of the same files where the reason is one of the installation: a library that it lacks, or
+what it does not allow.
 """
 
 from collections.abc import Mapping
@@ -17,6 +19,7 @@ from enum import StrEnum
 
 MAX_ATTEMPTS = 3
 _FIRST_DELAY = timedelta(seconds=5)
+_AGAIN = "push the same files again, or run `fairlead versions recheck`, to have it checked again"
 
 
 class Status(StrEnum):
@@ -38,9 +41,14 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The runtime cannot serve the model, ever; `reason` is its own sentence."""
+    """The runtime cannot serve the model; `reason` is its own sentence.
+
+    Attributes:
+        of_installation: it lacks a library, or does not allow what the model needs; else it never can.
+    """
 
     reason: str
+    of_installation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +68,15 @@ class CheckState:
     Attributes:
         attempts: how often a check was begun; counted at its begin, so that one that takes its worker down counts too.
         reason: why the version is not READY; empty where there is nothing to say.
-        next_check_at: not before this time; None once the state is final.
+        next_check_at: not before this time; None once the check is over.
+        of_installation: REJECTED for what the installation lacks, not for the model.
     """
 
     status: Status
     attempts: int
     reason: str
     next_check_at: datetime | None
+    of_installation: bool = False
 
 
 def may_begin(state: CheckState, now: datetime) -> bool:
@@ -91,6 +101,11 @@ def end(state: CheckState, outcome: Outcome, now: datetime) -> CheckState:
     match outcome:
         case Accepted():
             return replace(state, status=Status.READY, reason="", next_check_at=None)
+        case Refused(reason, of_installation=True):
+            text = (
+                f"{reason.rstrip('.')}; this installation lacks that, the model may be well; once it has it, {_AGAIN}"
+            )
+            return replace(state, status=Status.REJECTED, reason=text, next_check_at=None, of_installation=True)
         case Refused(reason):
             return replace(state, status=Status.REJECTED, reason=reason, next_check_at=None)
         case Unchecked(reason):
@@ -99,12 +114,17 @@ def end(state: CheckState, outcome: Outcome, now: datetime) -> CheckState:
             return replace(state, reason=reason, next_check_at=now + _delay(state.attempts))
 
 
+def again(now: datetime) -> CheckState:
+    """Return the state of a REJECTED version that is to be checked again."""
+    return CheckState(Status.PENDING, 0, "", now)
+
+
 def _given_up(state: CheckState, reason: str) -> CheckState:
     text = (
         f"the model could not be checked in {state.attempts} attempts, the last time because {reason.rstrip('.')}; "
-        "delete the version and upload it again to have it checked anew"
+        f"{_AGAIN}"
     )
-    return replace(state, status=Status.REJECTED, reason=text, next_check_at=None)
+    return replace(state, status=Status.REJECTED, reason=text, next_check_at=None, of_installation=True)
 
 
 def _delay(attempts: int) -> timedelta:

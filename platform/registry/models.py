@@ -41,7 +41,9 @@ class ModelVersion(models.Model):
 
     `claim` is the id of the running check: who holds it may write the outcome, until `next_check_at` lets another
     begin. `lineage` is `Lineage.as_json()`. `required_signature` is what the version was registered to fit
-    (`registry.compatibility`). `approval_by` is the user who decided last, at `approval_at`, and why.
+    (`registry.compatibility`). `of_installation` says that it was REJECTED for what this installation lacks, and is
+    checked again when its files are pushed again. `approval_by` is the user who decided last, at
+    `approval_at`, and why.
     """
 
     model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="versions")
@@ -71,6 +73,7 @@ class ModelVersion(models.Model):
     attempts = models.PositiveSmallIntegerField(default=0)
     next_check_at = models.DateTimeField(null=True, blank=True)
     claim = models.UUIDField(null=True, blank=True)
+    of_installation = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
 
@@ -128,7 +131,7 @@ class ModelVersion(models.Model):
     @property
     def check_state(self) -> CheckState:
         """Return the columns that `lifecycle` decides over."""
-        return CheckState(Status(self.status), self.attempts, self.reason, self.next_check_at)
+        return CheckState(Status(self.status), self.attempts, self.reason, self.next_check_at, self.of_installation)
 
 
 class Alias(models.Model):

@@ -11,10 +11,12 @@ from common.errors import Conflict, NotPermitted
 from common.names import check_alias, check_model_name
 from integrations.artifacts import StoredArtifact
 from registry import compatibility, moves, tags, usage
+from registry.checks import check_again
 from registry.lifecycle import Status
 from registry.models import Alias, ModelVersion, RegisteredModel
 from registry.particulars import Particulars, check_description
 from registry.selectors import alias_get, model_get, model_version_get
+from registry.storage import UnusedArtifact, delete_unused
 
 _MAX_USES_SHOWN = 5
 _NOTHING_SAID = Particulars()
@@ -49,6 +51,7 @@ def model_delete(*, name: str, now: datetime, actor: str, by_admin: bool = False
             _refuse_protected(model, alias.name)
     versions = list(model.versions.values_list("pk", flat=True))
     _refuse_if_used(versions, f"model {name!r}")
+    usage.forget_history(versions, now)
     _delete(model, f"model {name!r}")
     audit_record(
         actor=actor,
@@ -71,7 +74,8 @@ def version_register(
 ) -> tuple[ModelVersion, bool]:
     """Return the model's version with these files, and whether it is new; an unknown model is made.
 
-    A version that is there already keeps its own particulars. Raises Conflict where it does not fit what is asked.
+    A version that is there already keeps its own particulars; one that is REJECTED for what the installation lacked
+    is checked again. Raises Conflict where it does not fit what is asked.
 
     The model's row is locked while its next number is taken and used, so numbers have no gaps and no repeats. (On
     SQLite every transaction that writes is alone.)
@@ -85,6 +89,8 @@ def version_register(
     if known is not None:
         version = model_version_get(model=model, number=known)
         compatibility.refuse_misfit(version, required if particulars.compatible_with else {})
+        if version.status == Status.REJECTED.value and version.of_installation:
+            version = check_again(model=model, number=known, now=now, actor=actor)
         return version, False
     owner.latest_number += 1
     owner.save(update_fields=["latest_number"])
@@ -115,7 +121,10 @@ def version_register(
 
 @transaction.atomic
 def version_delete(*, model: str, number: int, now: datetime, actor: str) -> None:
-    """Delete one version, whose number never comes back; raises Conflict while it has an alias or is in use."""
+    """Delete one version, whose number never comes back; raises Conflict while it has an alias or is in use.
+
+    Services forget the failed and retired revisions that ran it.
+    """
     version = model_version_get(model=model, number=number)
     _locked(version.model)
     what = f"model {model!r} version {number}"
@@ -123,6 +132,7 @@ def version_delete(*, model: str, number: int, now: datetime, actor: str) -> Non
     if aliases:
         raise Conflict(f"{what} has the alias {', '.join(aliases)}; move or delete it first")
     _refuse_if_used([version.pk], what)
+    usage.forget_history([version.pk], now)
     _delete(version, what)
     audit_record(
         actor=actor,
@@ -190,6 +200,20 @@ def alias_delete(*, model: str, name: str, now: datetime, actor: str, by_admin: 
     )
 
 
+def artifacts_collect(*, now: datetime, actor: str) -> list[UnusedArtifact]:
+    """Delete the artifacts that no version has and that were not stored just now, and return them."""
+    deleted = delete_unused(now=now)
+    if deleted:
+        audit_record(
+            actor=actor,
+            action="storage.collect",
+            target="storage",
+            now=now,
+            before={"artifacts": len(deleted), "size_bytes": sum(each.size_bytes for each in deleted)},
+        )
+    return deleted
+
+
 def _locked(model: RegisteredModel) -> RegisteredModel:
     """Return the model, its row locked until the transaction ends; raises NotFound if it went away meanwhile."""
     return RegisteredModel.objects.select_for_update().filter(pk=model.pk).first() or model_get(name=model.name)
@@ -204,7 +228,7 @@ def _refuse_protected(model: RegisteredModel, alias: str) -> None:
 
 
 def _refuse_if_used(version_ids: Iterable[int], what: str) -> None:
-    uses = usage.uses_of(version_ids)
+    uses = [use for use in usage.uses_of(version_ids) if not use.is_history]
     if uses:
         shown = ", ".join(map(str, uses[:_MAX_USES_SHOWN]))
         more = f" and {len(uses) - _MAX_USES_SHOWN} more" if len(uses) > _MAX_USES_SHOWN else ""
@@ -215,4 +239,4 @@ def _delete(row: RegisteredModel | ModelVersion, what: str) -> None:
     try:
         row.delete()
     except (ProtectedError, RestrictedError) as error:
-        raise Conflict(f"{what} belongs to the history of a service; delete the service first") from error
+        raise Conflict(f"{what} came into use meanwhile; take it out of use first") from error

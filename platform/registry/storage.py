@@ -5,7 +5,9 @@ when they have been left for as long as the settings say, at least an hour; an u
 is sent again, is not left.
 """
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -34,14 +36,31 @@ def store_folder(folder: Path, *, owner: str) -> StoredArtifact:
     return store().put_folder(_members(folder), owner=owner)
 
 
-def delete_unused(*, now: datetime) -> list[str]:
-    """Delete the artifacts that no version has and return their digests."""
+@dataclass(frozen=True, slots=True)
+class UnusedArtifact:
+    """Files that no version has; `is_settled` where they were stored long enough ago to be deleted."""
+
+    digest: str
+    size_bytes: int
+    is_settled: bool
+
+
+def unused(*, now: datetime) -> list[UnusedArtifact]:
+    """Return the artifacts that no version has, by digest."""
     files = store()
     settled = set(files.stored_before((now - settings.RETAIN_UNUSED_ARTIFACTS).timestamp()))
-    unused = sorted(settled - set(ModelVersion.objects.values_list("digest", flat=True)))
-    for digest in unused:
-        files.delete(digest)
-    return unused
+    there = {*settled, *files.stored_before(math.inf)}
+    digests = sorted(there - set(ModelVersion.objects.values_list("digest", flat=True)))
+    return [UnusedArtifact(digest, files.size_of(digest), digest in settled) for digest in digests]
+
+
+def delete_unused(*, now: datetime) -> list[UnusedArtifact]:
+    """Delete the artifacts that no version has, those that are settled, and return them."""
+    files = store()
+    found = [each for each in unused(now=now) if each.is_settled]
+    for each in found:
+        files.delete(each.digest)
+    return found
 
 
 def _members(folder: Path) -> Iterator[Member]:

@@ -42,8 +42,8 @@ def sweep() -> None:
 @shared_task
 def delete_unused_files() -> None:
     """Delete model files that no version has."""
-    for digest in delete_unused(now=timezone.now()):
-        logger.info("deleted the model files %s, which no version had", digest)
+    for each in delete_unused(now=timezone.now()):
+        logger.info("deleted the model files %s, which no version had", each.digest)
     imports.imports_forget(now=timezone.now(), older_than=settings.RETAIN_EVENTS)
 
 

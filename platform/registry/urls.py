@@ -2,10 +2,12 @@
 
 from django.urls import path
 
-from registry.web import compare_views, governance_views, import_views, views
+from registry.web import compare_views, governance_views, import_views, storage_views, views
 
 app_name = "registry"
 urlpatterns = [
+    path("storage/", storage_views.storage_page, name="storage"),
+    path("storage/collect", storage_views.storage_collect_action, name="storage-collect"),
     path("models/", views.model_list_page, name="model-list"),
     path("models/import", import_views.import_start_action, name="import-start"),
     path("models/<str:name>/", views.model_detail_page, name="model-detail"),
@@ -22,5 +24,6 @@ urlpatterns = [
     path("models/<str:name>/versions/<int:number>/approval", governance_views.approval_action, name="version-approval"),
     path("models/<str:name>/versions/<int:number>/description", views.description_action, name="version-describe"),
     path("models/<str:name>/versions/<int:number>/delete", views.version_delete_action, name="version-delete"),
+    path("models/<str:name>/versions/<int:number>/recheck", views.version_recheck_action, name="version-recheck"),
     path("models/<str:name>/versions/<int:number>/tags", views.tag_action, name="version-tag"),
 ]

@@ -5,6 +5,7 @@ The registry knows nothing of services: `deployments` registers its provider whe
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -15,6 +16,7 @@ class Use:
         namespace: who may see it may know of the use.
         version_id: what is used.
         live_as: the user's name where it serves the version now, such as `default/digits`; empty where it only could.
+        is_history: it is only remembered, and is forgotten when the version is deleted.
     """
 
     phrase: str
@@ -22,6 +24,7 @@ class Use:
     namespace: str = ""
     version_id: int = 0
     live_as: str = ""
+    is_history: bool = False
 
     def __str__(self) -> str:
         return self.phrase
@@ -30,7 +33,11 @@ class Use:
 Provider = Callable[[Iterable[int]], Iterable[Use]]
 """Takes ids of versions; returns their uses."""
 
+Forgetter = Callable[[Iterable[int], datetime], None]
+"""Takes ids of versions that are about to be deleted, and the moment; called in that transaction."""
+
 _providers: list[Provider] = []
+_forgetters: list[Forgetter] = []
 
 
 def register(provider: Provider) -> None:
@@ -42,6 +49,19 @@ def register(provider: Provider) -> None:
 def unregister(provider: Provider) -> None:
     """Ask `provider` no more."""
     _providers.remove(provider)
+
+
+def register_history(forgetter: Forgetter) -> None:
+    """Have `forgetter` forget the history of versions before they are deleted; registering it twice changes nothing."""
+    if forgetter not in _forgetters:
+        _forgetters.append(forgetter)
+
+
+def forget_history(version_ids: Iterable[int], now: datetime) -> None:
+    """Forget what only remembers these versions."""
+    ids = list(version_ids)
+    for forgetter in _forgetters if ids else ():
+        forgetter(ids, now)
 
 
 def uses_of(version_ids: Iterable[int]) -> list[Use]:

@@ -14,7 +14,7 @@ import onnxruntime as ort
 
 from serving_runtime.backends import onnxruntime_accelerators as accelerators
 from serving_runtime.config.model import BackendOptions
-from serving_runtime.errors import ModelError
+from serving_runtime.errors import ModelError, NotInstalledError
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -92,7 +92,7 @@ def _cpu_providers(options: BackendOptions, operators: Mapping[str, str]) -> lis
 
 def _check_brought(name: str) -> None:
     if name not in ort.get_available_providers():
-        raise ModelError(
+        raise NotInstalledError(
             f"the installed ONNX Runtime has no {name}; in an environment of its own run: "
             f"pip install 'fairlead[{_BROUGHT_BY[name]}]'"
         )

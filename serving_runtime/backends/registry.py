@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from serving_runtime.errors import CodeNotAllowed, ModelError
+from serving_runtime.errors import CodeNotAllowed, ModelError, NotInstalledError
 
 if TYPE_CHECKING:
     from serving_runtime.backends.base import Backend  # brings numpy; the command line is read with this module
@@ -137,12 +137,12 @@ def _module(name: str, built_in: BuiltIn) -> ModuleType:
         if error.name is None or error.name.startswith(_PACKAGE):
             raise
         package = error.name.partition(".")[0]
-        raise ModelError(
+        raise NotInstalledError(
             f"backend '{name}' needs the package {package}, which is not installed; "
             f"run: pip install 'fairlead[{built_in.extra}]'"
         ) from error
     except (ImportError, OSError) as error:  # such as a shared library that this system has not
-        raise ModelError(f"backend '{name}': its library cannot be imported: {error}") from error
+        raise NotInstalledError(f"backend '{name}': its library cannot be imported: {error}") from error
 
 
 @functools.cache

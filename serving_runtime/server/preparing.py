@@ -4,7 +4,8 @@ What is stored is one model file, or one model's folder in Triton's layout, or a
 its steps beside it, which keep their names; the model gets the name and the version it
 is to be served by, and fields of its configuration are replaced. It is in a folder here (`--artifact`), or it is
 fetched (`--origin`, `--registry`), with or without a cache that pods share. The request of a trial is fetched too
-(`--request-from`), so that the container which opens the model has no token. Exit 0, or 2 when it cannot be done.
+(`--request-from`), so that the container which opens the model has no token. Exit 0; 2 when it cannot be
+done now; `REFUSED` when trying again cannot help, since the model does not go with what was asked.
 """
 
 import argparse
@@ -38,10 +39,15 @@ from serving_runtime.shared.code_files import is_code_file
 ALLOW_CODE_FILES = "FAIRLEAD_ALLOW_CODE_FILES"
 """A variable, which older runtimes ignore, where an unknown flag would keep them from starting."""
 
+REFUSED = 3
 _CONFIG, _CONFIGS = "config.pbtxt", "configs"
 _MOST_REQUEST_BYTES = 64 << 20
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _Source = Callable[[argparse.Namespace], Sequence[Remote]]
+
+
+class _RefusedError(ModelError):
+    """The model does not go with what was asked of it."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -56,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
             raise ModelError("nothing says where the model is; give --artifact, --registry or --origin")
         if found.artifact is not None:
             check(found.artifact, found.digest)
-            lay_out(found.artifact, model, version=found.version, config=found.config, with_code=found.allow_code_files)
+            _lay_out(found, found.artifact, model)
         else:
             _fetch(found, model)
         if found.request_from:
@@ -66,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
         _say(str(error))
         if found.termination_message is not None:
             found.termination_message.write_text(f"{error}\n", encoding="utf-8")
-        return 2
+        return REFUSED if isinstance(error, _RefusedError) else 2
     return 0
 
 
@@ -118,15 +124,19 @@ def _fetch(found: argparse.Namespace, model: Path) -> None:
         _say(f"{error}; taking the model from the registry")
         shutil.rmtree(place, ignore_errors=True)
         folder = _brought(found, _registry, place)
-    lay_out(
-        folder,
-        model,
-        version=found.version,
-        config=found.config,
-        with_code=found.allow_code_files,
-        copy=os.link,
-    )
+    _lay_out(found, folder, model, copy=os.link)
     shutil.rmtree(place)
+
+
+def _lay_out(
+    found: argparse.Namespace, folder: Path, model: Path, copy: Callable[[str, str], object] = shutil.copy2
+) -> None:
+    """Lay out what `folder` holds; _RefusedError where it does not go with what was asked."""
+    try:
+        with_code: bool = found.allow_code_files
+        lay_out(folder, model, version=found.version, config=found.config, with_code=with_code, copy=copy)
+    except ModelError as error:
+        raise _RefusedError(str(error)) from error
 
 
 def _brought(found: argparse.Namespace, source: _Source, place: Path) -> Path:
@@ -218,7 +228,7 @@ def lay_out(
 
 def _lay_out_parts(artifact: Path, ensemble: str, model: Path, tree: Callable[[Path, Path], None]) -> None:
     for part in artifact.iterdir():
-        if part.name == model.name:
+        if part.name == model.name and part.name != ensemble:
             raise ModelError(
                 f"a model of the ensemble's steps is called {part.name}, which is what the ensemble is served as; "
                 "rename one of them"

@@ -8,7 +8,7 @@ from typing import Any
 
 from serving_runtime.engine import telling
 from serving_runtime.engine.load_settings import LoadSettings
-from serving_runtime.errors import ServingError
+from serving_runtime.errors import ServingError, is_of_installation
 from serving_runtime.server.flag_types import add_bool, add_config_name
 from serving_runtime.server.options import Parser
 
@@ -37,7 +37,10 @@ def main(arguments: Sequence[str]) -> int:
         settings = LoadSettings(config_name=found.model_config_name, allow_python_models=found.allow_python_models)
         _print(command(found.model_dir, settings), compact=found.json)
     except ServingError as error:
-        _print({"schema": schema, "error": str(error)}, compact=found.json)
+        answer: dict[str, Any] = {"schema": schema, "error": str(error)}
+        if is_of_installation(error):
+            answer["of_installation"] = True
+        _print(answer, compact=found.json)
         return 2
     return 0
 

@@ -60,6 +60,7 @@ class FakeCluster:
 
     Attributes:
         broken: revisions whose replicas never become ready, and what they end with.
+        refused: those of them that can never start.
         most_ready: of which revisions only so many replicas become ready.
         autoscaled: how many replicas the cluster's own autoscaler makes of a revision where that is more than desired.
         transformers_autoscaled: the same of what stands before a revision's predictor.
@@ -78,6 +79,7 @@ class FakeCluster:
     desired: dict[tuple[str, str], Desired] = field(default_factory=dict)
     observed: dict[tuple[str, str], Observed] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
     most_ready: dict[str, int] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     deleted: set[tuple[str, str]] = field(default_factory=set)
@@ -269,6 +271,7 @@ class FakeCluster:
         if message:
             log = ("loading", message)
             failure = Failure(FailureReason.MODEL_LOAD_FAILED, message, FAILED_AT, exit_code=1, replica=name, log=log)
+            failure = replace(failure, is_final=revision in self.refused)
         return ObservedReplica(name, phase, self.restarts.get(name, 0), message=message, failure=failure)
 
     def _reach(self) -> None:

@@ -152,3 +152,10 @@ def test_without_a_script_the_form_is_written_into_the_file_by_a_button() -> Non
     page = signed_in(Scope.WRITE).post("/policies/fill", asked).content.decode()
     assert "hold: 3m" in page
     assert "Save policy" in page
+
+
+def test_a_policy_that_compares_no_answers_is_warned_about() -> None:
+    shadow = "name: s\nstrategy: shadow\nsteps:\n- weight: 10\n  analysis: {comparison: {minPairs: 5}}\n"
+    for asked, is_warned in ((FILE, True), (shadow, False)):
+        answer = fill(text=asked, seen=digest_of(asked))
+        assert bool(marked(answer, "policy-warning")) is is_warned

@@ -173,6 +173,18 @@ def test_a_canary_that_never_starts_is_given_up_at_its_deadline(platform: Platfo
     assert all(desired.revisions[0].weight_percent == 100 for desired in platform.cluster.applied[3:])
 
 
+def test_a_canary_that_can_never_start_is_given_up_at_once(platform: Platform) -> None:
+    platform.live()
+    platform.version(2)
+    platform.cluster.broken["digits-00002"] = "a model of the ensemble's steps is called digits"
+    platform.cluster.refused.add("digits-00002")
+    platform.start()
+    platform.until(lambda: platform.rollout().phase == Phase.DEGRADED, turns=3)
+    rollout = platform.rollout()
+    assert rollout.reason_code == "CanaryCrashLooping"
+    assert "can never start as it is: a model of the ensemble's steps is called digits" in rollout.reason_message
+
+
 def test_a_canary_that_crash_loops_is_rolled_back(platform: Platform) -> None:
     platform.live()
     platform.version(2)

@@ -80,6 +80,12 @@ def test_what_the_local_cluster_does_not_measure_is_refused_there(metric: str, t
         pytest.param("x", None, "the service file is a text; expected an object", id="no object"),
         pytest.param(_with("apiVersion", "v1"), "apiVersion", "expected serving.kserve.io/v1beta1", id="apiVersion"),
         pytest.param(_with("kind", "Pod"), "kind", "kind is 'Pod'; expected InferenceService", id="kind"),
+        pytest.param(
+            _with("kind", "InferenceGraph") | {"apiVersion": "serving.kserve.io/v1alpha1"},
+            "kind",
+            "kind is 'InferenceGraph'; expected InferenceService",
+            id="another kind, with its apiVersion",
+        ),
         pytest.param(_with("metadata.name", "Digits"), "metadata.name", "expected a DNS label", id="no DNS label"),
         pytest.param(_with("metadata.name", "d" * 58), "metadata.name", "may have 57", id="too long for revisions"),
         pytest.param(_with("metadata.namespace", "a/b"), "metadata.namespace", "a DNS label", id="namespace"),

@@ -36,6 +36,7 @@ PAGES = [
     "/deploy/digits/2/",
     "/deploy/digits/2/?service=default/digits",
     "/policies/",
+    "/storage/",
     "/policies/new",
     "/policies/careful/",
     "/platform/",

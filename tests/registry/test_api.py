@@ -6,6 +6,7 @@ from rest_framework.test import APIClient
 
 from accounts.scopes import Scope
 from registry import services
+from registry.lifecycle import Status
 from registry.models import ModelVersion, RegisteredModel
 
 Api = Callable[..., APIClient]
@@ -220,3 +221,12 @@ def test_a_list_asks_the_database_as_often_for_many_as_for_one(
         results = client.get(f"/api/v1/{address}").json()["results"]
     assert len(results) >= 12
     assert RegisteredModel.objects.count() == 12
+
+
+def test_a_rejected_version_is_checked_again(api: Api, register: Register) -> None:
+    register(status=Status.REJECTED)
+    address = "/api/v1/models/digits/versions/1/recheck"
+    assert api(Scope.READ).post(address).status_code == 403
+    answer = api(Scope.WRITE).post(address)
+    assert (answer.status_code, answer.json()["status"]) == (202, "PENDING")
+    assert api(Scope.WRITE).post(address).status_code == 409

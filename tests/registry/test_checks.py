@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 
 from accounts.models import AuditEntry
-from registry.checks import MAX_CONCURRENT, Claim, check_begin, check_end, check_renew
+from common.errors import Conflict
+from registry.checks import MAX_CONCURRENT, Claim, check_again, check_begin, check_end, check_renew
 from registry.lifecycle import MAX_ATTEMPTS, Accepted, Refused, Status, Unchecked
 from registry.models import ModelVersion
 from registry.selectors import versions_to_check
@@ -50,6 +51,27 @@ def test_a_refused_version_is_rejected_with_the_runtimes_sentence(pending: Model
     check_end(claim=claimed(pending), outcome=Refused("opset 99 is not supported"), now=NOW)
     pending.refresh_from_db()
     assert (pending.status, pending.reason, pending.signature) == ("REJECTED", "opset 99 is not supported", {})
+
+
+def test_a_rejected_version_is_checked_again_where_somebody_asks(pending: ModelVersion) -> None:
+    with pytest.raises(Conflict, match="is PENDING; only a REJECTED version is checked again"):
+        check_again(model="digits", number=1, now=NOW, actor="alice")
+    check_end(claim=claimed(pending), outcome=Refused("opset 99 is not supported"), now=NOW)
+    again = check_again(model="digits", number=1, now=NOW, actor="alice")
+    assert (again.status, again.reason, again.attempts) == ("PENDING", "", 0)
+    entry = AuditEntry.objects.get(action="model_version.recheck")
+    assert (entry.actor, (entry.before or {})["reason"]) == ("alice", "opset 99 is not supported")
+    check_end(claim=claimed(again), outcome=ACCEPTED, now=NOW)
+    again.refresh_from_db()
+    assert (again.status, again.reason) == ("READY", "")
+
+
+@pytest.mark.parametrize("of_installation", [True, False], ids=["the installation lacks something", "the model is bad"])
+def test_a_push_of_the_same_files_is_a_check_again_only_where_it_may_help(
+    pending: ModelVersion, register: Register, of_installation: bool
+) -> None:
+    check_end(claim=claimed(pending), outcome=Refused("needs lightgbm", of_installation=of_installation), now=NOW)
+    assert register(status=Status.PENDING).status == (Status.PENDING if of_installation else Status.REJECTED)
 
 
 def test_one_that_could_not_be_checked_is_due_again_later(pending: ModelVersion) -> None:

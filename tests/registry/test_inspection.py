@@ -41,6 +41,13 @@ def test_a_profile_is_kept_without_its_schema() -> None:
             id="the name of the job's folder is left out",
         ),
         pytest.param(
+            JobResult(
+                2, json.dumps({"schema": "fairlead.inspect/v1", "error": "it needs lightgbm", "of_installation": True})
+            ),
+            Refused("it needs lightgbm", of_installation=True),
+            id="the runtime lacks a library",
+        ),
+        pytest.param(
             JobResult(124, "", "the inspect of the model did not finish within 120 s"),
             Unchecked("the inspect of the model did not finish within 120 s"),
             id="a timeout",

@@ -10,6 +10,7 @@ from registry.lifecycle import (
     Refused,
     Status,
     Unchecked,
+    again,
     begin,
     end,
     may_begin,
@@ -80,7 +81,7 @@ def test_waits_longer_each_time_and_gives_up_with_the_last_reason() -> None:
     assert state.status is Status.REJECTED
     assert state.reason == (
         f"the model could not be checked in {MAX_ATTEMPTS} attempts, the last time because the inspect did not finish "
-        "within 120 s; delete the version and upload it again to have it checked anew"
+        "within 120 s; push the same files again, or run `fairlead versions recheck`, to have it checked again"
     )
 
 
@@ -93,3 +94,13 @@ def test_checks_that_begin_and_never_end_are_given_up_too() -> None:
     assert begun == MAX_ATTEMPTS
     assert state.status is Status.REJECTED
     assert "the check began and did not end" in state.reason
+
+
+def test_what_the_installation_lacks_is_said_and_can_be_checked_again() -> None:
+    needs = "backend 'lightgbm' needs the package lightgbm, which is not installed"
+    state = end(begin(NEW, NOW, LEASE), Refused(needs, of_installation=True), NOW)
+    assert (state.status, state.of_installation) == (Status.REJECTED, True)
+    assert state.reason.startswith(f"{needs}; this installation lacks that, the model may be well; ")
+    assert "fairlead versions recheck" in state.reason
+    assert may_begin(again(NOW), NOW)
+    assert end(begin(again(NOW), NOW, LEASE), ACCEPTED, NOW) == CheckState(Status.READY, 1, "", None)

@@ -40,7 +40,7 @@ def test_only_what_no_version_has_and_was_left_for_an_hour_goes(keep: Callable[.
     register(used)
     left = keep(b"left", TWO_HOURS_AGO)
     fresh = keep(b"fresh")
-    assert delete_unused(now=timezone.now()) == [left.digest]
+    assert [each.digest for each in delete_unused(now=timezone.now())] == [left.digest]
     assert [store().path_of(a.digest).is_dir() for a in (used, left, fresh)] == [True, False, True]
 
 
@@ -78,4 +78,5 @@ def test_files_stay_as_long_as_the_setting_says(keep: Callable[..., StoredArtifa
     settings.RETAIN_UNUSED_ARTIFACTS = timedelta(hours=3)
     artifact = keep(b"left", TWO_HOURS_AGO)
     assert delete_unused(now=timezone.now()) == []
-    assert delete_unused(now=timezone.now() + timedelta(hours=2)) == [artifact.digest]
+    later = timezone.now() + timedelta(hours=2)
+    assert [each.digest for each in delete_unused(now=later)] == [artifact.digest]

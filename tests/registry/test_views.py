@@ -347,3 +347,15 @@ def test_an_admin_asks_for_approvals(browser: Browser, version: ModelVersion) ->
     assert not marked(deploy, "make-service")
     admin.post(f"{MODEL}approval", {"required": "no"})
     assert marked(page(admin, "/deploy/digits/1/"), "make-service")
+
+
+def test_a_rejected_version_is_checked_again_from_its_page(browser: Browser, version: ModelVersion) -> None:
+    client = browser("default", Role.DEPLOYER, Scope.WRITE)
+    assert "Check again" not in page(client, VERSION)
+    ModelVersion.objects.update(status="REJECTED", reason="it needs lightgbm", of_installation=True)
+    assert "Check again" in page(client, VERSION)
+    assert client.post(f"{VERSION}recheck")["Location"] == VERSION
+    version.refresh_from_db()
+    assert (version.status, version.reason) == ("PENDING", "")
+    ModelVersion.objects.update(status="REJECTED")
+    assert "Check again" not in page(browser("default", Role.VIEWER), VERSION)

@@ -243,6 +243,9 @@ class FailureSerializer(serializers.Serializer[FailureView]):
     container = serializers.CharField()
     events = FailureEventSerializer(many=True)
     log = serializers.ListField(child=serializers.CharField(), help_text="Last lines of what failed.")
+    is_final = serializers.BooleanField(
+        help_text="Trying again cannot help: the model, or what the service file says of it, has to change."
+    )
 
 
 class ModelStatusSerializer(serializers.Serializer[ModelStatusView]):
@@ -381,4 +384,8 @@ class PlanSerializer(serializers.Serializer[Plan]):
     )
     untried = serializers.CharField(
         help_text="Of a cluster file with patches: why its API server was not asked about them; empty where it was."
+    )
+    warnings = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Of a policy, and of a rollout by it: what it lets through, such as wrong answers.",
     )

@@ -11,6 +11,7 @@ promql    the placeholders of its query
 series    limits it to the series of one service
 webhooks  StepWebhook: a system outside that a step asks, and its part of the file
 file      the whole policy file, read and written
+uncompared  whether wrong answers pass its steps
 """
 
 from deployments.policy.approval import ApprovalRule, approval_json
@@ -19,6 +20,7 @@ from deployments.policy.detect import Detect
 from deployments.policy.file import parse_policy, policy_json, stored_policy
 from deployments.policy.gate import Gate, SlowLimit, background_json, gate_json
 from deployments.policy.metrics import Metric, Series
+from deployments.policy.uncompared import uncompared
 from deployments.policy.values import DIRECT, OnDeadline, OnInconclusive, Policy, Step, Strategy, Then
 from deployments.policy.webhooks import StepWebhook, When, webhook_json
 
@@ -48,5 +50,6 @@ __all__ = [
     "policy_json",
     "stored_match",
     "stored_policy",
+    "uncompared",
     "webhook_json",
 ]

@@ -122,6 +122,7 @@ class CanarySeen:
         restarts: of each replica, since the replica exists.
         message: why it is not ready; one sentence or empty.
         shared_replicas: how many it and stable have together, where its own are taken out of stable's; else 0.
+        refusal: why none of its replicas can ever start, one sentence; empty where they can.
         transformer: the same of what stands before it; None for nothing. It is ready only when both are.
     """
 
@@ -132,6 +133,7 @@ class CanarySeen:
     replicas_at_full: int = 0
     shared_replicas: int = 0
     transformer: "CanarySeen | None" = None
+    refusal: str = ""
 
     @property
     def is_ready(self) -> bool:

@@ -48,11 +48,14 @@ def advance(state: RolloutState, seen: Observation, now: datetime) -> RolloutSta
 
 
 def _failure(state: RolloutState, seen: Observation, canary: CanarySeen) -> Reason | None:
-    """Return what is clear against the canary: in the step's analysis, in the one behind, by its restarts."""
+    """Return what is clear against the canary: by an analysis, by a refusal for good, by its restarts."""
     if state.step is not None and state.phase is not Phase.PENDING:
         for finding, what in ((seen.finding, "analysis"), (seen.background, "analysis in the background")):
             if finding is not None and finding.verdict is Verdict.FAILED:
                 return Reason(Code.ANALYSIS_FAILED, f"the {what} failed at {state.where}: {finding.message}")
+    if canary.refusal and not canary.serves:
+        message = f"the {state.policy.subject} can never start as it is: {canary.refusal}"
+        return Reason(Code.CANARY_CRASH_LOOPING, message)  # the release before reads no code that is new
     if restarts := _crash_loop(state, canary):
         who = f"a replica of the {state.policy.subject}"
         message = f"{who} ended {restarts} times since the rollout began{_because_of(canary)}"

@@ -12,7 +12,7 @@ from deployments.contract import Contract
 from deployments.desired import foreseen_of
 from deployments.models import Cluster, InferenceService, Revision, Rollout, RolloutPolicy
 from deployments.phases import Phase
-from deployments.policy import parse_policy
+from deployments.policy import Policy, parse_policy, uncompared
 from deployments.recording import load
 from deployments.rollout import Portion
 from deployments.services.clusters import cluster_apply
@@ -95,24 +95,46 @@ def rollout_plan(
         transaction.set_rollback(True)
     analysis = None if look is None else analysis_plan(policy=followed, stable=stable, look=look, now=now)
     room = None if survey is None else room_plan(policy=followed, stable=stable, canary=canary, survey=survey)
-    return Plan(Outcome.CREATED, message, before, row.service.document, contract, analysis, wishes, room)
+    return Plan(
+        Outcome.CREATED,
+        message,
+        before,
+        row.service.document,
+        contract,
+        analysis,
+        wishes,
+        room,
+        warnings=_warnings(followed),
+    )
 
 
 def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_read_all_series: bool = False) -> Plan:
     """Return what `policy_apply` would do, having changed nothing; raises what that raises."""
     with transaction.atomic():
-        old = RolloutPolicy.objects.filter(name=parse_policy(document, name=name).name).first()
+        policy = parse_policy(document, name=name)
+        old = RolloutPolicy.objects.filter(name=policy.name).first()
         row, created = policy_apply(
             document=document, name=name, actor=actor, now=now, may_read_all_series=may_read_all_series
         )
         transaction.set_rollback(True)
     if created:
-        return Plan(Outcome.CREATED, f"policy {row.name} is new", None, row.document)
+        return Plan(Outcome.CREATED, f"policy {row.name} is new", None, row.document, warnings=_warnings(policy))
     before = None if old is None else old.document
     if before == row.document:
-        return Plan(Outcome.UNCHANGED, f"policy {row.name} is as its file says", before, row.document)
+        return Plan(
+            Outcome.UNCHANGED,
+            f"policy {row.name} is as its file says",
+            before,
+            row.document,
+            warnings=_warnings(policy),
+        )
     message = f"policy {row.name} changes for rollouts to come; those in progress keep what they began with"
-    return Plan(Outcome.CHANGED, message, before, row.document)
+    return Plan(Outcome.CHANGED, message, before, row.document, warnings=_warnings(policy))
+
+
+def _warnings(policy: Policy) -> tuple[str, ...]:
+    warning = uncompared(policy)
+    return (warning,) if warning else ()
 
 
 def cluster_plan(*, document: object, name: str, actor: str, now: datetime) -> Plan:

@@ -13,7 +13,7 @@ from deployments.spec.patches import parse_patches
 from deployments.spec.placement import parse_placement
 from deployments.spec.resources import parse_resources
 from deployments.spec.transformer import parse_transformer
-from deployments.spec.values import ServiceSpec
+from deployments.spec.values import MOST_REVISIONS, REVISIONS_KEPT, ServiceSpec
 
 STOP = "serving.kserve.io/stop"
 """The annotation by which KServe stops a service."""
@@ -42,8 +42,8 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         InvalidInput: with one sentence and the dotted name of the field at fault.
     """
     document = Document.of(value, "the service file")
+    _check_constant(document, "kind", KIND)  # first: another kind's apiVersion is right for that kind
     _check_constant(document, "apiVersion", API_VERSION)
-    _check_constant(document, "kind", KIND)
     metadata = document.optional("metadata") or Document({}, "metadata")
     found_name = _agreed(metadata, "name", name, default=None)
     found_namespace = _agreed(metadata, "namespace", namespace, default="default")
@@ -72,6 +72,9 @@ def parse_service(value: object, *, namespace: str | None = None, name: str | No
         request_timeout_s=parse_timeout(predictor),
         rolling=parse_rolling(predictor, scaling.min_replicas),
         placement=parse_placement(spec, resources),
+        revision_history_limit=spec.integer(
+            "revisionHistoryLimit", minimum=0, maximum=MOST_REVISIONS, default=REVISIONS_KEPT
+        ),
     )
     for part in (document, metadata, spec, predictor, model, *([rollout] if rollout is not None else [])):
         part.refuse_unknown(_INSTEAD)

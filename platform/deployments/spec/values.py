@@ -8,6 +8,9 @@ from deployments.scaling import Scaling
 from deployments.spec.transformer import Transformer
 from integrations.clusters.base import Arrangement, DriftPolicy, Logger, Patch, Resources, Rolling
 
+REVISIONS_KEPT, MOST_REVISIONS = 10, 1000
+"""How many failed and retired revisions stay where the file does not say, as in Kubernetes, and at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlacementWish:
@@ -40,6 +43,7 @@ class ServiceSpec:
         transformer: what stands before the predictor; None for nothing.
         request_timeout_s: so long after its beginning an HTTP request is given up; 0 is never.
         rolling: how replicas are replaced on its cluster; None where the file does not say.
+        revision_history_limit: so many failed and retired revisions stay.
         policy: the rollout policy for later changes; None moves all traffic as soon as a new revision is ready.
         model_format: what the file calls the model, as KServe does.
         stopped: nothing of it is to run until it is resumed.
@@ -63,6 +67,7 @@ class ServiceSpec:
     request_timeout_s: int = 0
     rolling: Rolling | None = None
     placement: PlacementWish = PlacementWish()
+    revision_history_limit: int = REVISIONS_KEPT
     egress: bool | None = None
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 from common.errors import InvalidInput
 from deployments.phases import Phase
-from deployments.policy import Policy, Strategy, parse_policy
+from deployments.policy import Policy, Strategy, parse_policy, uncompared
 from deployments.selectors.rollouts import step_view
 from deployments.web.service_text import UnreadableText, document_of, line_of
 from deployments.web.stations import Standing, Station
@@ -34,6 +34,7 @@ class Drawing:
     Attributes:
         hold_seconds: what the holds take together; analyses, webhooks and people can make it longer.
         longer: what can, in words such as `2 analyses`.
+        warning: what its steps let through, a sentence; empty for nothing.
     """
 
     rollout: DrawnPolicy
@@ -41,6 +42,7 @@ class Drawing:
     hold_seconds: float
     longer: tuple[str, ...]
     deadline_seconds: float | None
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def drawing_of(policy: Policy) -> Drawing:
         hold_seconds=sum((step.hold for step in policy.steps), timedelta(0)).total_seconds(),
         longer=tuple(f"{number} {_many(name, number)}" for name, number in counts.items() if number),
         deadline_seconds=None if policy.deadline is None else policy.deadline.total_seconds(),
+        warning=uncompared(policy),
     )
 
 

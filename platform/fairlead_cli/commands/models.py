@@ -202,6 +202,21 @@ def show_version(call: Call) -> None:
     call.show(call.client.get(path("models", call.options.name, "versions", call.options.version)), VERSION_FACTS)
 
 
+def recheck_arguments(parser: argparse.ArgumentParser) -> None:
+    version_arguments(parser)
+    parser.add_argument("--wait", action="store_true", help="wait until the version is READY; REJECTED exits with 3")
+    parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="longest wait (300)")
+
+
+def recheck_version(call: Call) -> None:
+    """Check a REJECTED version again, such as once a library that it needs is installed."""
+    options = call.options
+    version = call.client.post(path("models", options.name, "versions", options.version, "recheck"))
+    if options.wait:
+        version = wait_checked(call.client, options.name, options.version, timeout_s=options.timeout)
+    call.show(version, VERSION_FACTS)
+
+
 def delete_version(call: Call) -> None:
     """Delete a version that nothing serves and no alias points to."""
     options = call.options

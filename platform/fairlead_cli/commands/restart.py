@@ -4,6 +4,7 @@ import argparse
 
 from fairlead_cli.call import Call, service_path
 from fairlead_cli.client import Json, path
+from fairlead_cli.commands.refusals import Refusals
 from fairlead_cli.commands.services import service_argument
 from fairlead_cli.waiting import wait_until
 
@@ -26,12 +27,15 @@ def restart(call: Call) -> None:
     if not call.options.wait:
         return call.done(f"restarting the replicas of {namespace}/{name}", restarting=f"{namespace}/{name}")
     told: list[int] = []
+    refusals = Refusals()
 
     def look() -> Json:
         seen = call.client.get(where)
         if told[-1:] != [_left(seen)]:
             told.append(_left(seen))
             call.note(f"{told[-1]} replicas left to restart")
+        if _left(seen):
+            refusals.check(seen)
         return seen
 
     wait_until(

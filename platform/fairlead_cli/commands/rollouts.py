@@ -143,6 +143,8 @@ def _show_plan(call: Call, plan: Json) -> None:
         call.show(plan, {})
     else:
         print("\n".join(map(render.clean, [plan["message"], *contract.lines(plan.get("contract"))])))
+        for warning in plan.get("warnings", ()):
+            print("\n" + render.clean(f"Warning: {warning}."))
         if plan.get("room"):
             print("\n" + render.clean(f"Room on the nodes: {plan['room']['message']}."))
         if plan.get("analysis"):

@@ -10,6 +10,7 @@ from fairlead_cli.applying import apply_file, file_arguments
 from fairlead_cli.call import Call, count, service_path
 from fairlead_cli.client import Json, path
 from fairlead_cli.commands import failures, rollouts
+from fairlead_cli.commands.refusals import Refusals
 from fairlead_cli.commands.rollout_view import share, wait_text
 from fairlead_cli.errors import Aborted, CliError, EndedBadly
 from fairlead_cli.waiting import wait_until
@@ -113,7 +114,7 @@ def resume_arguments(parser: argparse.ArgumentParser) -> None:
 
 def resume_service(call: Call) -> None:
     """Let a stopped service serve again."""
-    _turned(call, "resume", lambda seen: seen["phase"] == "Ready")
+    _turned(call, "resume", lambda seen: seen["phase"] == "Ready", Refusals())
 
 
 def _turned_arguments(parser: argparse.ArgumentParser, wait: str) -> None:
@@ -124,11 +125,13 @@ def _turned_arguments(parser: argparse.ArgumentParser, wait: str) -> None:
     )
 
 
-def _turned(call: Call, verb: str, is_done: Callable[[Json], bool]) -> None:
+def _turned(call: Call, verb: str, is_done: Callable[[Json], bool], refusals: Refusals | None = None) -> None:
     where = path("services", *service_path(call.options.service))
     service = call.client.post(f"{where}/{verb}")
     if call.options.wait:
-        service = _watched(call, where, is_done, f"{verb} of service {service['namespace']}/{service['name']}")
+        what = f"{verb} of service {service['namespace']}/{service['name']}"
+        with failures.told_at_a_bad_end(call, service["namespace"], service["name"]):
+            service = _watched(call, where, is_done, what, refusals)
     call.show(service, _FACTS)
 
 
@@ -181,7 +184,8 @@ def _waited_for(call: Call, service: Json) -> Json:
     if service["rollout"] is not None and not rollouts.is_over(service["rollout"]):
         rollouts.require_healthy(rollouts.wait(call, service["rollout"]))
     what = f"service {service['namespace']}/{service['name']} as Ready"
-    ready = _watched(call, where, lambda seen: seen["phase"] == "Ready" or _is_stopped(seen), what)
+    refusals = Refusals(count_loads=True)
+    ready = _watched(call, where, lambda seen: seen["phase"] == "Ready" or _is_stopped(seen), what, refusals)
     if not _is_stopped(ready):
         _require_live(ready)
     return ready
@@ -192,8 +196,10 @@ def _is_stopped(service: Json) -> bool:
     return bool(service["phase"] == "Stopped" and not service.get("waits"))
 
 
-def _watched(call: Call, where: str, is_done: Callable[[Json], bool], what: str) -> Json:
-    """Return the service once it is so, and tell meanwhile what changes."""
+def _watched(
+    call: Call, where: str, is_done: Callable[[Json], bool], what: str, refusals: Refusals | None = None
+) -> Json:
+    """Return the service once it is so, and print meanwhile what changes; EndedBadly where it is refused for good."""
     told: list[str] = []
 
     def look() -> Json:
@@ -201,6 +207,8 @@ def _watched(call: Call, where: str, is_done: Callable[[Json], bool], what: str)
         if told[-1:] != [seen["reason"]]:
             told.append(seen["reason"])
             call.note(f"{seen['phase']}: {seen['reason']}")
+        if refusals is not None and not is_done(seen):
+            refusals.check(seen)
         return seen
 
     return wait_until(look, is_done, timeout_s=call.options.timeout, every_s=_LOOK_EVERY_S, what=what)

@@ -34,6 +34,7 @@ from registry.api.serializers import (
     VersionChangeSerializer,
     VersionSerializer,
 )
+from registry.checks import check_again
 from registry.filters import OF_MODELS, OF_VERSIONS
 from registry.models import Alias, ModelVersion, RegisteredModel
 from registry.storage import store
@@ -154,6 +155,17 @@ class VersionDetailView(OfModel, APIView):
         """Delete the version; refused while an alias points at it or a service uses it."""
         services.version_delete(model=name, number=number, now=timezone.now(), actor=actor_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class RecheckView(OfModel, APIView):
+    """The check of a version that was REJECTED."""
+
+    @extend_schema(request=None, responses={202: VersionSerializer})
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """Check a REJECTED version again, such as once a library that it needs is installed."""
+        version = check_again(model=name, number=number, now=timezone.now(), actor=actor_of(request))
+        hints.send(check_version, version.pk)
+        return Response(VersionSerializer(version).data, status=status.HTTP_202_ACCEPTED)
 
 
 class ArtifactView(OfModel, APIView):

@@ -13,12 +13,14 @@ from accounts.access import Place, may, require, seen_names, visible
 from accounts.permissions import page_actor, page_scope, page_token
 from accounts.roles import Owned
 from accounts.scopes import Scope
+from common import hints
 from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
 from integrations.model_files import ACCEPTED
 from registry import annotations, selectors, services, usage, works
 from registry.annotations import Changes
 from registry.approval import Approval, refusal
+from registry.checks import check_again
 from registry.curves import drawing, measured
 from registry.filters import OF_MODELS, OF_VERSIONS
 from registry.import_lifecycle import ImportStatus
@@ -26,6 +28,7 @@ from registry.lifecycle import Status
 from registry.lineage import Lineage, untold
 from registry.models import RegisteredModel
 from registry.storage import store
+from registry.tasks import check_version
 from registry.usage import Use
 from registry.web.import_views import allowed_places
 
@@ -206,6 +209,16 @@ def version_delete_action(request: HttpRequest, name: str, number: int) -> HttpR
     services.version_delete(model=name, number=number, now=timezone.now(), actor=page_actor(request))
     messages.success(request, f"Version {number} is deleted.")
     return leave(request, "registry:model-detail", name)
+
+
+@require_POST
+@page_scope(Scope.WRITE)
+def version_recheck_action(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """Have a REJECTED version checked again, and go back to its page, which shows how that goes."""
+    require(page_token(request), Scope.WRITE, Place.model(name))
+    version = check_again(model=name, number=number, now=timezone.now(), actor=page_actor(request))
+    hints.send(check_version, version.pk)
+    return leave(request, "registry:version-detail", name, number)
 
 
 def _annotated(request: HttpRequest, name: str, number: int | None, changes: Changes) -> HttpResponse:

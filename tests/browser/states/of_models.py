@@ -1,5 +1,6 @@
 """Models, their versions, what is made of those: compared, deployed, tried."""
 
+import os
 from datetime import timedelta
 
 from django.utils import timezone
@@ -7,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from deployments.models import InferenceService
 from registry.models import Alias, ModelImport, ModelVersion, RegisteredModel
+from registry.storage import store
 from tests import scenes
 from tests.browser.states.of_home import LONGEST, service_stopped
 from tests.browser.states.state import Arrange, PageStates, Stage, State
@@ -276,7 +278,38 @@ def _sends(page: Page) -> None:
     expect(page.get_by_text("that is not JSON")).to_be_visible()
 
 
+def _storage_empty(stage: Stage) -> str:
+    stage.settings.ARTIFACTS_FOLDER = stage.folder / "artifacts"
+    return "/storage/"
+
+
+def _storage_busy(stage: Stage) -> str:
+    scenes.service()
+    for name, size_mib in (("fraud", 900), (LONGEST_MODEL, 420), ("question-similarity", 90)):
+        for number in (1, 2):
+            row = scenes.model_version(number, name)
+            ModelVersion.objects.filter(pk=row.pk).update(size_bytes=(size_mib << 20) // number)
+    rejected(7)
+    address = _storage_empty(stage)
+    with store().begin("model.onnx") as writer:
+        writer.write(b"of no version any more")
+        left = writer.commit()
+    os.utime(store().path_of(left.digest), (0, 0))
+    with store().begin("model.onnx") as writer:
+        writer.write(b"just stored")
+        writer.commit()
+    return address
+
+
 PAGES = {
+    "registry:storage": PageStates(
+        title="Storage",
+        states={
+            "empty": State(_storage_empty, "No version yet"),
+            "busy": State(_storage_busy, LONGEST_MODEL),
+        },
+        without={"error": "it asks nobody but the database and a folder"},
+    ),
     "registry:model-list": PageStates(
         title="Models",
         states={

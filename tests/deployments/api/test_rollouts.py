@@ -206,6 +206,7 @@ def test_a_dry_run_says_what_would_happen_and_starts_nothing(platform: Platform,
     answer = api(Scope.WRITE).post(f"{URL}?dry_run=true", {"version": "2"})
     assert answer.status_code == 200
     assert answer.json()["message"] == "new revision digits-00002 of digits version 2; rollout by policy careful"
+    assert [said[:28] for said in answer.json()["warnings"]] == ["no step compares answers: a "]
     assert api(Scope.READ).get(URL).json()["results"] == []
 
 

@@ -203,6 +203,7 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(platform: Platform
             "room": None,
             "patched": "",
             "untried": "",
+            "warnings": [],
         },
     )
     assert (client.get(URL).json(), client.get(f"{URL}/events").json()) == before

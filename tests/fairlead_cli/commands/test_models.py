@@ -383,3 +383,28 @@ def test_versions_and_aliases_are_deleted(
 
     assert fairlead(*words) == (0, told, "")
     assert [(seen.method, seen.path) for seen in api.seen] == [("DELETE", address)]
+
+
+def test_a_rejected_version_is_checked_again(fairlead: Fairlead, api: Any) -> None:
+    api.on("POST /models/digits/versions/4/recheck", version(4, status="PENDING"), status=202)
+    api.on("GET /models/digits/versions/4", version(4, status="PENDING"), version(4))
+    code, said, _ = fairlead("versions", "recheck", "digits", "4", "--wait", "-o", "json")
+    assert (code, json.loads(said)["status"]) == (0, "READY")
+
+
+def test_storage_is_shown_and_collected(fairlead: Fairlead, api: Any) -> None:
+    kept = {"size_bytes": 2048, "unused_bytes": 1024, "collectable_bytes": 1024, "free_bytes": 0, "total_bytes": 4096}
+    unnamed = {
+        "model": "digits",
+        "number": 3,
+        "size_bytes": 1024,
+        "status": "READY",
+        "created_at": "",
+        "remembered_by": 1,
+    }
+    models = [{"name": "digits", "versions": 2, "size_bytes": 2048}]
+    api.on("GET /storage", {"store": {**kept, "unused": []}, "models": models, "unnamed": [unnamed]})
+    api.on("POST /storage/collect", {"deleted": ["sha256:1"], "size_bytes": 1024})
+    code, said, _ = fairlead("storage", "show")
+    assert (code, "1.0 KiB" in said, "digits 3" in said) == (0, True, True)
+    assert fairlead("storage", "collect")[:2] == (0, "deleted 1 artifact: 1.0 KiB\n")

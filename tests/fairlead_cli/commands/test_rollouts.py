@@ -132,9 +132,11 @@ ANALYSIS = {
 def test_a_dry_run_shows_whether_it_fits_on_the_nodes(fairlead: Fairlead, api: Any) -> None:
     room = {"fits": False, "pods": 2, "placed": 0, "message": "it does not fit: no node has room for 2 of digits-00002"}
     plan = {"outcome": "created", "message": "rollout by policy half", "contract": None, "analysis": None, "room": room}
+    plan["warnings"] = ["no step compares answers"]
     api.on("POST /services/default/digits/rollouts?dry_run=true", plan)
     code, said, _ = fairlead("rollouts", "start", "digits", "--version", "2", "--dry-run")
     assert code == 0
+    assert "Warning: no step compares answers." in said
     assert "Room on the nodes: it does not fit: no node has room for 2 of digits-00002." in said
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from fairlead_cli.commands.refusals import Refusals
+from fairlead_cli.errors import EndedBadly
+
 Fairlead = Callable[..., tuple[int, str, str]]
 
 SERVICE: dict[str, Any] = {
@@ -114,6 +117,57 @@ def test_apply_waits_until_a_new_service_is_ready(fairlead: Fairlead, api: Any, 
         told
         == "services/default/digits: unchanged, as its file says\nPending: 0 of 2 replicas are ready\nReady: serves\n"
     )
+
+
+def refused(**failure: Any) -> dict[str, Any]:
+    """Return a service whose first revision fails."""
+    found = {"reason": "ModelLoadFailed", "message": "no file model.onnx", "at": "2026-01-01", "replica": "digits-0"}
+    found |= {"container": "", "exit_code": None, "events": [], "log": [], "is_final": False}
+    own = {"replicas_ready": 0, "is_failing": True, "last_failure": found | failure}
+    first = SERVICE["revisions"][0] | own | {"restarts": failure.get("restarts", 0)}
+    return {**SERVICE, "phase": "Pending", "reason": "0 of 2 replicas are ready", "revisions": [first]}
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param({"is_final": True}, id="refused for good"),
+        pytest.param({"restarts": 6}, id="three failed loads of each of two replicas"),
+    ],
+)
+def test_apply_ends_at_once_where_waiting_does_not_help(
+    fairlead: Fairlead, api: Any, at_home: Path, failure: dict[str, Any]
+) -> None:
+    (at_home / "service.yaml").write_text("metadata: {name: digits}\n")
+    applies(api, "PUT /services/default/digits", refused(**failure), status=201)
+    api.on("GET /services/default/digits", refused(**failure))
+
+    code, _, told = fairlead("services", "apply", "-f", "service.yaml", "--wait")
+
+    assert code == 3
+    assert "cannot start digits-00001, and waiting does not help: no file model.onnx" in told
+
+
+@pytest.mark.parametrize("failure", [pytest.param({}, id="once"), pytest.param({"restarts": 5}, id="some times")])
+def test_apply_waits_on_while_a_model_may_load_yet(
+    fairlead: Fairlead, api: Any, at_home: Path, failure: dict[str, Any]
+) -> None:
+    (at_home / "service.yaml").write_text("metadata: {name: digits}\n")
+    applies(api, "PUT /services/default/digits", refused(**failure), status=201)
+    api.on("GET /services/default/digits", refused(**failure), SERVICE)
+    assert fairlead("services", "apply", "-f", "service.yaml", "--wait")[0] == 0
+
+
+def test_a_cluster_that_refuses_for_long_ends_the_wait() -> None:
+    at, refusals = 0.0, Refusals(clock=lambda: at)
+    waits = {"condition": "ClusterRefuses", "evidence": "Kubernetes refused PATCH: no such field"}
+    refusals.check({**SERVICE, "waits": waits})
+    at = 9.0
+    refusals.check({**SERVICE, "waits": None})
+    refusals.check({**SERVICE, "waits": waits})
+    at = 20.0
+    with pytest.raises(EndedBadly, match="no such field"):
+        refusals.check({**SERVICE, "waits": waits})
 
 
 @pytest.mark.parametrize(("phase", "code"), [("Healthy", 0), ("Degraded", 3)])

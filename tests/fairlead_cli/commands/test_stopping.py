@@ -30,6 +30,18 @@ def test_resume_waits_until_it_is_ready(fairlead: Fairlead, api: Any) -> None:
     assert (code, told.splitlines()) == (0, ["Pending: it is Pending", "Ready: it is Ready"])
 
 
+def test_resume_and_restart_end_where_a_revision_can_never_start(fairlead: Fairlead, api: Any) -> None:
+    failure = {"reason": "ModelLoadFailed", "message": "no such file", "at": "", "replica": "", "container": ""}
+    failure |= {"exit_code": None, "events": [], "log": [], "is_final": True}
+    revision = {"name": "digits-00001", "role": "stable", "is_failing": True, "last_failure": failure}
+    revision |= {"replicas_ready": 0, "replicas_wanted": 1, "restarts": 0, "replicas_to_restart": 1}
+    for verb in ("resume", "restart"):
+        api.on(f"POST /services/default/digits/{verb}", service("Pending"), status=202)
+        api.on("GET /services/default/digits", service("Pending", revisions=[revision]))
+        code, _, told = fairlead("services", verb, "digits", "--wait")
+        assert (code, "and waiting does not help: no such file" in told) == (3, True)
+
+
 @pytest.mark.parametrize("verb", ["stop", "resume"])
 def test_waiting_too_long_ends_with_4(fairlead: Fairlead, api: Any, verb: str) -> None:
     api.on(f"POST /services/default/digits/{verb}", service("Progressing"), status=202)

@@ -12,6 +12,7 @@ from integrations.artifacts import digest_of_folder
 from integrations.clusters.local.materialise import lay_out as laid_out_locally
 from serving_runtime.__main__ import main
 from serving_runtime.config import text
+from serving_runtime.server.preparing import REFUSED
 
 
 def stored(folder: Path, **files: str) -> Path:
@@ -87,8 +88,16 @@ def test_a_model_of_an_ensembles_steps_cannot_have_the_served_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     artifact = stored(tmp_path / "artifact", e__config_pbtxt="", digits__1__model_onnx="M")
-    assert prepare(artifact, tmp_path / "pod") == 2
+    assert prepare(artifact, tmp_path / "pod") == REFUSED
     assert "is called digits, which is what the ensemble is served as" in capsys.readouterr().err
+
+
+def test_an_ensemble_is_served_under_its_own_name(tmp_path: Path) -> None:
+    artifact = stored(tmp_path / "artifact", digits__config_pbtxt='name: "digits"', a__1__model_onnx="A")
+    assert prepare(artifact, tmp_path / "pod") == 0
+    laid_out_locally(artifact, tmp_path / "local" / "digits", version="3", config={})
+    assert _contents(tmp_path / "pod") == _contents(tmp_path / "local")
+    assert (tmp_path / "pod" / "digits" / "3").is_dir()
 
 
 def test_running_it_again_repairs_what_an_interrupted_run_left(tmp_path: Path) -> None:
@@ -120,7 +129,7 @@ def test_other_files_than_those_of_the_digest_are_refused(tmp_path: Path, capsys
 
 def test_a_field_that_no_configuration_has_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     artifact = stored(tmp_path / "artifact", model_onnx="M")
-    assert prepare(artifact, tmp_path / "r", config={"max_bach_size": 4}) == 2
+    assert prepare(artifact, tmp_path / "r", config={"max_bach_size": 4}) == REFUSED
     assert "max_bach_size" in capsys.readouterr().err
 
 

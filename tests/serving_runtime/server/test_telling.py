@@ -92,6 +92,16 @@ def test_a_model_that_cannot_be_served_is_one_sentence_and_exit_2(tmp_path: Path
         assert (code, answer["schema"]) == (2, f"fairlead.{command}/v1")
         assert sentence in answer["error"]
         assert "\n" not in answer["error"]
+        assert "of_installation" not in answer
+
+
+@pytest.mark.parametrize("command", ["inspect", "profile"])
+def test_what_this_installation_does_not_allow_is_not_the_models_fault(tmp_path: Path, command: str) -> None:
+    (tmp_path / "m" / "1").mkdir(parents=True)
+    (tmp_path / "m" / "1" / "model.py").write_text("raise AssertionError('it runs')")
+    (tmp_path / "m" / "config.pbtxt").write_text('backend: "python"')
+    code, answer = told(command, str(tmp_path / "m"), "--json")
+    assert (code, answer["of_installation"], "--allow-python-models" in answer["error"]) == (2, True, True)
 
 
 def test_an_ensemble_is_told_of_with_the_models_of_its_steps(tmp_path: Path) -> None:

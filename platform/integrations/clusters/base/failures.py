@@ -62,6 +62,7 @@ class Failure:
         at: Unix seconds at which it failed, or began to.
         exit_code: of the process that ended, 128 + N for signal N; None where none did.
         container: which part of it failed, such as `prepare`; empty where there is one part only.
+        is_final: trying again cannot help: the model, or what its service's file says of it, has to change.
         events: oldest first; `log`: the last lines of the process that failed. Both empty where nothing was found out.
     """
 
@@ -73,6 +74,7 @@ class Failure:
     container: str = ""
     events: tuple[ReplicaEvent, ...] = ()
     log: tuple[str, ...] = ()
+    is_final: bool = False
 
 
 def failure_from_json(value: Mapping[str, Any]) -> Failure:

@@ -18,6 +18,8 @@ MAX_EVENTS = 10
 SLOW_S = 30.0
 """After so long without being ready a pod's events are looked at even where its status says nothing."""
 
+REFUSED = 3
+"""What `prepare` ends with where trying again cannot help; of an older runtime that is 2, as any failure of it."""
 _IMAGE = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
 _WAITS_WITHOUT_TROUBLE = {"", "ContainerCreating", "PodInitializing", "CrashLoopBackOff"}
 _STARTUP_PROBE = "Startup probe"  # fails as long as a model is being loaded, which is no trouble
@@ -131,7 +133,8 @@ def _of_ending(pod: Json, name: str, ended: Json) -> Failure:
         reason = FailureReason.MODEL_LOAD_FAILED if name == PREPARE else reason_of_exit(code)
         how = f"ended with exit code {code}" + (f": {lines[-1].strip()}" if lines else "")
     at = moment(ended["finishedAt"]) if ended.get("finishedAt") else _since(pod, "ContainersReady")
-    return Failure(reason, _sentence(pod, f"{name} {how}"), at, exit_code=code, container=name)
+    is_final = name == PREPARE and code == REFUSED
+    return Failure(reason, _sentence(pod, f"{name} {how}"), at, exit_code=code, container=name, is_final=is_final)
 
 
 def _since(pod: Json, condition: str) -> float:

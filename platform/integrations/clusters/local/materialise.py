@@ -69,7 +69,7 @@ def lay_out(
     ensemble = ensemble_in(path.relative_to(artifact).as_posix() for path in artifact.rglob("*") if path.is_file())
     if ensemble:
         for part in artifact.iterdir():
-            if part.name == model.name:
+            if part.name == model.name and part.name != ensemble:
                 raise InvalidInput(
                     f"a model of the ensemble's steps is called {part.name}, which is what the ensemble is served as; "
                     "rename one of them"

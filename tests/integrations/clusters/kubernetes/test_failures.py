@@ -5,8 +5,17 @@ from typing import Any
 import pytest
 
 from integrations.clusters.base import FailureReason, ReplicaPhase
-from integrations.clusters.kubernetes.failures import LogOf, failure_by_events, failure_of, is_slow, log_of, moment
+from integrations.clusters.kubernetes.failures import (
+    REFUSED,
+    LogOf,
+    failure_by_events,
+    failure_of,
+    is_slow,
+    log_of,
+    moment,
+)
 from integrations.clusters.kubernetes.pods import replica
+from serving_runtime.server import preparing
 
 BEGAN, ENDED = "2026-01-01T12:00:00Z", "2026-01-01T12:00:09Z"
 
@@ -163,3 +172,18 @@ def test_a_replica_that_serves_again_remembers_its_failure_and_says_nothing_of_i
     assert (seen.phase, seen.message, seen.restarts) == (ReplicaPhase.READY, "", 1)
     assert seen.failure is not None
     assert replica(found, set()).message == "runtime ended with exit code 139"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "is_final"),
+    [
+        pytest.param("prepare", preparing.REFUSED, True, id="a model that does not go with what was asked"),
+        pytest.param("prepare", 2, False, id="a transfer that broke off"),
+        pytest.param("runtime", preparing.REFUSED, False, id="another container"),
+    ],
+)
+def test_what_prepare_refuses_is_final(name: str, code: int, is_final: bool) -> None:
+    found = failure_of(pod({**container(ended(code)), "name": name}))
+    assert REFUSED == preparing.REFUSED
+    assert found is not None
+    assert found.is_final is is_final

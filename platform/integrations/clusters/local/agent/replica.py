@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common.errors import FairleadError
+from common.errors import FairleadError, InvalidInput
 from integrations.clusters.base import (
     DesiredRevision,
     Failure,
@@ -282,7 +282,8 @@ class Replica:
             self._process = self._started(restarts, before)
             self._restarts = restarts
         except (FairleadError, OSError) as error:
-            return self._failed(FailureReason.MODEL_LOAD_FAILED, f"cannot be started: {error}")
+            is_final = isinstance(error, InvalidInput)
+            return self._failed(FailureReason.MODEL_LOAD_FAILED, f"cannot be started: {error}", is_final=is_final)
         return await self._watched(self._process, before, turn)
 
     async def _watched(self, process: Process, before: str, turn: Turn | None = None) -> str:
@@ -311,7 +312,9 @@ class Replica:
     def _process_of(self, program: Program, restarts: int, before: str) -> Process:
         return Process(self._workshop.holder, program, self._workshop.files, restarts=restarts, message=before)
 
-    def _failed(self, reason: FailureReason, ending: str, process: Process | None = None) -> str:
+    def _failed(
+        self, reason: FailureReason, ending: str, process: Process | None = None, *, is_final: bool = False
+    ) -> str:
         """Remember the ending, a part of a sentence, as the last failure; returns it."""
         env = self._env()
         self._failure = Failure(
@@ -321,6 +324,7 @@ class Replica:
             exit_code=None if process is None else process.exit_code,
             replica=self.name,
             log=() if process is None else last_lines(process.said(), env),
+            is_final=is_final,
         )
         return ending
 

@@ -178,6 +178,13 @@ def test_artifact_that_is_gone_or_changed_is_told(cluster, eventually):
     )
 
 
+def test_a_model_that_can_never_be_laid_out_is_refused_for_good(cluster, eventually):
+    cluster.start()
+    cluster.apply(1, replace(cluster.revision(1, 100), artifact_uri="s3://bucket/model"))
+    failure = eventually(lambda: next((each.last_failure for each in cluster.observe().revisions), None), "it fails")
+    assert (failure.is_final, "file:///absolute/path" in failure.message) == (True, True)
+
+
 def test_artifact_that_changes_while_it_is_served_is_told_when_a_replica_is_started_again(cluster, eventually):
     cluster.start()
     revision = cluster.revision(1, 100)

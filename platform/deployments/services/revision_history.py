@@ -1,0 +1,78 @@
+"""The history of revisions: which ended ones stay, and how others are forgotten with the rollouts to and from them.
+
+Ended are those that failed or were retired and run no more. As many as `spec.revisionHistoryLimit` says stay, the
+newest, and beside them the one that `rollouts undo` leads to and those of the newest rollout. A model version that only
+ended revisions name can be deleted; they go with it.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.db.models import Q
+
+from common.errors import FairleadError, NotFound
+from deployments.desired import Role
+from deployments.history import Kind
+from deployments.models import InferenceService, Revision
+from deployments.recording import Change, changing
+from deployments.selectors import stable_before
+from deployments.services.serving import spec_of
+
+ENDED = Q(role__in=[Role.RETIRED, Role.FAILED], stopped_at__isnull=False)
+
+
+def surplus(ended: Sequence[int], *, limit: int, needed: Iterable[int]) -> list[int]:
+    """Return which of the ended revisions, newest first, are beyond the limit and not needed."""
+    kept = set(needed) | set(ended[:limit])
+    return [each for each in ended if each not in kept]
+
+
+def revisions_forget(*, now: datetime) -> int:
+    """Forget the ended revisions of each service that are beyond its limit, and return how many."""
+    forgotten = 0
+    having = Revision.objects.filter(ENDED).values("service")
+    for service in InferenceService.objects.filter(pk__in=having, deleting_at=None).order_by("pk"):
+        try:
+            limit = spec_of(service).revision_history_limit
+        except FairleadError:  # a file of another release; what it means is not known here
+            continue
+        if Revision.objects.filter(ENDED, service=service).count() > limit:
+            forgotten += _forget_surplus(service.pk, limit, now)
+    return forgotten
+
+
+def versions_forget(version_ids: Iterable[int], now: datetime) -> None:
+    """Forget the ended revisions that ran one of the model versions, which are about to be deleted."""
+    ids = list(version_ids)
+    services = Revision.objects.filter(ENDED, model_version__in=ids).values_list("service", flat=True)
+    for service_id in sorted(set(services)):
+        with changing(service_id, now=now) as change:
+            rows = Revision.objects.filter(ENDED, service=service_id, model_version__in=ids)
+            _forget(change, list(rows.order_by("number")), "its model version was deleted")
+
+
+def _forget_surplus(service_id: int, limit: int, now: datetime) -> int:
+    try:
+        with changing(service_id, now=now) as change:
+            needed = {row.pk for row in change.revisions}
+            if change.newest is not None:
+                needed |= {change.newest.from_revision_id, change.newest.to_revision_id}
+            stable = change.revision(Role.STABLE)
+            back = None if stable is None or not limit else stable_before(stable=stable)
+            if back is not None:
+                needed.add(back.pk)
+            ended = Revision.objects.filter(ENDED, service=service_id).order_by("-number")
+            doomed = surplus(list(ended.values_list("pk", flat=True)), limit=limit, needed=needed)
+            rows = list(Revision.objects.filter(pk__in=doomed).order_by("number"))
+            _forget(change, rows, f"revisionHistoryLimit is {limit}")
+            return len(rows)
+    except NotFound:  # deleted meanwhile
+        return 0
+
+
+def _forget(change: Change, rows: Sequence[Revision], why: str) -> None:
+    if not rows:
+        return
+    names = ", ".join(row.name for row in rows)
+    change.event(Kind.REVISION_FORGOTTEN, f"{names} and the rollouts to and from them are forgotten: {why}")
+    Revision.objects.filter(pk__in=[row.pk for row in rows]).delete()
