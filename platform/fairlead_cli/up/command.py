@@ -7,7 +7,6 @@ The process stays single-threaded and takes its signals with `sigtimedwait`: not
 """
 
 import argparse
-import os
 import signal
 import socket
 import sys
@@ -21,7 +20,7 @@ from fairlead_cli.errors import CliError
 from fairlead_cli.up import limits, preparation, processes, readiness, records
 from fairlead_cli.up.addresses import Address, parse, parse_origin, require_apart, require_free
 from fairlead_cli.up.components import components, environment
-from fairlead_cli.up.home import Home, locked, prepare, write_endpoints
+from fairlead_cli.up.home import Home, home_path, locked, prepare, write_endpoints
 from fairlead_cli.up.installation import require_installed
 from fairlead_cli.up.supervisor import Supervisor
 
@@ -34,9 +33,11 @@ _MAX_LOG_BYTES = 20 * 2**20
 
 def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where the embedded platform lives and listens."""
-    default_home = os.environ.get("FAIRLEAD_HOME") or ".fairlead"
     parser.add_argument(
-        "--home", type=Path, default=Path(default_home), help="folder for all state (FAIRLEAD_HOME, else .fairlead)"
+        "--home",
+        type=Path,
+        default=home_path(),
+        help="folder for all state (FAIRLEAD_HOME, else .fairlead here or above)",
     )
     parser.add_argument(
         "--address",
