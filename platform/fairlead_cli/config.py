@@ -1,6 +1,6 @@
 """Which control plane a command talks to and with which token.
 
-    address   --url, FAIRLEAD_URL, that of `fairlead up` in this folder or above, the last `fairlead login`, 127.0.0.1:8080
+    address   --url, FAIRLEAD_URL, that of `fairlead up` here or above, the last `fairlead login`, 127.0.0.1:8080
     token     FAIRLEAD_TOKEN, the folder's own for the folder's own address, else what `fairlead login` kept for it
 
 A stored token only ever goes to the address it belongs to.

@@ -124,6 +124,18 @@ def test_what_is_refused_leaves_nothing_behind(
     assert not RegisteredModel.objects.exists()
 
 
+def test_a_form_is_refused_with_the_command_that_sends_the_file(client: APIClient, store_folder: Path) -> None:
+    form = b'--x\r\nContent-Disposition: form-data; name="file"; filename="model.onnx"\r\n\r\nbytes\r\n--x--\r\n'
+    answer = push(client, form, content_type="multipart/form-data; boundary=x", filename=None)
+    assert answer.status_code == 415
+    assert answer.json()["error"]["message"] == (
+        "the body is a form (multipart/form-data); send the file's bytes as application/octet-stream and nothing "
+        "around them, with the file's name in the address: curl --data-binary @model.onnx -H 'Content-Type: "
+        "application/octet-stream' 'http://testserver/api/v1/models/digits/versions?filename=model.onnx'"
+    )
+    assert stored(store_folder) == []
+
+
 def test_one_byte_too_many_is_refused_and_the_limit_itself_is_not(
     client: APIClient, store_folder: Path, settings: Settings
 ) -> None:
