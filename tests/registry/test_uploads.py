@@ -77,7 +77,8 @@ def test_a_file_of_several_pieces_arrives_whole(client: APIClient, store_folder:
         pytest.param({"filename": "..%5Cm.onnx"}, 400, "filename", "is not a file name", id="a Windows path"),
         pytest.param({"filename": ".."}, 400, "filename", "is not a file name", id="only dots"),
         pytest.param({"filename": "x" * 300 + ".onnx"}, 400, "filename", "305 characters", id="a long name"),
-        pytest.param({"filename": "model.pkl"}, 400, "filename", "accepted are *.onnx", id="a format nobody serves"),
+        pytest.param({"filename": "model.pkl"}, 400, "filename", "a pickle, which is code", id="a pickle"),
+        pytest.param({"filename": "model.h5"}, 400, "filename", "accepted are *.onnx", id="a format nobody serves"),
         pytest.param({"model": "a@b"}, 400, "name", "expected a model name", id="a wrong model name"),
         pytest.param({"body": b""}, 400, None, "the model file is empty", id="an empty file"),
         pytest.param(

@@ -15,7 +15,6 @@ from accounts.roles import Owned
 from accounts.scopes import Scope
 from common.errors import InvalidInput
 from common.pages import is_fragment, leave, newest
-from integrations.model_files import ACCEPTED
 from registry import annotations, selectors, services, usage, works
 from registry.annotations import Changes
 from registry.approval import Approval, refusal
@@ -28,6 +27,7 @@ from registry.models import RegisteredModel
 from registry.storage import store
 from registry.usage import Use
 from registry.web.import_views import allowed_places
+from serving_runtime.shared.model_files import ACCEPTED
 
 _IMPORTS_SHOWN = 5
 _OTHERS_SHOWN = 50
