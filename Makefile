@@ -61,7 +61,11 @@ frontend/dist/.built: .venv/.base frontend/package-lock.json $(shell find fronte
 	@touch $@
 
 ##@ Ship it
-.PHONY: images
+.PHONY: package images
+PACKAGES ?= dist
+package: .venv/.base ## the wheel and the source archive of command line and serving runtime, in dist/
+	@$(BIN)/python -m hatchling build --directory $(PACKAGES)
+
 IMAGES ?= control-plane one-machine runtime-cpu
 IMAGE_TAG ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Where pip finds packages is as in the shell that builds.
