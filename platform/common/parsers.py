@@ -91,7 +91,7 @@ def check(document: object) -> None:
             waiting += ((inner, inner_path, depth + 1) for inner, inner_path in _inside(value, path))
 
 
-def _inside(value: list[Any] | dict[str, Any], path: str) -> Iterator[tuple[object, str]]:
+def _inside(value: list[Any] | dict[Any, Any], path: str) -> Iterator[tuple[object, str]]:
     """Yield what is in `value` with its dotted path; names of fields are texts too."""
     if isinstance(value, list):
         yield from ((item, f"{path}[{index}]") for index, item in enumerate(value))
